@@ -3,6 +3,7 @@
 import { deciders } from '../../actors/deciders.ts'
 import { inside, type Queues, rates } from '../../actors/kernel/limits.ts'
 import { Link, type Port } from '../../actors/kernel/link.ts'
+import type { Cancel } from '../../actors/kernel/timers.ts'
 import type { Head, ShardAnswer } from '../../actors/records/answer.ts'
 import type { Shares, WriteLetter } from '../../actors/records/write.ts'
 import { type Confirmation, type FirstRoom, Shard, type ShardOptions, shardOf } from '../../actors/shard.ts'
@@ -100,6 +101,11 @@ const retryShares: Shares = {
   nonces: rates.nonces_per_identity_per_10_minutes,
 }
 
+/**
+ * A start that read many records again keeps a snapshot after this pause, in which tables of the retry memory have gone to their files.
+ */
+const snapshotPauseMs = 1_000
+
 /** How long a reading of the disk's free space counts. */
 const diskLookMs = 500
 
@@ -123,6 +129,7 @@ export class ShardRun {
   #delivery: WorkDelivery | undefined
   /** What waits until a turn is on disk. */
   #held: (() => void)[] = []
+  readonly #stopFirstSnapshot: Cancel
 
   /** `linkLog`: gives the way to the log, which calls `hear` with what comes from there. `isBusy`: the thread has other work. */
   constructor(
@@ -165,7 +172,6 @@ export class ShardRun {
     this.#events = new EventFiles({ clock, disk, random, report, directory }, data.recentEvents)
     this.#shard = new Shard(this.#shardOptions(shelf))
     this.#shard.state.delegations.endMadeUntil(data.delegationsEnded)
-    this.#keepSnapshot(opened)
     this.#compactor = new Compactor({
       shard: data.number,
       journal: this.#journal,
@@ -182,6 +188,10 @@ export class ShardRun {
     })
     this.#context = this.#readContext()
     this.#news = new PrivateNews(report, this.#context, (told) => this.#tell(told))
+    this.#stopFirstSnapshot = clock.later(() => {
+      // A turn that is on its way to the disk sees to it at its end.
+      if (!this.#shard.isWriting) this.#keepSnapshot(this.#journal.nextSeq - 1)
+    }, snapshotPauseMs)
   }
 
   get facts() {
@@ -190,6 +200,7 @@ export class ShardRun {
   }
 
   async stop(): Promise<void> {
+    this.#stopFirstSnapshot()
     this.#compactor.close()
     await this.#shard.stop()
     this.#front.close()
@@ -200,7 +211,7 @@ export class ShardRun {
     this.#mark.close()
   }
 
-  /** Of the state after frame `seq`, when it is time for one. */
+  /** Between turns, after frame `seq`: when it is time for one. */
   #keepSnapshot(seq: number): void {
     this.#snapshots.after(seq, (isLive) => this.#shard.pack(isLive))
   }

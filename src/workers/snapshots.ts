@@ -8,7 +8,7 @@ import type { ThreadPlatform } from './thread.ts'
 
 /** Replaying this many records takes about a second. */
 const recordsBetween = 200_000
-/** As many of them as this share of all: what a large board has to write for each record stays bounded. */
+/** On a large board, this share of all records, so that the bytes written for each stay bounded. */
 const shareBetween = 1 / 32
 /** Between two pieces of a snapshot that is written beside the work: the disk is there for posts first. */
 const pauseMs = 4
@@ -128,7 +128,9 @@ export class SnapshotKeeper {
     this.#writer = undefined
   }
 
+  /** A stop tries again. */
   #notKept(seq: number, problem: unknown): void {
+    this.#kept = 0
     this.#here.report('warn', 'snapshot.not_kept', { directory: this.#directory, seq, problem: String(problem) })
   }
 }

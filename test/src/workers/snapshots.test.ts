@@ -63,6 +63,27 @@ test('a stop meanwhile keeps what is newest, also of the same frame', async () =
   }
 })
 
+test('one that could not be written beside the work is tried again at the stop, and not before', async () => {
+  const directory = scratchDirectory()
+  let isFull = true
+  const disk = {
+    ...machineDisk,
+    openFile: (...args: Parameters<typeof machineDisk.openFile>) => {
+      if (isFull) throw Object.assign(new Error('ENOSPC: no space left on device'), { code: 'ENOSPC' })
+      return machineDisk.openFile(...args)
+    },
+  }
+  const said: string[] = []
+  const here = { clock: systemClock, disk, report: (_level: string, event: string) => said.push(event) }
+  const keeper = SnapshotKeeper.open(here, directory, journalId, 0)
+  keeper.after(200_000, () => image('beside'))
+  await vi.waitFor(() => expect(said).toEqual(['snapshot.not_kept']), patience)
+  keeper.after(200_000, quiet)
+  isFull = false
+  keeper.keep(200_000, () => image('at the stop'))
+  expect(loadNewest(machineDisk, directory, journalId)?.bytes.toString()).toBe('at the stop')
+})
+
 test('one that is of no use, as after an update, is replaced by one of the same frame', () => {
   const { directory, keeper, newest } = opened()
   keeper.keep(200_000, () => image('older release'))

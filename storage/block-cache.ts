@@ -1,16 +1,23 @@
 /**
- * Blocks of files that were read lately, at most so many. The memory of the block that was used longest ago is used again.
+ * Blocks of files that were read lately, at most so many. The least recently used block gives its memory to the next one.
  *
- * Blocks of their own would live long and die old: V8 frees such memory in full collections only, and begins one for each 64 MB of it.
+ * Blocks with memory of their own would live long and die old: V8 frees such memory in full collections only, and begins one for each
+ * 64 MB of it.
  */
 import { BoundedMap } from './bounded-map.ts'
 
-type Block = { readonly number: number; readonly bytes: Buffer; readonly words: Uint32Array }
+type Block = {
+  readonly number: number
+  readonly memory: ArrayBuffer
+  readonly words: Uint32Array
+}
 
 export class BlockCache {
   readonly #bytesMax: number
   readonly #blocks: BoundedMap<number, Block>
-  /** Is asked for again and again. */
+  /** Of blocks that were dropped. */
+  readonly #spare: ArrayBuffer[] = []
+  /** Most reads ask for the same block again. */
   #newest: Block | undefined
 
   /** `blocksMax`: at least 1; `bytesMax` of each: a multiple of 4. */
@@ -34,9 +41,11 @@ export class BlockCache {
   /** The same of one that is not there: `length` bytes, a multiple of 4, with what `read` puts there. Not kept when `read` throws. */
   read(number: number, length: number, read: (into: Buffer) => void): Uint32Array {
     this.#newest = undefined
-    const memory = this.#blocks.makeRoom()?.bytes.buffer ?? new ArrayBuffer(this.#bytesMax)
-    const block = { number, bytes: Buffer.from(memory, 0, length), words: new Uint32Array(memory, 0, length / 4) }
-    read(block.bytes)
+    const memory = this.#blocks.makeRoom()?.memory ?? this.#spare.pop() ?? new ArrayBuffer(this.#bytesMax)
+    this.#spare.push(memory)
+    read(Buffer.from(memory, 0, length))
+    this.#spare.pop()
+    const block = { number, memory, words: new Uint32Array(memory, 0, length / 4) }
     this.#blocks.set(number, block)
     this.#newest = block
     return block.words
@@ -44,6 +53,7 @@ export class BlockCache {
 
   clear(): void {
     this.#newest = undefined
+    for (const { memory } of this.#blocks.values()) this.#spare.push(memory)
     this.#blocks.clear()
   }
 }

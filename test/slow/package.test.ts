@@ -1,6 +1,6 @@
 /** The package: what the tarball holds, and that it runs in an empty directory under each supported release of Node. */
 import { spawnSync } from 'node:child_process'
-import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -34,7 +34,12 @@ test('the package holds built code with declarations and source maps, texts for 
   expect(paths).toContain('dist/src/cli/main.js')
   // HOSTING.md names them.
   expect(paths).toContain('src/hosting/nginx.conf')
-  for (const thread of threadNames) expect(paths).toContain(`dist/src/workers/${thread}/${thread}.js`)
+  for (const thread of threadNames) {
+    const own = [`dist/src/workers/${thread}/${thread}.js`, `dist/src/workers/${thread}/entry.js`] as const
+    expect(paths).toEqual(expect.arrayContaining([...own]))
+    // A pool starts the first without the second.
+    expect(readFileSync(join(project, own[0]), 'utf8')).not.toContain('/entry.js')
+  }
   for (const asset of readdirSync(join(project, 'src/pages/assets')))
     expect(paths).toContain(`dist/src/pages/assets/${asset.replace(/\.ts$/, '.js')}`)
 })

@@ -1,15 +1,18 @@
 /**
- * Of many that are alike, a run may take a part, drawn anew each time: BROADSIDE_TEST_SHARE of them, above 0 and at most 1. CI does, so that
- * it ends in time; without the variable all are taken.
+ * A run may take a random part of many similar cases: BROADSIDE_TEST_SHARE of them, above 0 and at most 1. CI does, so that it ends in time;
+ * without the variable all are taken.
  */
-import { randomInt } from 'node:crypto'
+import { chooseSeed, randomFrom } from './load.ts'
 
 const share = Number(process.env.BROADSIDE_TEST_SHARE ?? 1)
+if (!(share > 0 && share <= 1))
+  throw new Error(`BROADSIDE_TEST_SHARE is ${process.env.BROADSIDE_TEST_SHARE}. It has to be above 0 and at most 1.`)
+const random = share < 1 ? randomFrom(chooseSeed('drawn')) : () => 0
 
 /** At least one of them, in their order. */
 export function drawn<Item>(items: readonly Item[]): readonly Item[] {
   const left = [...items]
-  while (left.length > shareOf(items.length)) left.splice(randomInt(left.length), 1)
+  while (left.length > shareOf(items.length)) left.splice(random(left.length), 1)
   return left
 }
 

@@ -51,7 +51,7 @@ export class HookTarget {
     const server = createServer({ keepAliveTimeout: 60_000 })
     const target = new HookTarget(server)
     server.on('request', (request, response) => {
-      // Of a board of another test, which looks for a box that had this port before: no delivery, and not for this target.
+      // A board of another test may probe this port for a box that used it before. That is not a delivery.
       if (request.headers['webhook-id'] === undefined) return response.writeHead(404).end()
       const chunks: Buffer[] = []
       request.on('data', (chunk: Buffer) => chunks.push(chunk))

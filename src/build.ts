@@ -2,8 +2,8 @@
  * Builds `dist/` from `src`, `actors` and `storage`: the program and its threads with their source maps by Rolldown, the client
  * module and its declarations by `tsc`, and the files that are served as they are.
  *
- * A thread is a few files, with all that it needs: each that is started reads its modules anew, and many small ones take twice as long.
- * Only the command line is in many pieces, as each command needs others.
+ * A thread is a few files, with all that it needs: each thread that starts loads its modules again, and many small files take twice as
+ * long. Only the command line is in many pieces, as each command needs others.
  *
  * `npm ci` runs it (`prepare`), and so does whatever starts built code from a checkout. A build that fits its sources is left
  * alone: a stamp in `dist/` holds the SHA-256 of everything it was made from. A new one is made beside it and then takes its place,
@@ -85,7 +85,9 @@ async function buildProgram(fresh: string): Promise<void> {
     await bundle.close()
   }
   const threads = threadNames.map((name) => buildPart(`workers/${name}`, [`workers/${name}.ts`, 'workers/entry.ts']))
-  await Promise.all([buildPart('cli', ['cli/main.ts']), ...threads])
+  // All are over before what one of them has left is removed.
+  const built = await Promise.allSettled([buildPart('cli', ['cli/main.ts']), ...threads])
+  for (const each of built) if (each.status === 'rejected') throw each.reason
 }
 
 /**

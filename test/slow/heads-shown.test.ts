@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { operations } from '../../actors/operations.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
+import { drawn } from '../support/drawn.ts'
 import { setups, World } from '../support/operation-setups.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
@@ -17,7 +18,7 @@ function sizeIn(text: string): number {
   return Number(found[1])
 }
 
-describe.each(['uws', 'node'])('on %s', (engine) => {
+describe.each(drawn(['uws', 'node']))('on %s', (engine) => {
   const operator = person('the operator')
   let board: Board
   let client: Client

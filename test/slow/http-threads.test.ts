@@ -3,6 +3,7 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test, vi } from 'vitest'
 import { type Board, boardDirectory, refusedBoard, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
+import { drawn } from '../support/drawn.ts'
 import { patience } from '../support/patience.ts'
 import { StreamClient } from '../support/stream-client.ts'
 import { StreamReader } from '../support/stream-reader.ts'
@@ -40,7 +41,7 @@ async function figure(client: Client, name: string): Promise<number> {
   )
 }
 
-describe.each(['uws', 'node'])('on the %s engine', (engine) => {
+describe.each(drawn(['uws', 'node']))('on the %s engine', (engine) => {
   const env = { HTTP_ENGINE: engine, HTTP_THREADS: '2' }
 
   test('what comes by one connection reaches the readers of every thread, and all are counted together', async () => {

@@ -12,6 +12,7 @@ import { main } from '../../src/cli/main.ts'
 import { capturedTerminal } from '../src/cli/captured-terminal.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
+import { drawn } from '../support/drawn.ts'
 import { HookTarget } from '../support/hook-target.ts'
 import { setups, World } from '../support/operation-setups.ts'
 import { patience } from '../support/patience.ts'
@@ -200,43 +201,49 @@ test('an import that is cut short does not start, and goes on when it is run aga
 type Changed = (line: string, n: number) => string | undefined
 const event = (line: string): boolean => line.includes('"type":"event"') && line.includes('signed_payload')
 
-test.each<[name: string, change: Changed, rule: RegExp]>([
-  ['another version', (line) => line.replace('"version":1,', '"version":2,'), /^Line 1 .*reads version 1/],
-  ['no first line', (line, n) => (n === 0 ? undefined : line), /^Line 1 .*must be of type board.*Nothing was written/],
-  ['no JSON', (line, n) => (n === 4 ? line.slice(1) : line), /^Line 5 .*not one JSON object/],
-  ['another type', (line, n) => (n === 4 ? '{"type":"posting"}' : line), /^Line 5 .*type must be one of/],
-  ['an unknown field', (line) => (event(line) ? line.replace('{', '{"x":1,') : line), /additional properties \(x\)/],
-  [
-    'a field out of its bounds',
-    (line) => (event(line) ? line.replace(/"seq":\d+/, '"seq":0') : line),
-    /seq must be >= 1/,
-  ],
-  [
-    'another text',
-    (line) => (event(line) ? line.replaceAll(/(\\"text\\":\\")/g, '$1x') : line),
-    /not the hash of signed\/signed_payload/,
-  ],
-  [
-    'another signature',
-    (line) =>
-      event(line)
-        ? line.replace(/"signature":"./, (found) => `${found.slice(0, -1)}${found.endsWith('A') ? 'B' : 'A'}`)
-        : line,
-    /signature does not verify/,
-  ],
-  [
-    'another author',
-    (line) => (event(line) ? line.replace(/"author":"[0-9a-f]/, '"author":"x').replace('"x', '"0') : line),
-    /author|key/,
-  ],
-  [
-    'a missing event',
-    (line) => (event(line) && line.includes('"seq":1,') ? undefined : line),
-    /seq is \d+|on no line before it/,
-  ],
-  ['a missing end', (line) => (line.includes('"type":"end"') ? undefined : line), /without a line of type end/],
-  ['more lines', (line) => (line.includes('"type":"end"') ? line.replace(/\d+/, '7') : line), /lines is 7/],
-])('a file with %s is not taken, and the answer names the line and the rule', async (_name, change, rule) => {
+test.each<[name: string, change: Changed, rule: RegExp]>(
+  drawn([
+    ['another version', (line) => line.replace('"version":1,', '"version":2,'), /^Line 1 .*reads version 1/],
+    [
+      'no first line',
+      (line, n) => (n === 0 ? undefined : line),
+      /^Line 1 .*must be of type board.*Nothing was written/,
+    ],
+    ['no JSON', (line, n) => (n === 4 ? line.slice(1) : line), /^Line 5 .*not one JSON object/],
+    ['another type', (line, n) => (n === 4 ? '{"type":"posting"}' : line), /^Line 5 .*type must be one of/],
+    ['an unknown field', (line) => (event(line) ? line.replace('{', '{"x":1,') : line), /additional properties \(x\)/],
+    [
+      'a field out of its bounds',
+      (line) => (event(line) ? line.replace(/"seq":\d+/, '"seq":0') : line),
+      /seq must be >= 1/,
+    ],
+    [
+      'another text',
+      (line) => (event(line) ? line.replaceAll(/(\\"text\\":\\")/g, '$1x') : line),
+      /not the hash of signed\/signed_payload/,
+    ],
+    [
+      'another signature',
+      (line) =>
+        event(line)
+          ? line.replace(/"signature":"./, (found) => `${found.slice(0, -1)}${found.endsWith('A') ? 'B' : 'A'}`)
+          : line,
+      /signature does not verify/,
+    ],
+    [
+      'another author',
+      (line) => (event(line) ? line.replace(/"author":"[0-9a-f]/, '"author":"x').replace('"x', '"0') : line),
+      /author|key/,
+    ],
+    [
+      'a missing event',
+      (line) => (event(line) && line.includes('"seq":1,') ? undefined : line),
+      /seq is \d+|on no line before it/,
+    ],
+    ['a missing end', (line) => (line.includes('"type":"end"') ? undefined : line), /without a line of type end/],
+    ['more lines', (line) => (line.includes('"type":"end"') ? line.replace(/\d+/, '7') : line), /lines is 7/],
+  ]),
+)('a file with %s is not taken, and the answer names the line and the rule', async (_name, change, rule) => {
   const wrong = `${file}.wrong`
   writeFileSync(wrong, `${lines.flatMap((line, n) => change(line, n) ?? []).join('\n')}\n`)
   const terminal = capturedTerminal()

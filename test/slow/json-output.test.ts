@@ -9,6 +9,7 @@ import { commandNames, main } from '../../src/cli/main.ts'
 import { verbWords } from '../../src/cli/verbs.ts'
 import { capturedTerminal } from '../src/cli/captured-terminal.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
+import { drawn } from '../support/drawn.ts'
 import { program } from '../support/program.ts'
 import { Replicas } from '../support/replicas.ts'
 import { runProgram } from '../support/run-program.ts'
@@ -191,7 +192,7 @@ test('no command of the table was left out', () => {
   expect([...commandNames].filter((name) => !ran.has(name) && !elsewhere.has(name))).toEqual([])
 })
 
-test.each([...commandNames, ...verbWords])('%s --help names --json', async (words) => {
+test.each(drawn([...commandNames, ...verbWords]))('%s --help names --json', async (words) => {
   const terminal = capturedTerminal()
   expect(await main([...words.split(' '), '--help'], terminal)).toBe(0)
   expect(terminal.said.out).toMatch(/^ {2}--json {2,}print JSON, one object a line/m)

@@ -2,15 +2,18 @@
 import { expect, test, vi } from 'vitest'
 import { runKills } from '../crashes/kills.ts'
 import { boardDirectory } from '../support/board-process.ts'
+import { drawn } from '../support/drawn.ts'
 import { chooseSeed } from '../support/load.ts'
 
 vi.setConfig({ testTimeout: 1_800_000 })
 
-test.each([
-  ['one shard beside the log', { placement: 'back', shards: 1 }],
-  ['one shard in a thread of its own', { placement: 'threads', shards: 1, engine: 'node' }],
-  ['three shards beside clerks', { placement: 'clerks', shards: 3 }],
-] as const)(
+test.each(
+  drawn([
+    ['one shard beside the log', { placement: 'back', shards: 1 }],
+    ['one shard in a thread of its own', { placement: 'threads', shards: 1, engine: 'node' }],
+    ['three shards beside clerks', { placement: 'clerks', shards: 3 }],
+  ] as const),
+)(
   'with %s, after each kill at random moments under load every acknowledged post is there once, at its place, and proves',
   async (_name, where) => {
     const seed = chooseSeed('kills under load')

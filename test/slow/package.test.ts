@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { threadNames } from '../../src/program.ts'
+import { drawn } from '../support/drawn.ts'
 import { scratchDirectory } from '../support/scratch.ts'
 
 const project = resolve(import.meta.dirname, '../..')
@@ -64,11 +65,13 @@ beforeAll(() => {
 afterAll(() => rmSync(shared, { recursive: true }))
 
 // uWebSockets.js has binaries for 22; elsewhere node:http takes over and says so.
-test.each([
-  ['22.23.3', 'uws'],
-  ['24.21.0', 'node'],
-  ['26.10.0', 'node'],
-])('the package installed in an empty directory runs under Node %s on the engine %s', (release, engine) => {
+test.each(
+  drawn([
+    ['22.23.3', 'uws'],
+    ['24.21.0', 'node'],
+    ['26.10.0', 'node'],
+  ]),
+)('the package installed in an empty directory runs under Node %s on the engine %s', (release, engine) => {
   const script = `
     set -eu
     PATH=${nodeOf(release)}:${bin}:$PATH

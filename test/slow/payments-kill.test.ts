@@ -6,6 +6,7 @@ import { skipNote, skipWithout } from '../peers/peers.ts'
 import type { Seller, Step } from '../peers/seller.ts'
 import { X402Seller } from '../peers/x402-seller.ts'
 import { person } from '../support/client.ts'
+import { drawn } from '../support/drawn.ts'
 import { patience } from '../support/patience.ts'
 import { called, PayerBoard, payerAddress } from '../support/payer-board.ts'
 
@@ -47,7 +48,7 @@ describe.skipIf(skipWithout(missing)).each(kinds)(
       ['delivered', 0],
     ]
 
-    test.each(steps)('when its request is %s, %i ms later, pays once at most', async (step, ms) => {
+    test.each(drawn(steps))('when its request is %s, %i ms later, pays once at most', async (step, ms) => {
       const signer = person(`killed at ${step} ${ms}`)
       const { body } = board.client.sign(signer, { operation: 'tools.call', target: tool, data: '{"schema":1}' })
       const [settled, sent] = [seller.settled.length, seller.paidRequests.length]

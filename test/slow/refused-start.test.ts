@@ -8,6 +8,7 @@ import { JournalEnd } from '../../storage/journal-copy.ts'
 import { machineDisk } from '../../storage/machine-disk.ts'
 import { boardDirectory, refusedBoard, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
+import { drawn } from '../support/drawn.ts'
 import { patience } from '../support/patience.ts'
 import { flipByte } from '../support/scratch.ts'
 
@@ -44,59 +45,61 @@ async function sentenceOf(options: Parameters<typeof refusedBoard>[0]): Promise<
   return lines.at(-1)!.problem as string
 }
 
-test.each<[what: string, harm: (directory: string) => void, sentence: RegExp]>([
-  [
-    'a changed byte among durable posts',
-    (directory) => flipByte(segmentOf(directory, 'shard-00'), 300),
-    /shard-00.* is damaged at byte \d+: .*Run broadside fsck.*restore the newest backup/,
-  ],
-  [
-    'a journal that lost posts which the log has signed',
-    (directory) => truncateSync(segmentOf(directory, 'shard-00'), 200),
-    /shard-00.* is damaged at byte \d+: expected frame \d+, found .*though the signed log .*holds frame \d+/,
-  ],
-  [
-    'posts, but no log',
-    (directory) => rmSync(segmentOf(directory, 'log')),
-    /The signed log in .*log is missing.*Restore the directory/,
-  ],
-  [
-    'a log of which only the header is left',
-    (directory) => {
-      truncateSync(segmentOf(directory, 'log'), 64)
-      // A board that lived for a second more had written one, which says the same of the log in other words.
-      rmSync(join(directory, 'log', 'durable'), { force: true })
-    },
-    /The signed log in .*log is missing/,
-  ],
-  [
-    'a board.json that is cut short',
-    (directory) => truncateSync(join(directory, 'board.json'), 20),
-    /board\.json is not what was written.*Restore it/,
-  ],
-  [
-    'no board.json beside its journals',
-    (directory) => rmSync(join(directory, 'board.json')),
-    /board\.json is missing, but the journals of a board are there\. Restore it/,
-  ],
-  [
-    'a board.json of an older release, which has no check, with another number of shards',
-    (directory) => {
-      const file = join(directory, 'board.json')
-      const { check, ...facts } = JSON.parse(readFileSync(file, 'utf8')) as { check: string }
-      writeFileSync(file, JSON.stringify({ ...facts, shards: 2 }))
-    },
-    /board\.json states 2 shards, but the log was written with 1/,
-  ],
-  [
-    'a file where a directory must be',
-    (directory) => {
-      rmSync(join(directory, 'log'), { recursive: true })
-      writeFileSync(join(directory, 'log'), '')
-    },
-    /DATA_DIR must name a directory/,
-  ],
-])('a board with %s does not start, and says why and what to do in one line', async (_what, harm, sentence) => {
+test.each<[what: string, harm: (directory: string) => void, sentence: RegExp]>(
+  drawn([
+    [
+      'a changed byte among durable posts',
+      (directory) => flipByte(segmentOf(directory, 'shard-00'), 300),
+      /shard-00.* is damaged at byte \d+: .*Run broadside fsck.*restore the newest backup/,
+    ],
+    [
+      'a journal that lost posts which the log has signed',
+      (directory) => truncateSync(segmentOf(directory, 'shard-00'), 200),
+      /shard-00.* is damaged at byte \d+: expected frame \d+, found .*though the signed log .*holds frame \d+/,
+    ],
+    [
+      'posts, but no log',
+      (directory) => rmSync(segmentOf(directory, 'log')),
+      /The signed log in .*log is missing.*Restore the directory/,
+    ],
+    [
+      'a log of which only the header is left',
+      (directory) => {
+        truncateSync(segmentOf(directory, 'log'), 64)
+        // A board that lived for a second more had written one, which says the same of the log in other words.
+        rmSync(join(directory, 'log', 'durable'), { force: true })
+      },
+      /The signed log in .*log is missing/,
+    ],
+    [
+      'a board.json that is cut short',
+      (directory) => truncateSync(join(directory, 'board.json'), 20),
+      /board\.json is not what was written.*Restore it/,
+    ],
+    [
+      'no board.json beside its journals',
+      (directory) => rmSync(join(directory, 'board.json')),
+      /board\.json is missing, but the journals of a board are there\. Restore it/,
+    ],
+    [
+      'a board.json of an older release, which has no check, with another number of shards',
+      (directory) => {
+        const file = join(directory, 'board.json')
+        const { check, ...facts } = JSON.parse(readFileSync(file, 'utf8')) as { check: string }
+        writeFileSync(file, JSON.stringify({ ...facts, shards: 2 }))
+      },
+      /board\.json states 2 shards, but the log was written with 1/,
+    ],
+    [
+      'a file where a directory must be',
+      (directory) => {
+        rmSync(join(directory, 'log'), { recursive: true })
+        writeFileSync(join(directory, 'log'), '')
+      },
+      /DATA_DIR must name a directory/,
+    ],
+  ]),
+)('a board with %s does not start, and says why and what to do in one line', async (_what, harm, sentence) => {
   const directory = copy()
   harm(directory)
   expect(await sentenceOf({ directory })).toMatch(sentence)

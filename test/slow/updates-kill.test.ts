@@ -3,6 +3,7 @@ import { expect, test, vi } from 'vitest'
 import type { Signer } from '../../src/cli/sign.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, type EventJson, person } from '../support/client.ts'
+import { drawn } from '../support/drawn.ts'
 import { updates } from '../support/poller.ts'
 
 vi.setConfig({ testTimeout: 900_000 })
@@ -10,7 +11,7 @@ vi.setConfig({ testTimeout: 900_000 })
 const [owner, member, stranger] = [person('owner'), person('member'), person('stranger')]
 const rooms = ['open-a', 'open-b', 'inner']
 
-test.each(['uws', 'node'])('kill -9 twice under pollers on the %s engine', async (engine) => {
+test.each(drawn(['uws', 'node']))('kill -9 twice under pollers on the %s engine', async (engine) => {
   const directory = boardDirectory()
   const env = { HTTP_ENGINE: engine, SHARDS: '2' }
   let board = await startBoard({ directory, env })

@@ -42,7 +42,10 @@ const beginAgain = 'Then stop the board, delete the stream and replication.json,
 
 const retryFirstMs = 200
 const retryMaxMs = 2_000
-/** A board that answers by quorum lets the stream hear of it so often, though nothing happens: where it is silent, it is gone. */
+/**
+ * A board that answers by quorum lets the stream hear of it so often, though nothing happens: where it is silent, it is gone. Another asks
+ * servers that have not said how they sync.
+ */
 const beatMs = 4_000
 
 export class Pump {
@@ -238,15 +241,20 @@ export class Pump {
       const isWoken = await this.#rest(woken)
       if (this.#isStopped) return
       this.#wake = Promise.withResolvers()
-      if (!isWoken) await this.#send(this.#journals!.mark)
+      if (!isWoken) await this.#beat()
     }
   }
 
-  /** Until there is something to publish; false: the stream has heard nothing for a while. */
+  async #beat(): Promise<void> {
+    const stream = this.#stream!
+    if (this.#options.ack !== 'local') await this.#send(this.#journals!.mark)
+    else if (!stream.isChecked) await stream.check()
+  }
+
+  /** Until there is something to publish; false: there was nothing for a while. */
   #rest(woken: Promise<void>): Promise<boolean> {
-    const { ack, clock } = this.#options
     const rested = Promise.withResolvers<boolean>()
-    const cancel = ack === 'local' ? () => {} : clock.later(() => rested.resolve(false), beatMs)
+    const cancel = this.#options.clock.later(() => rested.resolve(false), beatMs)
     void woken.then(() => {
       cancel()
       rested.resolve(true)

@@ -237,6 +237,24 @@ describe.skipIf(skipWithout(missing))(`servers that a board refuses${skipNote(mi
     await board.stop()
     await cluster.stop()
   })
+
+  test('one that was away when the board began, though nothing is written', async () => {
+    const cluster = await NatsCluster.start(boardDirectory(), { unsynced: 'n3' })
+    await cluster.kill('n3')
+    await cluster.begin('n3', 'always')
+    const directory = boardDirectory()
+    const first = await startBoard({ directory, env: cluster.env })
+    await vi.waitFor(async () => expect(await health(first)).toBe('ok\n'), patience)
+    await first.stop()
+    await cluster.kill('n3')
+    const board = await startBoard({ directory, env: cluster.env })
+    await vi.waitFor(() => expect(board.lines.join('\n')).toContain('"replication.begun"'), patience)
+    await cluster.begin('n3')
+    const sentence = 'replication: The NATS server n3 does not sync every message.'
+    await vi.waitFor(async () => expect(await health(board)).toContain(sentence), patience)
+    await board.stop()
+    await cluster.stop()
+  })
 })
 
 const withoutTools = missing ?? missingProgram('strace')

@@ -1,7 +1,11 @@
 /** A thread that dies is born again, and one that cannot be is given up with a word: nothing of it is thrown at the process. */
+import { writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { pathToFileURL } from 'node:url'
 import { expect, test } from 'vitest'
 import { type LastWords, Supervised } from '../../actors/kernel/supervisor.ts'
 import { machine } from '../../src/platform.ts'
+import { scratchDirectory } from '../support/scratch.ts'
 
 const program = `export const thread = () => ({
   facts: { born: true },
@@ -15,6 +19,15 @@ const program = `export const thread = () => ({
   },
 })`
 
+/** A thread's file, with its entry beside it. */
+function threadOf(program: string): URL {
+  const directory = scratchDirectory()
+  const entry = new URL('../../src/workers/entry.ts', import.meta.url)
+  writeFileSync(join(directory, 'entry.ts'), `import ${JSON.stringify(entry.href)}`)
+  writeFileSync(join(directory, 'mayfly.mjs'), program)
+  return pathToFileURL(join(directory, 'mayfly.mjs'))
+}
+
 /** `births`: how often it can be born. */
 function supervised(births: number, mayRestart = true) {
   let left = births
@@ -24,7 +37,7 @@ function supervised(births: number, mayRestart = true) {
   const thread = new Supervised({
     ...machine,
     name: 'mayfly',
-    file: new URL(`data:text/javascript,${encodeURIComponent(program)}`),
+    file: threadOf(program),
     birth: () => {
       if (left-- === 0) throw new Error('no thread can be made now')
       return { data: undefined, transfer: [] }

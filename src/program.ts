@@ -34,7 +34,8 @@ export const programFile = fileURLToPath(fileOfProgram(`cli/main${extension}`))
 
 /** The file of a thread; what starts it as a thread of a board, `entry`, lies beside it. */
 export function threadFile(name: ThreadName): URL {
-  return fileOfProgram(`workers/${extension === '.ts' ? '' : `${name}/`}${name}${extension}`)
+  const directory = extension === '.ts' ? 'workers' : `workers/${name}`
+  return fileOfProgram(`${directory}/${name}${extension}`)
 }
 
 export function entryBeside(thread: URL): URL {

@@ -42,6 +42,7 @@ export class BlockCache {
   read(number: number, length: number, read: (into: Buffer) => void): Uint32Array {
     this.#newest = undefined
     const memory = this.#blocks.makeRoom()?.memory ?? this.#spare.pop() ?? new ArrayBuffer(this.#bytesMax)
+    // Until it is read: a read that throws leaves it there.
     this.#spare.push(memory)
     read(Buffer.from(memory, 0, length))
     this.#spare.pop()

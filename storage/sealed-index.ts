@@ -211,7 +211,7 @@ export class SealedIndex {
   }
 
   #blockBytes(first: number): number {
-    return Math.min(framesPerBlock + 1, this.#facts.count - first) * 4
+    return Math.min(offsetBlockBytes, (this.#facts.count - first) * 4)
   }
 
   /** Places of the frames from this ordinal on, and of the one after them. */

@@ -74,7 +74,7 @@ describe('an index of many keys', () => {
     const keys = Array.from({ length: 3000 }, (_, i) => shape(i))
     const { facts, bytes } = indexOf(keys)
     const source = inMemory(bytes)
-    const index = SealedIndex.open(source, facts, new BlockCache(16, offsetBlockBytes))!
+    const index = SealedIndex.open(source, facts, new BlockCache(64, offsetBlockBytes))!
     expect(index.isIntact()).toBe(true)
     source.reads = 0
     for (const [i, key] of keys.entries()) expect(index.find(key)).toBe(1001 + i)
@@ -87,7 +87,7 @@ describe('an index of many keys', () => {
     const keys = Array.from({ length: 20_000 }, (_, i) => keyOf(i))
     const { facts, bytes } = indexOf(keys)
     const source = inMemory(bytes)
-    const index = SealedIndex.open(source, facts, new BlockCache(16, offsetBlockBytes))!
+    const index = SealedIndex.open(source, facts, new BlockCache(64, offsetBlockBytes))!
     source.reads = 0
     for (const key of keys.slice(0, 1000)) index.find(key)
     expect(source.reads / 1000).toBeLessThan(3)
@@ -98,7 +98,7 @@ test('of several frames with one key the newest is found, among others that begi
   const like = (i: number) => Buffer.from(`${'5'.repeat(20)}${hex6(i)}${'5'.repeat(6)}`, 'hex')
   const keys = [1, 2, 1, 3, 2, 1].flatMap((i, n) => [like(i), keyOf(n)])
   const { facts, bytes } = indexOf(keys)
-  const index = SealedIndex.open(inMemory(bytes), facts, new BlockCache(16, offsetBlockBytes))!
+  const index = SealedIndex.open(inMemory(bytes), facts, new BlockCache(64, offsetBlockBytes))!
   expect([1, 2, 3, 4].map((i) => index.find(like(i)))).toEqual([1011, 1009, 1007, undefined])
   expect(keys.filter((_, n) => n % 2 === 1).map((key) => index.find(key))).toEqual([1002, 1004, 1006, 1008, 1010, 1012])
 })
@@ -107,7 +107,7 @@ test('an index without keys is one, and each frame has its place', () => {
   const { facts, live } = indexOf([])
   live.add(77, 0, Buffer.alloc(1))
   const one = { ...facts, count: 1, segmentBytes: live.end + FOOTER_BYTES }
-  const index = SealedIndex.open(inMemory(buildIndex(live, one)), one, new BlockCache(16, offsetBlockBytes))!
+  const index = SealedIndex.open(inMemory(buildIndex(live, one)), one, new BlockCache(64, offsetBlockBytes))!
   expect(index.find(keyOf(1))).toBeUndefined()
   expect(index.placeOf(1001)).toEqual({ offset: 64, end: 64 + 77, seq: 1001 })
 })

@@ -9,6 +9,9 @@ import { integrate, writePosts } from '../support/posts-on-disk.ts'
 
 const posts = 201_000
 
+/** The last frame that it has. */
+const newestSnapshot = (place: string) => Math.max(...readdirSync(place).map((name) => Number.parseInt(name, 10) || 0))
+
 /** As the shard decides by them, and as they are listed. */
 async function roomsOf(board: Board): Promise<unknown> {
   const client = await Client.of(board)
@@ -26,6 +29,8 @@ test('without a post or a stop, shard and feed have one soon after it, of the sa
   const found = () => places.map((place) => readdirSync(place).filter((name) => name.endsWith('.snapshot')).length)
   const board = await startBoard({ directory })
   await vi.waitFor(() => expect(found()).toEqual([1, 1]), patience)
+  // With the first rooms, which the start made behind the posts and their room.
+  expect(newestSnapshot(places[0]!)).toBeGreaterThan(posts + 1)
   const rooms = await roomsOf(board)
   await board.kill()
   const next = await startBoard({ directory })

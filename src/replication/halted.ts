@@ -10,7 +10,7 @@ export const followAgain =
 /** What is done with an old copy of a board that answered by quorum. */
 export const othersHaveIt = `This board has answered by quorum, so another box has the rest. ${followAgain} Only if no other box is left, stop the board, delete the stream and replication.json, and do this again.`
 
-/** What a follower is told when its mark holds a newer head than its log. */
+/** Why a follower may not lead whose mark file records a newer signed head than its log has. */
 export function refusedByMark(problem: string, file: string): string {
   return `This box may not lead: ${problem}, as ${file} says, and the stream does not have it. Find the box whose log has it, and let that one lead. Only if no box has it any more, and you accept that it is lost, remove ${file}: then this box may lead.`
 }

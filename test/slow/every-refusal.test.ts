@@ -111,7 +111,7 @@ describe.each(drawn(operations).map((each) => [each.name, each] as const))(
       }
     })
 
-    test('is refused to whoever does not sign it, where it must be signed', async () => {
+    test('is refused without a signature, where one is required', async () => {
       if (isSigned(operation)) expectRefusal(await client.send(JSON.stringify(operation.example)), 'unsigned')
     })
 

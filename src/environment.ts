@@ -82,6 +82,11 @@ export function prepareEngineEnvironment(headerBytesMax: number): void {
   process.env.UWS_HTTP_MAX_HEADERS_SIZE = String(headerBytesMax)
 }
 
+/** Threads and processes of this one read this variable as they begin. */
+export function passOnCompileCache(directory: string): void {
+  process.env.NODE_COMPILE_CACHE = directory
+}
+
 /** What a person's environment says to the commands that speak to a board. */
 export type UserSettings = {
   /** BROADSIDE_URL, and BROADSIDE_KEY: a key file. */

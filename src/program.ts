@@ -28,13 +28,14 @@ export const packageDirectory = directoryWith('package.json', import.meta.dirnam
 
 /** `.ts` where the sources run as they are. */
 const extension = extname(import.meta.url)
+export const isBuilt = extension !== '.ts'
 
 /** The command line, to be run in a process of its own. */
 export const programFile = fileURLToPath(fileOfProgram(`cli/main${extension}`))
 
 /** The file of a thread; what starts it as a thread of a board, `entry`, lies beside it. */
 export function threadFile(name: ThreadName): URL {
-  const directory = extension === '.ts' ? 'workers' : `workers/${name}`
+  const directory = isBuilt ? `workers/${name}` : 'workers'
   return fileOfProgram(`${directory}/${name}${extension}`)
 }
 
@@ -44,7 +45,7 @@ export function entryBeside(thread: URL): URL {
 
 /** A file of `src`, or what is in its place in `dist/`. */
 export function fileOfProgram(path: string): URL {
-  return pathToFileURL(join(packageDirectory, extension === '.ts' ? '' : 'dist', 'src', path))
+  return pathToFileURL(join(packageDirectory, isBuilt ? 'dist' : '', 'src', path))
 }
 
 function directoryWith(file: string, directory: string): string {

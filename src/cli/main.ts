@@ -225,6 +225,8 @@ if (import.meta.main === undefined) {
   )
   process.exitCode = exitCodes.usage
 } else if (import.meta.main) {
+  // Loaded here, as the Node that is too old has nothing of what it imports.
+  ;(await import('../compile-cache.ts')).keepCompiledCode()
   const code = await main(process.argv.slice(2), processTerminal())
   // Written answers leave first; threads or sockets that a command has left open must not keep the process.
   process.stdout.write('', (error) => {

@@ -31,6 +31,7 @@ test('the package holds built code with declarations and source maps, texts for 
         path,
       ),
   )
+  // Whatever has run here, no compiled code either: it is for one version of Node.
   expect(strangers).toEqual([])
   expect(paths).toContain('dist/src/cli/main.js')
   // HOSTING.md names them.
@@ -86,11 +87,17 @@ test.each(
     broadside export --out board.jsonl --url $url
     broadside verify board.jsonl --unpinned
     cat err`
+  const compiled = join(bin, '../broadside/dist/compiled')
+  rmSync(compiled, { recursive: true, force: true })
   const said = run('bash', ['-c', script], scratchDirectory())
   expect(said).toContain(`v${release}`)
   expect(said).toContain('from an installed package')
   expect(said).toContain(`"engine":"${engine}"`)
   if (engine === 'node') expect(said).toContain('"event":"engine.fallback"')
+  // The command line, what it loaded, and threads: later starts need not compile them.
+  const [version = ''] = readdirSync(compiled)
+  expect(version).toMatch(new RegExp(`^v${release}-`))
+  expect(readdirSync(join(compiled, version)).length).toBeGreaterThan(100)
 })
 
 test('under a Node that is too old it says which one it needs', () => {

@@ -9,6 +9,7 @@ import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { readArguments } from '../src/cli/command-line.ts'
 import { createKeyFile } from '../src/cli/key-file.ts'
 import { toolsCommand } from '../src/cli/tools.ts'
@@ -86,6 +87,7 @@ async function importInto(address: string, file: string, keyFile: string): Promi
   const nothing = () => undefined
   await importTools(file, args, {
     clock: systemClock,
+    wait: (ms) => sleep(ms),
     out: nothing,
     err: nothing,
     isInteractive: false,

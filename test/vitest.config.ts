@@ -48,6 +48,9 @@ export default defineConfig({
     // Commands that run in the process of a test keep what they are told there, and not in the home of who runs it.
     env: { XDG_CONFIG_HOME: new URL('../node_modules/.test-config', import.meta.url).pathname },
     globalSetup: 'test/support/build.ts',
+    // A worker runs one file after another, and loads what they share once. So no test puts another module in the place of one.
+    isolate: false,
+    setupFiles: ['test/support/each-file.ts'],
     expect: { poll: { timeout: 120_000 } },
     testTimeout: 300_000,
     hookTimeout: 300_000,

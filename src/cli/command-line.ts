@@ -27,6 +27,8 @@ type Clock = {
 /** Where a command writes, and what time it is. Handed in, so that a test reads what a person would see. */
 export type Terminal = {
   readonly clock: Clock
+  /** Resolves after so many milliseconds, and keeps the process until then. */
+  readonly wait: (ms: number) => Promise<void>
   readonly out: (text: string) => void
   readonly err: (text: string) => void
   /** True where one line may be drawn over itself. */

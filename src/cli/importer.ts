@@ -6,7 +6,6 @@
  * nearest posted ancestor.
  */
 
-import { setTimeout as sleep } from 'node:timers/promises'
 import { BoundedMap } from '../../storage/bounded-map.ts'
 import { BadAnswer, type BoardClient, Refused, Unreachable } from './client.ts'
 import { CommandFailed, type Terminal } from './command-line.ts'
@@ -317,8 +316,7 @@ export class Importer {
     if (this.#isPaused) return
     this.#isPaused = true
     this.report.pausedSeconds += seconds
-    // Rejects only when aborted, which this one never is.
-    void sleep(seconds * 1000).then(() => {
+    void this.#options.terminal.wait(seconds * 1000).then(() => {
       this.#isPaused = false
       this.#pump()
       this.#wakeUp()

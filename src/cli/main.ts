@@ -4,6 +4,7 @@
  *
  * Commands are loaded when they are called, so that `post` does not pay for what `serve` needs.
  */
+import { setTimeout as sleep } from 'node:timers/promises'
 import { systemClock } from '../clock.ts'
 import { userSettings } from '../environment.ts'
 import { isComplete } from '../failure.ts'
@@ -210,6 +211,7 @@ function processTerminal(): Terminal {
   })
   return {
     clock: systemClock,
+    wait: (ms) => sleep(ms),
     out: (text) => void process.stdout.write(text),
     err: (text) => void process.stderr.write(text),
     isInteractive: process.stderr.isTTY === true,

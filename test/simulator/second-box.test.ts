@@ -1,6 +1,6 @@
 /** A box that follows, in situations that real machines meet seldom: the simulator comes upon them by chance, and these tests at once. */
 import { createHash } from 'node:crypto'
-import { afterEach, expect, test } from 'vitest'
+import { afterAll, afterEach, expect, test } from 'vitest'
 import { envelopeOf, type Reply } from '../../src/format/reply.ts'
 import { setLogLevel } from '../../src/observe.ts'
 import { type Ack, dataDirectory } from './board.ts'
@@ -10,6 +10,7 @@ import type { SecondBox } from './second-box.ts'
 import { World } from './world.ts'
 
 setLogLevel('silent')
+afterAll(() => setLogLevel('info'))
 
 const endless = Number.POSITIVE_INFINITY
 const off: ReadonlySet<string> = new Set()

@@ -1,6 +1,6 @@
 /** The simulator itself: a seed gives the same run, what was found once is not found again, and a failure is made short. */
 import { readFileSync } from 'node:fs'
-import { expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { setLogLevel } from '../../src/observe.ts'
 import { mutations } from './mutations.ts'
 import { shrink } from './shrink.ts'
@@ -8,6 +8,7 @@ import { type Run, runWorld, stepsEach } from './world.ts'
 
 // Boards fail here on purpose.
 setLogLevel('silent')
+afterAll(() => setLogLevel('info'))
 
 const off: ReadonlySet<string> = new Set()
 const known = JSON.parse(readFileSync(new URL('found.json', import.meta.url), 'utf8')) as readonly Known[]

@@ -43,6 +43,8 @@ describe('a board with limits of its own', () => {
     reads_per_address_per_minute: null,
     text_bytes: 100,
     profile_links: 1,
+    nonce_bytes: 64,
+    work_bond_percent: 35,
   }
   let board: Board
   let client: Client
@@ -57,6 +59,13 @@ describe('a board with limits of its own', () => {
   test('says so at /capabilities', async () => {
     const { data } = await client.get('/capabilities')
     expect(data).toMatchObject({ limits: { ...given, page_maximum: 200, proof_bits: 0 } })
+  })
+
+  test('says so in every text: none keeps the number that the default had', async () => {
+    const { data } = await client.get('/capabilities')
+    expect(data).toMatchObject({ signing: { nonce: expect.stringContaining('1 to 64 bytes') } })
+    for (const path of ['/for-agents', '/openapi.json'])
+      expect((await client.get(path)).text).toContain('35 percent of the reward')
   })
 
   test('sizes are refused with the bytes sent and allowed', async () => {
@@ -160,6 +169,7 @@ test.each([
   ['{"signature_window_seconds":900}', 'signature_window_seconds is fixed'],
   ['{"page_maximum":900}', 'page_maximum is fixed'],
   ['{"text_byts":100}', 'there is no such limit'],
+  ['{"proof_bits":3}', 'proof_bits, which PROOF_BITS sets'],
 ])('a board does not start with LIMITS=%s', async (text, sentence) => {
   const { code, words } = await refusedBoard({ directory: boardDirectory(), env: { LIMITS: text } })
   expect(code).not.toBe(0)

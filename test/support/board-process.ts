@@ -2,14 +2,14 @@
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { afterAll } from 'vitest'
+import { afterEachFile } from './after-file.ts'
 import { endBoards } from './board-launch.ts'
 
 export { Board, type BoardOptions, type Ended, refusedBoard, startBoard, tryBoard } from './board-launch.ts'
 
 const directories: string[] = []
 
-afterAll(async () => {
+afterEachFile(async () => {
   await endBoards()
   for (const directory of directories.splice(0)) {
     rmSync(directory, { recursive: true, force: true })

@@ -5,8 +5,8 @@
  */
 import { join } from 'node:path'
 import { type Browser, type BrowserContextOptions, chromium, type Locator, type Page } from 'playwright-core'
-import { afterAll } from 'vitest'
 import { findProgram, missingProgram } from '../peers/peers.ts'
+import { afterEachFile } from './after-file.ts'
 import { patience } from './patience.ts'
 
 export const browserProgram = 'chromium-headless-shell'
@@ -14,7 +14,7 @@ export const missingBrowser = missingProgram(browserProgram)
 
 let browser: Promise<Browser> | undefined
 
-afterAll(async () => {
+afterEachFile(async () => {
   await (await browser)?.close()
   browser = undefined
 })

@@ -3,21 +3,29 @@ import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { type Browser, launch, type Page } from 'puppeteer-core'
-import { afterAll, expect } from 'vitest'
+import { expect } from 'vitest'
 import { findProgram, missingProgram } from '../peers/peers.ts'
+import { afterEachFile } from './after-file.ts'
 import { patience } from './patience.ts'
 
 export const missingFirefox = missingProgram('firefox-esr')
 export const schemes = ['light', 'dark'] as const
 type Scheme = (typeof schemes)[number]
 
-const downloads = mkdtempSync(join(tmpdir(), 'broadside-firefox-'))
 const browsers = new Map<Scheme, Promise<Browser>>()
+let downloads: string | undefined
 
-afterAll(async () => {
+afterEachFile(async () => {
   for (const each of browsers.values()) await (await each).close()
-  rmSync(downloads, { recursive: true, force: true })
+  browsers.clear()
+  if (downloads !== undefined) rmSync(downloads, { recursive: true, force: true })
+  downloads = undefined
 })
+
+function downloadsOf(scheme: Scheme): string {
+  downloads ??= mkdtempSync(join(tmpdir(), 'broadside-firefox-'))
+  return join(downloads, scheme)
+}
 
 function browserOf(scheme: Scheme): Promise<Browser> {
   const open = browsers.get(scheme)
@@ -30,7 +38,7 @@ function browserOf(scheme: Scheme): Promise<Browser> {
     extraPrefsFirefox: {
       'layout.css.prefers-color-scheme.content-override': schemes.indexOf(scheme) === 0 ? 1 : 0,
       'browser.download.folderList': 2,
-      'browser.download.dir': join(downloads, scheme),
+      'browser.download.dir': downloadsOf(scheme),
       'browser.download.alwaysOpenPanel': false,
     },
   })
@@ -49,7 +57,7 @@ export async function openFirefox(scheme: Scheme, width: number): Promise<Page> 
 
 /** The only file that was saved, once it is there. */
 export async function savedFile(scheme: Scheme): Promise<string> {
-  const folder = join(downloads, scheme)
+  const folder = downloadsOf(scheme)
   const whole = () =>
     readdirSync(folder).filter((name) => name.endsWith('.json') && readFileSync(join(folder, name)).length > 0)
   await expect.poll(() => whole().length, patience).toBe(1)

@@ -647,8 +647,8 @@ export class Simulation extends Machine {
     this.#shared.chance.reseed(text)
   }
 
-  /** Lets time go by until this is settled, or this machine is down. A machine beside it that is down stands still. */
-  until<Result>(work: Promise<Result>, isDown = () => this.isDown): Promise<Result | 'dark'> {
+  /** Lets time go by until this is settled, or this machine is down or was since. A machine beside it that is down stands still. */
+  until<Result>(work: Promise<Result>, isDown = this.#orWasSince()): Promise<Result | 'dark'> {
     const { promise, resolve, reject } = Promise.withResolvers<Result | 'dark'>()
     let settled: (() => void) | undefined
     work.then(
@@ -693,6 +693,11 @@ export class Simulation extends Machine {
     }
     turnsOn()
     return promise
+  }
+
+  #orWasSince(): () => boolean {
+    const { life } = this
+    return () => this.isDown || this.life !== life
   }
 
   /** Throws what one of them has failed with. */

@@ -1,5 +1,6 @@
 /** A terminal whose words a test can read. */
 import { Writable } from 'node:stream'
+import { setTimeout as sleep } from 'node:timers/promises'
 import type { Terminal } from '../../../src/cli/command-line.ts'
 import { systemClock } from '../../../src/clock.ts'
 
@@ -10,6 +11,7 @@ export function capturedTerminal(): CapturedTerminal {
   return {
     said,
     clock: systemClock,
+    wait: (ms) => sleep(ms),
     out: (text) => {
       said.out += text
     },

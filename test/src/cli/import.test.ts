@@ -2,8 +2,9 @@ import { randomBytes } from 'node:crypto'
 import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { gzipSync } from 'node:zlib'
-import { afterEach, beforeEach, expect, test, vi } from 'vitest'
+import { afterEach, beforeEach, expect, test } from 'vitest'
 import { authorSigner, importSeedOf } from '../../../src/cli/key-file.ts'
 import { main } from '../../../src/cli/main.ts'
 import { capturedTerminal } from './captured-terminal.ts'
@@ -12,19 +13,16 @@ import { type SmallBoard, startSmallBoard } from './small-board.ts'
 let board: SmallBoard
 let directory: string
 
-/** Hours that the program waits for pass at once. */
-const hoursWaited = vi.hoisted((): number[] => [])
-vi.mock('node:timers/promises', async (original) => {
-  const timers = await original<typeof import('node:timers/promises')>()
-  const setTimeout = (ms: number) => {
-    if (ms < 3_600_000) return timers.setTimeout(ms)
-    hoursWaited.push(ms / 3_600_000)
-    return timers.setTimeout(10)
-  }
-  return { ...timers, setTimeout }
-})
+/** Hours that the program waited for: they pass at once. */
+let hoursWaited: number[]
+
+async function wait(ms: number): Promise<void> {
+  if (ms >= 3_600_000) hoursWaited.push(ms / 3_600_000)
+  await sleep(ms < 3_600_000 ? ms : 10)
+}
 
 beforeEach(async () => {
+  hoursWaited = []
   board = await startSmallBoard()
   directory = mkdtempSync(join(tmpdir(), 'broadside-import-'))
 })
@@ -45,7 +43,7 @@ function corpus(rows: readonly (Row | string)[], name = 'corpus.jsonl'): string 
 }
 
 async function runImport(path: string, ...options: string[]) {
-  const terminal = capturedTerminal()
+  const terminal = { ...capturedTerminal(), wait }
   const code = await main(['import', path, '--url', board.url, '--seed', 'a test', ...options], terminal)
   return { code, ...terminal.said }
 }

@@ -14,9 +14,6 @@ import { scratchDirectory } from '../../support/scratch.ts'
 
 const frames = 1_000
 
-// No thread, nobody to report to.
-vi.mock('../../../src/workers/entry.ts', () => ({ report: () => {} }))
-
 /** A shard after its start: all of these were taken back, every third is no stub yet. */
 function shard({ written = Number.POSITIVE_INFINITY, stubs = (seq: number) => seq % 3 !== 0 } = {}) {
   const events = Array.from({ length: frames }, (_, slot) => slot)

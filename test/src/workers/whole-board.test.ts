@@ -3,7 +3,7 @@
  * on a disk that loses what was not synced. Power is cut at any operation of the disk, and what was acknowledged is there.
  */
 import { createHash } from 'node:crypto'
-import { expect, test } from 'vitest'
+import { afterAll, expect, test } from 'vitest'
 import { queuesOf } from '../../../actors/kernel/limits.ts'
 import type { Head, ShardAnswer } from '../../../actors/records/answer.ts'
 import type { WriteLetter } from '../../../actors/records/write.ts'
@@ -26,6 +26,7 @@ import { Simulation } from '../../support/simulation.ts'
 
 // What a start finds and mends is told as on any board.
 setLogLevel('error')
+afterAll(() => setLogLevel('info'))
 
 const threads = ['shard', 'log', 'back', 'feed'] as const
 const rooms = ['lobby', 'room-1', 'room-2', 'room-3']

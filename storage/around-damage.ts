@@ -1,8 +1,8 @@
 /**
- * Frames on both sides of damage: after bytes that are not what was written, or that the disk does not give back, the next whole frame
- * is searched for.
+ * Reads the frames on both sides of damage: after bytes that are not what was written, or that the disk fails to read,
+ * it searches for the next whole frame.
  *
- * Only the full check reads on there. Serving and recovery stop at the first bad byte (recovery.ts, scan.ts).
+ * Only the full check reads past damage. Serving and recovery stop at the first bad byte (recovery.ts, scan.ts).
  */
 import { type Disk, type DiskFile, readError, unlessUnreadable } from './disk.ts'
 import { FOOTER, type FoundFrame, FRAME_HEADER_BYTES, FRAME_MAGIC, type Frame, readSeq } from './frame.ts'
@@ -10,25 +10,25 @@ import { FrameWindow } from './frame-window.ts'
 import { listSegments, readSegmentHeader, SEGMENT_HEADER_BYTES, type SegmentHeader, segmentPath } from './segment.ts'
 import { describe, isBlank } from './walk.ts'
 
-/** Bytes where frame `seq` should begin, and no frame does. */
+/** Bytes where frame `seq` should begin but no frame does. */
 export type Gap = {
   readonly gap: true
   readonly offset: number
   readonly seq: number
   readonly found: string
-  /** The next whole frame of the segment, if there is one. */
+  /** The next whole frame of the segment, if any. */
   readonly next: Place | undefined
 }
 
 type Place = { readonly offset: number; readonly seq: number }
 
 const searchBytes = 256 * 1024
-/** What a disk gives back or not. */
+/** The unit in which reads of a disk fail. */
 const sectorBytes = 4096
 
 /**
- * The frames of a segment from a place on, its footer too, and what is between them. Payloads are views that the next
- * step overwrites.
+ * The frames of a segment from a position on, including its footer, and the gaps between them. Payloads are views that
+ * the next step overwrites.
  */
 export function* framesAround(
   file: DiskFile,
@@ -57,7 +57,7 @@ export function* framesAround(
   }
 }
 
-/** The first whole frame after a place whose number can be there. */
+/** The first whole frame after a position whose seq is possible there. */
 function nextFrame(
   file: DiskFile,
   window: FrameWindow,
@@ -70,7 +70,7 @@ function nextFrame(
     readAround(file, bytes, base)
     for (let at = bytes.indexOf(FRAME_MAGIC); at !== -1; at = bytes.indexOf(FRAME_MAGIC, at + 1)) {
       if (at + FRAME_HEADER_BYTES > bytes.length) break
-      // The seq is compared first: a payload full of imitated headers must not cost one CRC of the rest for each.
+      // The seq is compared first, so that a payload full of fake headers does not cost a CRC over the remaining bytes for each.
       const found = readSeq(bytes, at + 8)
       if (found <= seq || found > seqMax) continue
       const frame = unlessUnreadable(() => window.at(base + at))
@@ -80,7 +80,7 @@ function nextFrame(
   return undefined
 }
 
-/** Fills `into`, with zeros where the disk does not give back what is there. */
+/** Fills `into`; sectors that the disk fails to read become zeros. */
 function readAround(file: DiskFile, into: Buffer, position: number): void {
   if (unlessUnreadable(() => file.readAt(into, position)) !== undefined) return
   for (let at = 0; at < into.length; ) {
@@ -91,17 +91,17 @@ function readAround(file: DiskFile, into: Buffer, position: number): void {
   }
 }
 
-/** The readable frames of a whole journal, once, from the first one; what is damaged or missing is left out. */
+/** The readable frames of a whole journal, in a single pass from the first one; damaged or missing frames are skipped. */
 export class ReadableFrames {
   readonly #frames: Generator<Frame, void, undefined>
-  /** Read, and after what was asked for. */
+  /** A frame that was read but comes after the last one requested. */
   #held: Frame | undefined
 
   constructor(disk: Disk, directory: string) {
     this.#frames = framesOf(disk, directory)
   }
 
-  /** Those up to `last` that were not returned yet. The payload is a view that the next step overwrites. */
+  /** Yields frames up to `last` that were not returned yet. The payload is a view that the next step overwrites. */
   *through(last: number): Generator<Frame, void, undefined> {
     for (;;) {
       if (this.#held === undefined) {

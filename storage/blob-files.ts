@@ -1,18 +1,18 @@
 /**
- * Files of attachments, by their content.
+ * Stores the files of attachments, named by a hash of their content.
  *
  *   blobs/<room>/<SHA-256 of the bytes, 64 hex>     the bytes as they are served, nothing else; mode 0600
  *   blobs/<room>/<the same>.<16 hex>.tmp            being written
  *
- * A file is written whole and synced, renamed, and its directory synced, before any record or answer names it. The same
- * bytes in one room are one file. Two rooms never share a file, so the existence of one tells nothing about another
- * room. The journals say which files are needed: one that no record names (a crash between file and record, a refused
- * command) is removed, at the latest by the sweep of the next start; that of a redacted post is removed when the text
- * is. What was signed is not here: the record keeps the signing bytes without the base64url text of the file, and where
- * it was (actors/records/record.ts, `Cut`).
+ * Before any record or answer names a file, it is written whole, synced and renamed, and its directory is synced. The
+ * same bytes in one room are one file. Two rooms never share a file, so the existence of one says nothing about another
+ * room. The journals determine which files are needed. A file that no record names (after a crash between file and
+ * record, or a refused command) is removed, at the latest by the sweep of the next start. The file of a redacted post
+ * is removed together with the text. The signed bytes are not stored here: the record keeps them without the base64url
+ * text of the file, plus the position where that text was (actors/records/record.ts, `Cut`).
  *
- * A directory has one owner. It counts who holds a file, so that none is removed while a command that will name it is
- * under way.
+ * A directory has one owner. It counts the holders of each file, so that no file is removed while a command that will
+ * name it is in progress.
  */
 import { join } from 'node:path'
 import { Damage, type Disk, type ReadHandle } from './disk.ts'
@@ -24,7 +24,7 @@ type Held = {
   readonly written: Promise<void>
 }
 
-/** Called with a file that is not needed and cannot be removed; the sweep of the next start tries again. */
+/** Called with an unneeded file that cannot be removed; the sweep of the next start tries again. */
 type NotRemoved = (file: string, problem: unknown) => void
 
 export class BlobFiles {
@@ -39,14 +39,14 @@ export class BlobFiles {
     this.#notRemoved = notRemoved
   }
 
-  /** Files that commands under way hold. */
+  /** Number of files held by commands in progress. */
   get held(): number {
     return this.#held.size
   }
 
   /**
-   * Resolves when the file is durable; it then stays until `release`. A file that holds other bytes by now, or cannot
-   * be read, is written again. Rejects as `writeAtomicLater` does, and then holds nothing.
+   * Resolves when the file is durable; it then stays until `release`. A file with different bytes, or one that cannot
+   * be read, is rewritten. Rejects as `writeAtomicLater` does, and then holds nothing.
    */
   async hold(room: string, sha256: string, bytes: Uint8Array): Promise<void> {
     const path = blobPath(this.#directory, room, sha256)
@@ -66,7 +66,7 @@ export class BlobFiles {
     }
   }
 
-  /** The command is over. `isNamed`: a record names the file now, or may. */
+  /** The command has finished. `isNamed`: a record names the file now, or may. */
   release(room: string, sha256: string, isNamed: boolean): void {
     const path = blobPath(this.#directory, room, sha256)
     const held = this.#held.get(path)
@@ -75,7 +75,7 @@ export class BlobFiles {
     this.#let(path, held)
   }
 
-  /** No record names the file any more. It is removed when nothing holds it. */
+  /** The last record that named the file is gone. The file is removed once nothing holds it. */
   drop(room: string, sha256: string): void {
     const path = blobPath(this.#directory, room, sha256)
     const held = this.#held.get(path)
@@ -83,7 +83,7 @@ export class BlobFiles {
     else held.isNew = true
   }
 
-  /** A file to read piece by piece; undefined: there is none. */
+  /** Opens a file for reading in pieces; undefined if there is none. */
   open(room: string, sha256: string): Promise<ReadHandle | undefined> {
     return this.#disk.openForReading(blobPath(this.#directory, room, sha256))
   }
@@ -93,13 +93,13 @@ export class BlobFiles {
     return this.#disk.fileExists(this.#directory) ? this.#disk.listDirectories(this.#directory) : []
   }
 
-  /** Removes what is not needed; only while nothing is held. Returns how many files were removed. */
+  /** Removes files that are not needed. Call only while nothing is held. Returns how many files were removed. */
   sweep(room: string, needed: ReadonlySet<string>): number {
     const unneeded = this.#disk.listFiles(join(this.#directory, room)).filter((name) => !needed.has(name))
     return unneeded.filter((name) => this.#remove(join(this.#directory, room, name))).length
   }
 
-  /** What is at a path where these bytes belong. */
+  /** What is at the path where these bytes belong. */
   #standing(path: string, bytes: Uint8Array): 'none' | 'same' | 'other' {
     if (!this.#disk.fileExists(path)) return 'none'
     try {
@@ -115,7 +115,7 @@ export class BlobFiles {
     if (held.isNew) this.#remove(path)
   }
 
-  /** Whether it was removed. */
+  /** Returns whether it was removed. */
   #remove(path: string): boolean {
     try {
       this.#disk.removeUnsynced(path)
@@ -127,18 +127,18 @@ export class BlobFiles {
   }
 }
 
-/** The bytes of a file at once; undefined: there is none. */
+/** Reads a whole file; undefined if there is none. */
 export function readBlob(disk: Disk, directory: string, room: string, sha256: string): Buffer | undefined {
   const path = blobPath(directory, room, sha256)
   return disk.fileExists(path) ? disk.readWhole(path) : undefined
 }
 
-/** Bytes of a file that are not those of its name. */
+/** The error for a file whose bytes do not match its name. */
 export function blobDamage({ room, sha256 }: { readonly room: string; readonly sha256: string }): Damage {
   return new Damage({ path: join(room, sha256), offset: 0, expected: 'bytes with this SHA-256', found: 'other bytes' })
 }
 
-/** `room` and `sha256` were checked to be names: neither contains a dot or a slash. */
+/** The caller has validated `room` and `sha256` as names: neither contains a dot or a slash. */
 function blobPath(directory: string, room: string, sha256: string): string {
   return join(directory, room, sha256)
 }

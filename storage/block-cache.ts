@@ -1,8 +1,8 @@
 /**
- * Blocks of files that were read lately, at most so many. The least recently used block gives its memory to the next one.
+ * A bounded cache of recently read file blocks. The least recently used block's memory is reused for the next one.
  *
- * Blocks with memory of their own would live long and die old: V8 frees such memory in full collections only, and begins one for each
- * 64 MB of it.
+ * If each block had its own memory, blocks would live long and die old. V8 frees such memory only in full collections,
+ * and starts one for every 64 MB of it.
  */
 import { BoundedMap } from './bounded-map.ts'
 
@@ -15,9 +15,9 @@ type Block = {
 export class BlockCache {
   readonly #bytesMax: number
   readonly #blocks: BoundedMap<number, Block>
-  /** Of blocks that were dropped. */
+  /** Memory of evicted blocks. */
   readonly #spare: ArrayBuffer[] = []
-  /** Most reads ask for the same block again. */
+  /** Most reads request the same block again. */
   #newest: Block | undefined
 
   /** `blocksMax`: at least 1; `bytesMax` of each: a multiple of 4. */
@@ -30,7 +30,7 @@ export class BlockCache {
     return this.#blocks.has(number)
   }
 
-  /** The words of a block, which are valid until the next one is read. */
+  /** The words of a block, valid until the next block is read. */
   get(number: number): Uint32Array | undefined {
     if (this.#newest?.number === number) return this.#newest.words
     const block = this.#blocks.touch(number)
@@ -38,11 +38,14 @@ export class BlockCache {
     return block?.words
   }
 
-  /** The same of one that is not there: `length` bytes, a multiple of 4, with what `read` puts there. Not kept when `read` throws. */
+  /**
+   * Reads a block that is not cached: `length` bytes, a multiple of 4, which `read` fills in. Returns its words as
+   * `get` does. Nothing is cached if `read` throws.
+   */
   read(number: number, length: number, read: (into: Buffer) => void): Uint32Array {
     this.#newest = undefined
     const memory = this.#blocks.makeRoom()?.memory ?? this.#spare.pop() ?? new ArrayBuffer(this.#bytesMax)
-    // Until it is read: a read that throws leaves it there.
+    // Kept as spare until it has been read, in case `read` throws.
     this.#spare.push(memory)
     read(Buffer.from(memory, 0, length))
     this.#spare.pop()

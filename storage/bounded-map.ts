@@ -1,18 +1,18 @@
 /**
- * A map of at most so many entries: what was set longest ago makes room for what is new. Where reads go by `touch`, the entry that
- * was used longest ago goes instead. For caches and for facts that a flood of new keys must not turn into a flood of memory.
+ * A map with a maximum size that evicts the oldest entry. If reads use `touch`, it evicts the least recently used entry
+ * instead. For caches, and for facts where a flood of new keys must not become a flood of memory.
  */
 
-/** Entries that are moved or removed until the map is made anew, besides as many as it has. */
+/** Entries moved or removed, beyond the size of the map, after which the map is rebuilt. */
 const movedMin = 1_024
 
 export class BoundedMap<Key, Value> {
   #entries = new Map<Key, Value>()
   readonly #max: number
   /**
-   * Stands before the oldest entry: a new iterator would first pass the places that deleted entries have left, which makes an
-   * eviction 20 times as slow in a map of 8,192. It holds every table that the map outgrew, and old tables hold what was in them
-   * (storage/turnover-map.ts): both are made anew now and then.
+   * Iterator positioned before the oldest entry. A new iterator would first have to skip the slots of deleted entries,
+   * which makes an eviction 20 times as slow in a map of 8,192. It retains every table that the map outgrew, and old
+   * tables retain their entries (storage/turnover-map.ts), so both are rebuilt now and then.
    */
   #oldest: MapIterator<Key> | undefined
   #moved = 0
@@ -30,19 +30,19 @@ export class BoundedMap<Key, Value> {
     return this.#entries.has(key)
   }
 
-  /** Leaves the entry at its place. */
+  /** Does not change the position of the entry. */
   get(key: Key): Value | undefined {
     return this.#entries.get(key)
   }
 
-  /** Gives the value and makes its entry the newest. */
+  /** Returns the value and makes its entry the newest. */
   touch(key: Key): Value | undefined {
     const value = this.#entries.get(key)
     if (value !== undefined) this.set(key, value)
     return value
   }
 
-  /** Makes this entry the newest, and gives the value that had to make room for it. */
+  /** Makes this entry the newest; returns the value that was evicted for it, if any. */
   set(key: Key, value: Value): Value | undefined {
     this.delete(key)
     if (this.#moved > movedMin + this.#entries.size) this.#renew()
@@ -51,7 +51,7 @@ export class BoundedMap<Key, Value> {
     return evicted
   }
 
-  /** Removes the oldest entry where one more would be too many, and gives its value. */
+  /** If the map is full, removes the oldest entry and returns its value. */
   makeRoom(): Value | undefined {
     if (this.#entries.size < this.#max) return undefined
     this.#oldest ??= this.#entries.keys()

@@ -1,23 +1,24 @@
 /**
- * The chain hash: one value for all frames of a segment and of all segments before it.
+ * The chain hash: one value that covers all frames of a segment and of all segments before it.
  *
  *   chain(segment) = SHA-256( chain(previous segment) ‖ for each frame: seq u64 ‖ type u8 ‖ digest 32 )
  *   digest         = SHA-256 of the payload as first written; a stub carries it
  *
- * It covers what was written, not the bytes of the file, so a payload can be replaced by a stub later without breaking
- * any chain hash. Numbers are little-endian, as on disk; the first segment follows 32 zero bytes.
+ * It covers the payloads as first written, not the bytes of the file, so a payload can later be replaced by a stub
+ * without breaking any chain hash. Numbers are little-endian, as on disk; the chain before the first segment is 32 zero
+ * bytes.
  */
 import { createHash, type Hash, hash } from 'node:crypto'
 import { DIGEST_BYTES, STUB, writeSeq } from './frame.ts'
 
 export const CHAIN_BYTES = 32
 
-/** What the first segment follows. */
+/** The chain hash before the first segment. */
 export const CHAIN_START: Buffer = Buffer.alloc(CHAIN_BYTES)
 
 const linkBytes = 8 + 1 + DIGEST_BYTES
 
-/** Links are hashed in groups: one call into native code for 64 frames instead of 64. */
+/** Links are hashed in groups: one native call for 64 frames instead of 64 calls. */
 const linksHeldMax = 64
 
 export class Chain {
@@ -27,7 +28,7 @@ export class Chain {
   #held = 0
   #empty = true
 
-  /** `previous` = the chain hash of the segment before. */
+  /** `previous`: the chain hash of the previous segment. */
   constructor(previous: Uint8Array) {
     this.#previous = Buffer.from(previous)
     this.#hash = createHash('sha256').update(previous)
@@ -48,7 +49,7 @@ export class Chain {
     this.#held = 0
   }
 
-  /** Another one with the same frames, to which others can be added. */
+  /** A copy with the same frames, to which others can be added. */
   copy(): Chain {
     this.#flush()
     const copy = new Chain(this.#previous)
@@ -57,9 +58,9 @@ export class Chain {
     return copy
   }
 
-  /** The chain hash up to the last frame added; before the first one, that of the segment before. */
+  /** The chain hash up to the last frame added; before the first one, that of the previous segment. */
   digest(): Buffer {
-    // An empty segment adds nothing: a journal reopened between two segments has the same hash.
+    // An empty segment adds nothing, so a journal reopened between two segments has the same hash.
     if (this.#empty) return Buffer.from(this.#previous)
     this.#flush()
     return this.#hash.copy().digest()

@@ -13,7 +13,7 @@ import { EMPTY_ROOT, HASH_BYTES } from './merkle.ts'
 import { isKeyName, parseNote, type VerifierKey, verifyNote } from './note.ts'
 import { type Parsed, unreadable } from './parsed.ts'
 
-/** Bytes of an origin: the cosignature formats write its length in one. */
+/** Maximum bytes of an origin: the cosignature formats store its length in one byte. */
 const ORIGIN_BYTES_MAX = 255
 
 /** One state of one log. */
@@ -25,12 +25,13 @@ type Checkpoint = {
   readonly root: Buffer
 }
 
-/** A checkpoint as another program wrote it. */
+/** A checkpoint as parsed from another program's text. */
 export type ParsedCheckpoint = Checkpoint & { readonly extensions: readonly string[] }
 
 /**
- * May a log have this origin? It is the name of a key (no white space, no '+'), and fits into 255 bytes. C2SP only
- * advises against spaces; a log with spaces cannot name its key after itself, and is not read here.
+ * Whether a log may have this origin. It is also the name of a key (no white space, no '+'), and must fit into 255
+ * bytes. C2SP only advises against spaces; but a log whose origin has spaces cannot name its key after itself, and is
+ * not supported here.
  */
 export function isOrigin(origin: string): boolean {
   return isKeyName(origin) && Buffer.byteLength(origin) <= ORIGIN_BYTES_MAX
@@ -39,7 +40,7 @@ export function isOrigin(origin: string): boolean {
 /**
  * The text to sign.
  *
- * @throws RangeError when there can be no such state of a log
+ * @throws RangeError if no log can have this state
  */
 export function formatCheckpoint(checkpoint: { origin: string; size: number; root: Uint8Array }): string {
   const { origin, size, root } = checkpoint
@@ -50,7 +51,7 @@ export function formatCheckpoint(checkpoint: { origin: string; size: number; roo
   return `${origin}\n${size}\n${encodeBase64(root)}\n`
 }
 
-/** Reads the text of a checkpoint, strictly. It is not verified yet: see {@link openCheckpoint}. */
+/** Parses the text of a checkpoint, strictly. Nothing is verified yet: see {@link openCheckpoint}. */
 export function parseCheckpoint(text: string): Parsed<ParsedCheckpoint> {
   if (!text.endsWith('\n')) return unreadable('a checkpoint ends with a line feed')
   const [origin, count, root64, ...extensions] = text.slice(0, -1).split('\n')
@@ -65,13 +66,14 @@ export function parseCheckpoint(text: string): Parsed<ParsedCheckpoint> {
   return { ok: true, value: { origin, size, root, extensions } }
 }
 
-/** What a verified signature of the log makes of a note: the state, and which witnesses signed too. */
+/** A checkpoint with a verified signature of the log, and the trusted keys that signed it. */
 export type OpenCheckpoint = ParsedCheckpoint & { readonly signedBy: readonly VerifierKey[] }
 
 /**
  * Reads a signed checkpoint of the log that has this key.
  *
- * @param witnesses further keys: those that signed are named in the answer, and a bad line of theirs spoils the note
+ * @param witnesses further trusted keys: those that signed are listed in the result, and an invalid signature of one of
+ *   them invalidates the note
  */
 export function openCheckpoint(
   note: Uint8Array | string,
@@ -89,7 +91,7 @@ export function openCheckpoint(
   return { ok: true, value: { ...checkpoint.value, signedBy: signedBy.value } }
 }
 
-/** A decimal number below 2^53 with no sign, no leading zero and nothing around it. */
+/** A decimal number below 2^53 without sign, leading zeros or surrounding characters. */
 export function parseCount(text: string): number | undefined {
   const value = /^(?:0|[1-9][0-9]{0,15})$/.test(text) ? Number(text) : undefined
   return Number.isSafeInteger(value) ? value : undefined

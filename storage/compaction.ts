@@ -1,19 +1,19 @@
 /**
- * Compaction: texts that were redacted or have expired leave the disk.
+ * Compaction: removes redacted and expired texts from the disk.
  *
  * The payload of a frame is replaced by a stub of the same length. No frame moves, so indexes stay valid and readers
- * that have the old file open read the same places. The stub begins with the SHA-256 of the payload as first written,
- * so every chain hash still holds (chain.ts), and ends in zeros. Only sealed segments are rewritten; the owner seals
- * the active one first.
+ * that have the old file open read at the same positions. The stub begins with the SHA-256 of the original payload, so
+ * every chain hash still holds (chain.ts), and ends in zeros. Only sealed segments are rewritten; the owner seals the
+ * active one first.
  *
  *   stub payload   digest 32 | key 16 where KEYED | what the owner keeps | zeros up to the old length
  *
  * A segment is copied to `<name>.log.compact` and synced, renamed over the old one, and the directory synced. A kill at
- * any moment leaves the old file or the new one, whole. The next pass removes a copy that was left; a copy for which
- * there is no space is removed at once.
+ * any moment leaves either the old file or the new one, complete. The next pass, or opening the journal, removes a
+ * leftover copy; a copy that runs out of space is removed immediately.
  *
  * Tails that recovery cut off and saved (`lost+tail/`, recovery.ts) may hold the same texts. `removeSavedTails` runs
- * before the rewriting, so that a pass that was killed starts with it again.
+ * before the rewrite, so a pass that was killed starts with it again.
  */
 import { join } from 'node:path'
 import { payloadDigest } from './chain.ts'
@@ -23,7 +23,7 @@ import { FrameWindow } from './frame-window.ts'
 import { readFooter, readSegmentHeader, SEGMENT_HEADER_BYTES, segmentPath } from './segment.ts'
 
 const suffix = '.compact'
-/** Bytes between two steps: a few milliseconds of a thread that has other work. */
+/** Bytes per step: a few milliseconds for a thread that has other work. */
 const stepBytes = 4 * 1024 * 1024
 
 export type CompactionStep = { readonly bytes: number; readonly of: number; readonly stubs: number }
@@ -34,16 +34,16 @@ type Compaction = {
   /** First seq of a sealed segment. */
   readonly firstSeq: number
   /**
-   * What stays of a frame: the bytes after digest and key, or undefined when all of it stays. Called for every frame
-   * that is not a stub yet. The stub has to fit where the payload was.
+   * The bytes of a frame to retain after digest and key, or undefined to leave the whole frame as it is. Called for
+   * every frame that is not a stub yet. The stub must fit where the payload was.
    */
   readonly keep: (frame: FoundFrame) => Uint8Array | undefined
 }
 
 /**
- * Rewrites one sealed segment in steps of a few milliseconds. Returns how many frames became stubs; 0: nothing was
- * written. Throws Damage when the segment is not sound, RangeError when a stub does not fit, DiskFull, SyncFailed or a
- * system error; the old file is then unchanged.
+ * Rewrites one sealed segment in steps of a few milliseconds. Returns how many frames became stubs; 0 if nothing was
+ * written. Throws Damage if the segment is damaged, RangeError if a stub does not fit, DiskFull, SyncFailed or a system
+ * error; the old file is then unchanged.
  */
 export function* compactSegment(compaction: Compaction): Generator<CompactionStep, number, undefined> {
   const { disk, directory, firstSeq } = compaction
@@ -86,7 +86,7 @@ export function* compactSegment(compaction: Compaction): Generator<CompactionSte
     disk.renameDurable(copy, path)
     return stubs
   } catch (error) {
-    // Its space is freed: its name here, and its file below, which would occupy the space without a name too.
+    // Frees its space. Removing the name is not enough: the file is closed below, and would occupy the space until then.
     if (error instanceof DiskFull) disk.removeUnsynced(copy)
     throw error
   } finally {
@@ -95,13 +95,13 @@ export function* compactSegment(compaction: Compaction): Generator<CompactionSte
   }
 }
 
-/** Removes the copies that a kill left behind. */
+/** Removes copies that a kill left behind. */
 export function removeUnfinished(disk: Disk, directory: string): void {
   for (const name of disk.listFiles(directory))
     if (name.endsWith(`.log${suffix}`)) disk.removeFile(join(directory, name))
 }
 
-/** The whole frame of a stub that replaces `frame`. */
+/** The complete stub frame that replaces `frame`. */
 function stubFrame(frame: FoundFrame, kept: Uint8Array, seed: number): Buffer {
   const key = keyOffset(frame.flags) === undefined ? 0 : KEY_BYTES
   const payload = Buffer.alloc(frame.payload.length)

@@ -1,6 +1,6 @@
 /**
- * Frames of a journal of another machine, as its files have them, appended to the copy of it that is here: the same numbers, payloads and
- * ends of segments. Frames are encoded again, because each says what was durable on the disk where it was written.
+ * Appends frames from another machine's journal, as stored in its files, to the local copy: same numbers, payloads and
+ * segment boundaries. Frames are re-encoded, because each states what was durable on the disk where it was written.
  */
 import { decodeFrame, type FoundFrame, STUB } from './frame.ts'
 import type { Journal } from './journal.ts'
@@ -17,15 +17,15 @@ export type JournalPlace = {
 }
 
 export type CopiedFrames = JournalPlace & {
-  /** The first frame; none: `last` is `first` less one. */
+  /** The first frame; if there are none, `last` is `first` minus one. */
   readonly first: number
-  /** The frames, header and payload, one after the other. */
+  /** The frames, header and payload, back to back. */
   readonly bytes: Uint8Array
-  /** Numbers from `first` to `last` plus one with which a segment begins. */
+  /** Seqs from `first` to `last` plus one at which a segment begins. */
   readonly rolls: readonly number[]
 }
 
-/** What came is not what follows the frames that are here: nothing was changed, and a person has to look. */
+/** The received frames do not continue the local ones: nothing was changed, and an operator has to look. */
 export class Diverged extends Error {
   override name = 'Diverged'
 }
@@ -34,7 +34,7 @@ export function placeOf(journal: Journal): JournalPlace {
   return { id: journal.id.toString('hex'), last: journal.nextSeq - 1, chain: journal.chain().toString('hex') }
 }
 
-/** The frames, checked one by one. Throws Diverged. */
+/** Decodes the frames and checks each one. Throws Diverged. */
 export function framesIn({ id, first, last, bytes }: CopiedFrames): FoundFrame[] {
   const payload = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   const seed = seedOf(Buffer.from(id, 'hex'))
@@ -52,8 +52,8 @@ export function framesIn({ id, first, last, bytes }: CopiedFrames): FoundFrame[]
 }
 
 /**
- * Appends what is new, durable when it returns, and gives it back; a segment ends where `rolls` says. `check` is called with the new
- * frames before anything is written. Throws Diverged, and what `Journal.append` throws.
+ * Appends the new frames, which are durable when it returns, and returns them; segments end where `rolls` says. `check`
+ * is called with the new frames before anything is written. Throws Diverged, and whatever `Journal.append` throws.
  */
 export function appendCopied(
   journal: Journal,
@@ -69,7 +69,7 @@ export function appendCopied(
   if (last >= nextSeq - 1 && journal.chainWith(fresh, rolls).toString('hex') !== chain)
     throw new Diverged(`journal ${id} here and there are not the same up to frame ${last}`)
   check(fresh)
-  // What was cut off this journal may hold the text that this stub had.
+  // A saved tail of this journal may hold the text that this stub replaces.
   if (fresh.some(({ flags }) => (flags & STUB) !== 0)) journal.removeSavedTails()
   let from = 0
   for (const roll of rolls.filter((each) => each >= nextSeq)) {

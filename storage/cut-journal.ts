@@ -1,6 +1,6 @@
 /**
- * Cuts a journal after a frame, because what follows it never counted. Its owner has it closed, and has removed what was made from it:
- * snapshots, and the durable mark. Cut short, it is done again.
+ * Cuts a journal after a frame, because the frames after it never counted. First, the owner must close the journal and
+ * remove what was derived from it: snapshots, and the durable mark. An interrupted cut can simply be repeated.
  */
 import { Damage, type Disk } from './disk.ts'
 import { keepTail, readFrom } from './recovery.ts'
@@ -8,18 +8,18 @@ import { indexPath, listSegments, readSegmentHeader, SEGMENT_HEADER_BYTES, segme
 import { walkSegment } from './walk.ts'
 
 type JournalCut = {
-  /** The newest frame that stays. */
+  /** The newest frame to retain. */
   readonly last: number
-  /** The segment with it stays sealed, and the next one stays and is empty. */
+  /** The segment with that frame stays sealed, and the next one stays and is empty. */
   readonly isSealed: boolean
-  /** What is cut off is kept in the journal's `lost+tail`. */
+  /** The cut bytes are saved in the journal's `lost+tail`. */
   readonly isKept: boolean
 }
 
-/** Throws Damage where the frames that stay cannot be read. */
+/** Throws Damage if the remaining frames cannot be read. */
 export function cutJournal(disk: Disk, directory: string, { last, isSealed, isKept }: JournalCut): void {
   const firsts = listSegments(disk, directory, 'log')
-  // The newest first: what is left at any moment is a journal.
+  // Newest first, so that a valid journal is left at any moment.
   for (const first of firsts.filter((each) => each > Math.max(1, last)).toReversed()) {
     const stays = isSealed && first === last + 1
     cutSegment(disk, directory, { first, offset: stays ? SEGMENT_HEADER_BYTES : 0, isKept })
@@ -32,7 +32,7 @@ export function cutJournal(disk: Disk, directory: string, { last, isSealed, isKe
 
 type SegmentCut = { readonly first: number; readonly offset: number; readonly isKept: boolean }
 
-/** Its index goes with what it says of the end. `offset` 0: nothing of it stays. */
+/** Also removes the index, which describes the old end. `offset` 0 removes the whole segment. */
 function cutSegment(disk: Disk, directory: string, { first, offset, isKept }: SegmentCut): void {
   const path = segmentPath(directory, first)
   const file = disk.openFile(path, 'write')

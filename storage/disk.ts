@@ -1,16 +1,16 @@
 /**
- * The disk, as everything that keeps files is handed it: its promises, and how they fail. `machine-disk.ts` is the real
- * one, the only file that syncs; a simulation hands in another.
+ * The disk interface that everything that stores files receives: its guarantees, and how they fail. `machine-disk.ts`
+ * is the real implementation, and the only file that syncs; a simulation passes another.
  *
- * Calls are synchronous, because each owner of files is a thread of its own. Exceptions are those named `...Later` and
- * `openForReading`, for files that the main thread writes and reads.
+ * Calls are synchronous, because each owner of files is a separate thread. Exceptions are the methods named `...Later`
+ * and `openForReading`, for files that the main thread writes and reads.
  *
- * After one failed sync nothing that is read back can be trusted: the kernel may have dropped the dirty pages, and a
- * second sync may falsely succeed. So a file whose sync failed is poisoned for good, and its owner has to start over
- * from what the disk holds.
+ * After a failed sync, data read back cannot be trusted: the kernel may have dropped the dirty pages, and a second sync
+ * may falsely succeed. So a file whose sync failed is poisoned permanently, and its owner must start over from what is
+ * on disk.
  */
 
-/** A sync was refused by the kernel: what the file holds on disk is unknown. */
+/** The kernel refused a sync: what the file holds on disk is unknown. */
 export class SyncFailed extends Error {
   readonly path: string
   constructor(path: string, cause?: unknown) {
@@ -30,14 +30,14 @@ export class DiskFull extends Error {
   }
 }
 
-/** Bytes that were durable are not what was written. Never repaired silently: an operator has to look. */
+/** Durable bytes are not what was written. Never repaired silently: an operator has to look. */
 export class Damage extends Error {
   readonly path: string
   /** Byte offset of the first bad structure in the file. */
   readonly offset: number
   readonly expected: string
   readonly found: string
-  /** Number of the frame that is damaged, where those behind it can be read. */
+  /** Number of the damaged frame, if the frames after it can still be read. */
   readonly frame: number | undefined
   constructor(facts: { path: string; offset: number; expected: string; found: string; frame?: number }) {
     super(`${facts.path} is damaged at byte ${facts.offset}: expected ${facts.expected}, found ${facts.found}`)
@@ -50,12 +50,12 @@ export class Damage extends Error {
   }
 }
 
-/** What is found where the disk does not give back what is there. */
+/** The `found` text for bytes that the disk fails to return. */
 export const readError = 'a read error (EIO)'
 
 /**
- * A place of a file that the disk does not give back (EIO). Who needs it now has to do as with damage; a later read may succeed, so
- * nobody may take it for lost for good: see `isUnreadable`.
+ * The disk fails to read part of a file (EIO). Code that needs the bytes now must treat it as damage. A later read may
+ * succeed, so nothing may count as permanently lost: see `isUnreadable`.
  */
 export class FailedRead extends Damage {
   readonly code = 'EIO'
@@ -65,12 +65,12 @@ export class FailedRead extends Damage {
   }
 }
 
-/** What a read of a place of a segment has failed with. */
+/** The error to throw after a failed read at a position in a segment: FailedRead for EIO, otherwise the error itself. */
 export function failedAt(place: ConstructorParameters<typeof FailedRead>[0], error: unknown): unknown {
   return isUnreadable(error) && !(error instanceof Damage) ? new FailedRead(place) : error
 }
 
-/** Something in the data directory has a format that only newer releases know. Nothing is wrong with it. */
+/** Something in the data directory has a format that only newer releases know. It is not damaged. */
 export class NewerFormat extends Error {
   constructor(where: string, found: string) {
     super(`${where} ${found}, which this release does not know`)
@@ -78,12 +78,12 @@ export class NewerFormat extends Error {
   }
 }
 
-/** The disk does not give back, or take, what a file holds (EIO). What is derived is made again then. */
+/** The disk cannot read or write a file (EIO). Derived files are then rebuilt. */
 export function isUnreadable(error: unknown): error is Error & { readonly code: 'EIO' } {
   return error instanceof Error && 'code' in error && error.code === 'EIO'
 }
 
-/** What is read of something derived; undefined where the disk does not give it back, and `onUnreadable` is told why. */
+/** Reads something derived. If the disk cannot read it, returns undefined and passes the reason to `onUnreadable`. */
 export function unlessUnreadable<Found>(
   read: () => Found,
   onUnreadable: (problem: string) => void = () => {},
@@ -108,89 +108,92 @@ export function sizeOfFile(disk: Disk, path: string): number {
 }
 
 /**
- * So many items are prefetched at once, and the next when these are read. They are ahead of whatever else needs a thread of libuv's pool: a
- * sync behind 50 of them took half a millisecond longer, behind 400 of them 25.
+ * This many items are prefetched at a time, and the next ones after these have been read. Prefetches queue ahead of
+ * other work in libuv's thread pool: a sync behind 50 of them took half a millisecond longer, behind 400 of them 25.
  */
 export const prefetchedAtOnce = 32
 
 /** One open file. */
 export interface DiskFile {
   readonly path: string
-  /** Bytes in the file now. */
+  /** Current size of the file in bytes. */
   size(): number
-  /** Fills `into` from `position`; returns the bytes read, fewer than asked only at the end of the file. */
+  /** Fills `into` from `position`; returns the bytes read, fewer than requested only at the end of the file. */
   readAt(into: Uint8Array, position: number): number
-  /** So many bytes will be read next: a slow disk begins to read them now. Never fails, and may do nothing. */
+  /** Hints that this many bytes will be read next: a slow disk starts reading them now. Never fails, and may do nothing. */
   prefetch(position: number, bytes: number): void
-  /** Writes all of `bytes`. Throws DiskFull (part may be written), SyncFailed when poisoned, or the error of the system. */
+  /** Writes all of `bytes`. Throws DiskFull (part may have been written), SyncFailed if poisoned, or a system error. */
   writeAt(bytes: Uint8Array, position: number): void
   /** fdatasync. Throws SyncFailed, after which every writeAt, truncate and sync throws SyncFailed. */
   sync(): void
-  /** As `sync`, beside other work: `done` gets the SyncFailed, or nothing once the bytes are durable. Never called before it returns. */
+  /**
+   * `sync` in the background: `done` gets the SyncFailed, or nothing once the bytes are durable. Never called before
+   * this method returns.
+   */
   syncLater(done: (failed?: SyncFailed) => void): void
   truncate(size: number): void
-  /** Closing twice is harmless, and nothing else may follow: it throws. Closing does not sync. */
+  /** Closing twice is harmless; any other call after closing throws. Closing does not sync. */
   close(): void
 }
 
-/** `create` fails when the file exists; its name is durable after `syncDirectory`. */
+/** `create` fails if the file exists; the new name is durable after `syncDirectory`. */
 export type OpenMode = 'read' | 'write' | 'create'
 
-/** A file that is read without waiting for the disk. */
+/** A file that is read asynchronously. */
 export interface ReadHandle {
   readonly size: number
-  /** Fills `into` from `position`; the bytes read, fewer than asked only at the end of the file. */
+  /** Fills `into` from `position`; resolves with the bytes read, fewer than requested only at the end of the file. */
   read(into: Uint8Array, position: number): Promise<number>
   close(): Promise<void>
 }
 
-/** Paths are those of the machine. A missing file is an error of the system (ENOENT), where nothing else is said. */
+/** Paths are machine paths. A missing file is a system error (ENOENT) unless stated otherwise. */
 export interface Disk {
-  /** How many files and sockets the process may have open at a time; Infinity: unknown. */
+  /** How many files and sockets the process may have open at a time; Infinity if unknown. */
   readonly descriptorsMax: number
-  /** Short reads of this thread took long a moment ago: what is read next is worth prefetching. */
+  /** This thread's recent short reads were slow, so prefetching is worthwhile. */
   readsAreSlow(): boolean
-  /** Throws DiskFull, or the error of the system (ENOENT, EEXIST, EACCES, EROFS). */
+  /** Throws DiskFull or a system error (ENOENT, EEXIST, EACCES, EROFS). */
   openFile(path: string, mode: OpenMode): DiskFile
-  /** Undefined: there is no such file. */
+  /** Undefined if there is no such file. */
   openForReading(path: string): Promise<ReadHandle | undefined>
-  /** A whole file at once; for files whose size is bounded by their format. */
+  /** Reads a whole file; for files whose size is bounded by their format. */
   readWhole(path: string): Buffer
-  /** Throws the error of the system where it does not say, such as EACCES: what cannot be seen is not what does not exist. */
+  /** Throws the system error if it cannot tell, such as EACCES: a file that cannot be seen is not a file that does not exist. */
   fileExists(path: string): boolean
-  /** What is there, a directory too. */
+  /** What is at a path, which may be a directory. */
   look(path: string): { readonly isFile: boolean; readonly mode: number }
   /** Names of the plain files in a directory, sorted by code unit. Throws ENOENT. */
   listFiles(directory: string): string[]
-  /** Names of the directories in a directory, and of links to one, sorted by code unit. Throws ENOENT. */
+  /** Names of the directories in a directory, including links to directories, sorted by code unit. Throws ENOENT. */
   listDirectories(directory: string): string[]
-  /** Makes a directory and its missing parents (mode 0700), each name durable. */
+  /** Creates a directory and its missing parents (mode 0700), each name durable. */
   makeDirectory(path: string): void
   /** Makes the names in a directory durable: creations, renames, removals. Throws SyncFailed. */
   syncDirectory(path: string): void
   /**
-   * Replaces a whole file, by one piece or by several in their order. After a crash it holds the old bytes or the new
-   * ones; once this has returned, the new ones. One writer per path; mode 0600 by default. Throws DiskFull, SyncFailed
-   * or a system error; the old file is then unchanged, unless only the last directory sync failed.
+   * Replaces a whole file with one piece or several in order. After a crash it holds the old bytes or the new ones;
+   * once this has returned, the new ones. One writer per path; mode 0600 by default. Throws DiskFull, SyncFailed or a
+   * system error; the old file is then unchanged, unless only the last directory sync failed.
    */
   writeAtomic(path: string, bytes: Uint8Array | readonly Uint8Array[], mode?: number): void
   /**
-   * The same without waiting for the disk, for a path that several may write at once: in the end it holds the bytes of
-   * one of them. Makes the directory. Rejects with DiskFull, SyncFailed or a system error.
+   * Asynchronous `writeAtomic` for a path that may have several concurrent writers: it ends up with the bytes of one of
+   * them. Creates the directory. Rejects with DiskFull, SyncFailed or a system error.
    */
   writeAtomicLater(path: string, bytes: Uint8Array): Promise<void>
   /**
-   * Replaces a small text without waiting for the disk. After a power cut the file is the old one or the new one. One
-   * writer per path. Rejects with a system error.
+   * Replaces a small text file asynchronously. After a power cut the file is the old one or the new one. One writer per
+   * path. Rejects with a system error.
    */
   replaceLater(path: string, text: string): Promise<void>
-  /** Renames over whatever `to` is. The content of `from` must be synced already. */
+  /** Renames, replacing whatever is at `to`. The content of `from` must already be synced. */
   renameDurable(from: string, to: string): void
   /** Removes a file; a power cut may bring it back. A missing file is fine. */
   removeUnsynced(path: string): void
-  /** Removes a file for good; a missing file is fine. */
+  /** Removes a file permanently; a missing file is fine. */
   removeFile(path: string): void
-  /** Removes a directory with all that is in it; a power cut may bring some of it back. A missing one is fine. */
+  /** Removes a directory with everything in it; a power cut may bring some of it back. A missing one is fine. */
   removeDirectory(path: string): void
   /** Bytes that an unprivileged process may still write on the file system of `directory`. */
   freeBytes(directory: string): number

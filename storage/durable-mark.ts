@@ -1,10 +1,12 @@
 /**
- * The durable mark: up to which frame a journal was durable, kept beside its segments once nothing was written for a while.
+ * The durable mark: records how far a journal was durable, in a file next to its segments, after it has been idle for a
+ * while.
  *
- * Each frame says how far those before it were synced, so nothing says that of the newest. A damaged newest frame looks like a torn
- * write, which recovery cuts. The mark says it. It is a second opinion: without it, or when it is not whole, nothing is known.
+ * Each frame states how far the frames before it were synced, but nothing states that for the newest one. If it is
+ * damaged, it looks like a torn write, which recovery cuts. The mark closes this gap. It is supplementary evidence: a
+ * missing or invalid mark says nothing.
  *
- * File `durable` in the directory of the journal, 32 bytes, little-endian, written over in place:
+ * File `durable` in the directory of the journal, 32 bytes, little-endian, overwritten in place:
  *
  *   offset  bytes  field
  *        0      4  magic       "BSD" and version 1
@@ -17,7 +19,7 @@ import { crc32 } from 'node:zlib'
 import type { Disk, DiskFile, SyncFailed } from './disk.ts'
 import { readSeq, writeSeq } from './frame.ts'
 
-/** What says up to which frame a journal was durable: `by` names it in sentences. `seq` 0: nothing does. */
+/** Evidence of how far a journal was durable: `by` names the source in sentences. `seq` 0: no evidence. */
 export type Durable = { readonly seq: number; readonly by: string }
 
 const bytesOfMark = 32
@@ -29,7 +31,7 @@ export function newestDurable(...known: readonly Durable[]): Durable {
   return known.reduce((newest, each) => (each.seq > newest.seq ? each : newest))
 }
 
-/** What the mark says of the journal with this id. */
+/** What the mark says about the journal with this id. */
 export function markedDurable(disk: Disk, directory: string, journalId: Buffer): Durable {
   const path = pathIn(directory)
   const bytes = readIfSound(disk, path)
@@ -41,7 +43,7 @@ export function markedDurable(disk: Disk, directory: string, journalId: Buffer):
   return { seq: isOfJournal ? readSeq(bytes, 20) : 0, by: `the mark ${path}` }
 }
 
-/** What the disk does not give back says nothing: the journal itself does not need it. */
+/** An unreadable mark says nothing: the journal works without it. */
 function readIfSound(disk: Disk, path: string): Buffer {
   try {
     return disk.fileExists(path) ? disk.readWhole(path) : Buffer.alloc(0)
@@ -50,15 +52,15 @@ function readIfSound(disk: Disk, path: string): Buffer {
   }
 }
 
-/** Keeps the mark of a journal. */
+/** Writes the mark of a journal. */
 export class DurableMark {
   readonly #disk: Disk
   readonly #directory: string
   readonly #bytes = Buffer.alloc(bytesOfMark)
   #file: DiskFile | undefined
-  /** What the file says, synced or being synced. */
+  /** The seq in the file, synced or being synced. */
   #kept = 0
-  /** What it has to say next, where a sync is under way. */
+  /** The seq to write next, once the pending sync is done. */
   #wanted = 0
   #isSyncing = false
 
@@ -74,7 +76,10 @@ export class DurableMark {
     if (seq !== this.#kept || this.#isSyncing) this.#write(seq).sync()
   }
 
-  /** The same, synced beside other work: on a slow disk the owner of the journal does not wait for it. `failed`: of the sync. */
+  /**
+   * `keep` with the sync in the background: on a slow disk the owner of the journal does not wait for it. `failed`:
+   * called if the sync fails.
+   */
   keepLater(seq: number, failed: (error: SyncFailed) => void): void {
     this.#wanted = seq
     if (seq === this.#kept || this.#isSyncing) return
@@ -82,7 +87,7 @@ export class DurableMark {
     this.#isSyncing = true
     file.syncLater((error) => {
       this.#isSyncing = false
-      // The number of a file that is closed under a sync could be another file's.
+      // While a sync is pending, a closed descriptor's number could be reused for another file.
       if (this.#file === undefined) file.close()
       else if (error !== undefined) failed(error)
       else this.keepLater(this.#wanted, failed)

@@ -1,6 +1,6 @@
 /**
- * Ed25519 keys of node:crypto from and to their raw 32 bytes (RFC 8032). It accepts them only inside DER, whose bytes
- * before the key are always the same (RFC 8410, sections 4 and 7).
+ * Converts Ed25519 keys between node:crypto objects and their raw 32 bytes (RFC 8032). node:crypto accepts them only in
+ * DER, where the bytes before the key are always the same (RFC 8410, sections 4 and 7).
  */
 import { createPrivateKey, createPublicKey, type KeyObject } from 'node:crypto'
 
@@ -17,7 +17,7 @@ export function rawPublicKeyOf(privateKey: KeyObject): Buffer {
   return createPublicKey(privateKey).export({ format: 'der', type: 'spki' }).subarray(spkiPrefix.length)
 }
 
-/** `raw`: the 32 public bytes. Whether they are a valid point is not checked here. */
+/** `raw`: the 32 public bytes. Does not check that they are a valid point. */
 export function publicKeyOf(raw: Uint8Array): KeyObject {
   return createPublicKey({ key: Buffer.concat([spkiPrefix, raw]), format: 'der', type: 'spki' })
 }

@@ -6,10 +6,10 @@
 import { type DiskFile, isUnreadable } from './disk.ts'
 import { decodeFrame, type FoundFrame, FRAME_HEADER_BYTES, type NoFrame } from './frame.ts'
 
-/** One read at most: large enough that its system call costs nothing per frame, small enough for every thread to have one. */
+/** Largest single read: large enough that the system call costs next to nothing per frame, small enough for every thread to have one. */
 export const windowBytes = 256 * 1024
 
-/** Read at once for each of a few frames: most are shorter, and one that is longer costs another read. */
+/** Bytes read per frame when only a few are wanted: most frames are shorter, and a longer one costs another read. */
 export const frameBytesUsual = 1024
 
 export class FrameWindow {
@@ -17,17 +17,14 @@ export class FrameWindow {
   readonly #seed: number
   readonly #readBytes: number
   #limit: number
-  /** Grows to what is read at once: most files of a small board are much shorter. */
+  /** Grows up to the read size: on a small board most files are much shorter. */
   #bytes: Buffer = Buffer.alloc(0)
   #base = 0
   #filled = 0
-  /** A read of all up to here has failed: frames before it are read one by one, so that only those in the bad place fail. */
+  /** A read up to this position failed. Frames before it are read one by one, so that only those in the bad place fail. */
   #singlyUntil = 0
 
-  /**
-   * `limit`: position in the file after which nothing is read; `seed`: of the segment's header; `bytes`: how much is
-   * read at once.
-   */
+  /** `limit`: position after which nothing is read; `seed`: from the segment's header; `bytes`: size of one read. */
   constructor(file: DiskFile, { limit, seed, bytes = windowBytes }: { limit: number; seed: number; bytes?: number }) {
     this.#file = file
     this.#seed = seed
@@ -35,7 +32,7 @@ export class FrameWindow {
     this.#readBytes = bytes
   }
 
-  /** Forgets what was read and reads the file as it is now, up to `limit`. */
+  /** Discards what was read; later calls read the file as it is now, up to `limit`. */
   reset(limit: number): void {
     this.#limit = limit
     this.#filled = 0
@@ -46,7 +43,7 @@ export class FrameWindow {
   at(position: number): FoundFrame | NoFrame {
     if (position < this.#base || position >= this.#base + this.#filled) this.#fill(position, 0)
     let found = decodeFrame(this.#bytes, position - this.#base, this.#filled, this.#seed)
-    // At most two more tries: one to see the whole header, one to see the whole payload.
+    // At most two more tries: one for the whole header, one for the whole payload.
     for (let tries = 0; tries < 2 && found.frameBytes === undefined && found.fault === 'short'; tries++) {
       if (position + found.needs > this.#limit) return found
       this.#fill(position, found.needs)
@@ -71,7 +68,7 @@ export class FrameWindow {
   #read(position: number, bytes: number): void {
     const wanted = Math.max(0, Math.min(bytes, this.#limit - position))
     if (wanted > this.#bytes.length) this.#bytes = Buffer.allocUnsafe(wanted)
-    // A read that fails has overwritten what was here.
+    // A failed read may have overwritten the buffer.
     this.#filled = 0
     this.#filled = this.#file.readAt(this.#bytes.subarray(0, wanted), position)
     this.#base = position

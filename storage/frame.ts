@@ -1,7 +1,7 @@
 /**
- * One frame: the bytes a record has on disk, so that a reader can tell a whole frame from anything else.
+ * One frame: how a record is laid out on disk, so that a reader can tell a complete frame from any other bytes.
  *
- * All numbers are little-endian. A frame stands alone: it needs no neighbor to be checked.
+ * All numbers are little-endian. Each frame can be checked on its own.
  *
  *   offset  bytes  field
  *        0      2  magic        ff b5 (ff never occurs in UTF-8, so plain text cannot imitate a frame)
@@ -9,37 +9,37 @@
  *        3      1  flags        KEYED, STUB, MORE, the rest for the owner of the journal
  *        4      4  length       of the payload, 1 or more
  *        8      8  seq          number of the frame in the journal, from 1, without gaps
- *       16      8  durable seq  highest seq that was known to be on disk when this frame was written, or packed, see below
+ *       16      8  durable seq  highest seq known to be on disk when this frame was written, or packed, see below
  *       24      4  crc          CRC-32 (IEEE polynomial, zlib.crc32) of the journal's id, bytes 0..24 and the payload
  *       28      n  payload
  *
- * Where the highest bit of the durable seq is set, the field holds two numbers: bits 40..62 are the seq less the durable
- * seq, and bits 0..39 the peer seq: the newest frame of another journal, the one that this journal is checked against,
- * which was known to be on disk when this frame was written. Only segments from version 3 on have such frames.
+ * If the highest bit of the durable seq is set, the field holds two numbers. Bits 40..62 are the seq minus the durable
+ * seq. Bits 0..39 are the peer seq: the newest frame known to be on disk, when this frame was written, of the other
+ * journal that this one is checked against. Such frames exist only in segments of version 3 and later.
  *
- * The CRC finds accidents only; malice is found by the chain hash (chain.ts) and the Merkle tree above. It begins with the
- * id because recovery searches torn bytes for frames: no sender of a payload knows the id, so nothing inside one is a
- * frame, whatever it imitates. Segments of version 1 (segment.ts) have CRCs without it: their seed is 0.
+ * The CRC detects accidental damage only; the chain hash (chain.ts) and the Merkle tree above detect tampering. It
+ * includes the id because recovery searches torn bytes for frames: senders of payloads do not know the id, so they
+ * cannot embed a valid frame in one. Segments of version 1 (segment.ts) have CRCs without the id: their seed is 0.
  */
 import { crc32 } from 'node:zlib'
 
 export const FRAME_HEADER_BYTES = 28
 
-/** The format's own bound on header and payload together: a longer length field is not a frame. */
+/** The format's own limit on header plus payload: a longer length field is not a frame. */
 export const FRAME_BYTES_LIMIT = 64 * 1024 * 1024
 
-/** Flag: the payload begins with a 16-byte key that the index of a sealed segment makes searchable. */
+/** Flag: the payload begins with a 16-byte key that can be looked up in the index of a sealed segment. */
 export const KEYED = 0x80
 
 /**
- * Flag: a stub took the place of the frame. Its payload begins with the 32-byte SHA-256 of the payload as first
- * written, so the chain hash still holds; the key of a KEYED stub follows the digest.
+ * Flag: this frame has been replaced by a stub. The payload begins with the 32-byte SHA-256 of the original payload, so
+ * the chain hash still holds; the key of a KEYED stub follows the digest.
  */
 export const STUB = 0x40
 
 /**
- * Flag: the next frame belongs to the same decision. Where a journal ends with it, there was no decision
- * (whole-decisions.ts).
+ * Flag: the next frame belongs to the same decision. If a journal ends with this flag set, the decision is incomplete
+ * and does not count (whole-decisions.ts).
  */
 export const MORE = 0x20
 
@@ -52,15 +52,15 @@ export const FOOTER = 255
 export type Frame = { readonly seq: number; readonly type: number; readonly flags: number; readonly payload: Buffer }
 export type NewFrame = { readonly type: number; readonly flags: number; readonly payload: Uint8Array }
 
-/** A frame that was found in bytes; `frameBytes` counts header and payload. */
+/** A decoded frame; `frameBytes` counts header and payload. */
 export type FoundFrame = Frame & {
   readonly durableSeq: number
-  /** Newest frame of the other journal that was durable when this one was written; 0: not known. */
+  /** Newest frame of the other journal that was durable when this one was written; 0 if unknown. */
   readonly peerSeq: number
   readonly frameBytes: number
 }
 
-/** Why bytes are not a frame. `short`: the frame would extend beyond the bytes at hand. */
+/** Why bytes are not a frame. `short`: the frame would extend beyond the available bytes. */
 type FrameFault = 'short' | 'magic' | 'length' | 'crc'
 export type NoFrame = { readonly frameBytes: undefined; readonly fault: FrameFault; readonly needs: number }
 
@@ -77,15 +77,15 @@ const isPacked = 0x80
 const distanceMax = 2 ** 23 - 1
 const peerSeqMax = 2 ** 40 - 1
 
-/** For a search of frames in unknown bytes. */
+/** For searching unknown bytes for frames. */
 export const FRAME_MAGIC: Uint8Array = Uint8Array.of(magic0, magic1)
 
-/** What a frame says of itself. `peerSeq` 0 or absent: nothing of another journal. `seed`: of the segment's header. */
+/** Header fields. `peerSeq` 0 or absent: nothing known about another journal. `seed`: from the segment's header. */
 type Place = { readonly seq: number; readonly durableSeq: number; readonly peerSeq?: number; readonly seed: number }
 
 /**
- * Writes one frame into `into` at `at` and returns the position after it. The caller reserved FRAME_HEADER_BYTES +
- * payload bytes and checked the values with `frameRefusal`.
+ * Writes one frame into `into` at `at` and returns the position after it. The caller must have reserved
+ * FRAME_HEADER_BYTES + payload bytes and checked the values with `frameRefusal`.
  */
 export function encodeFrame(
   into: Buffer,
@@ -109,8 +109,8 @@ export function encodeFrame(
 
 /**
  * Reads the frame at `at` of `bytes` (which end at `limit`) and checks magic, length and CRC. The payload is a view of
- * `bytes`. `needs` of a refusal: how many bytes from `at` a caller has to offer for a verdict. `seed`: of the segment's
- * header.
+ * `bytes`. If there is no frame, `needs` says how many bytes from `at` are required to decide. `seed`: from the
+ * segment's header.
  */
 export function decodeFrame(bytes: Buffer, at: number, limit: number, seed: number): FoundFrame | NoFrame {
   if (at + FRAME_HEADER_BYTES > limit) return refuse('short', FRAME_HEADER_BYTES)
@@ -132,14 +132,14 @@ export function decodeFrame(bytes: Buffer, at: number, limit: number, seed: numb
   return { seq, type, flags: bytes[at + 3]!, payload, durableSeq, peerSeq, frameBytes }
 }
 
-/** A distance that does not fit, which no batch has, costs what is known of the other journal. */
+/** If the distance does not fit, which no batch can cause, the peer seq is left out. */
 function writeKnown(into: Buffer, distance: number, peerSeq: number, durableSeq: number, at: number): void {
   if (peerSeq === 0 || peerSeq > peerSeqMax || distance > distanceMax) return writeSeq(into, durableSeq, at)
   into.writeUIntLE(peerSeq, at, 5)
   into.writeUIntLE(isPacked * 0x1_00_00 + distance, at + 5, 3)
 }
 
-/** CRC-32 of bytes 0..24 of a header after `seed`: a view and a call of zlib for so few bytes cost three times as much. */
+/** CRC-32 of bytes 0..24 of a header after `seed`. A view and a zlib call for so few bytes would cost three times as much. */
 function headerCrc(bytes: Uint8Array, at: number, seed: number): number {
   let crc = ~seed
   for (let i = at; i < at + crcOffset; i++) crc = crcTable[(crc ^ bytes[i]!) & 0xff]! ^ (crc >>> 8)
@@ -151,8 +151,8 @@ function refuse(fault: FrameFault, needs: number): NoFrame {
 }
 
 /**
- * What is wrong with a frame that is to be appended, or undefined. `frameBytesMax` counts header and payload; `takesStubs`: the frames
- * are those of another journal.
+ * Why a frame may not be appended, or undefined if it may. `frameBytesMax` counts header and payload; `takesStubs`: the
+ * frames are copied from another journal.
  */
 export function frameRefusal(frame: NewFrame, frameBytesMax: number, takesStubs = false): string | undefined {
   const { type, flags, payload } = frame
@@ -168,7 +168,7 @@ export function frameRefusal(frame: NewFrame, frameBytesMax: number, takesStubs 
   return undefined
 }
 
-/** All bytes of a frame as they stand where it was found: a view, like its payload. */
+/** All bytes of a frame, as a view of the buffer in which it was found. */
 export function bytesOf({ payload, frameBytes }: FoundFrame): Buffer {
   return Buffer.from(payload.buffer, payload.byteOffset - FRAME_HEADER_BYTES, frameBytes)
 }

@@ -1,9 +1,10 @@
 /**
- * The full check of a journal: every byte of every segment is read again and compared with what it claims.
+ * The full check of a journal: rereads every byte of every segment and checks it against everything that the segment
+ * states about itself.
  *
- * A damaged frame, or one that the disk does not give back, does not end it: the next whole one is searched for, and the
- * footer says what the next segment has to follow. Nothing is changed. An operator reads the problems; `Journal.open`
- * repairs what is derived or was never acknowledged, and `remakeIndex` an index alone.
+ * A damaged or unreadable frame does not end the check: it searches for the next whole frame, and the footer says what
+ * the next segment must follow. Nothing is changed. The problems are reported to an operator. `Journal.open` repairs
+ * what is derived or was never acknowledged; `remakeIndex` repairs a single index.
  */
 import { framesAround, type Gap } from './around-damage.ts'
 import { CHAIN_START } from './chain.ts'
@@ -27,9 +28,9 @@ import { sealedDamage, type Walk, walkSegment } from './walk.ts'
 
 /**
  * `damage`: durable bytes are not what was written. `torn-tail`: bytes after the last frame of the last segment that
- * nothing proves to have been durable; cut at the next start. `index`: missing or different, made again when it is
- * needed. `no-file`: in the place of an index is something that is not a file, and a start refuses it. `unborn`: a newest segment
- * without a header.
+ * nothing proves to have been durable; cut at the next start. `index`: missing or wrong, and rebuilt when needed.
+ * `no-file`: something other than a file has the name of an index, and the board refuses to start. `unborn`: a newest
+ * segment without a header.
  */
 export type JournalProblem = {
   readonly kind: 'damage' | 'torn-tail' | 'index' | 'no-file' | 'unborn'
@@ -37,9 +38,9 @@ export type JournalProblem = {
   readonly offset: number
   readonly expected: string
   readonly found: string
-  /** Of the segment that it is about. */
+  /** First seq of the segment concerned. */
   readonly firstSeq: number
-  /** Of damage: the newest frame that cannot be read for it, as far as that is known. */
+  /** For damage: the newest frame that it makes unreadable, as far as known. */
   readonly through: number
 }
 
@@ -47,18 +48,18 @@ export type JournalCheck = {
   readonly segments: number
   readonly frames: number
   readonly bytes: number
-  /** Of the kind `damage`. */
+  /** Number of problems of the kind `damage`. */
   readonly damages: number
   readonly nextSeq: number
-  /** Undefined: no segment has a header that can be read. */
+  /** Undefined if no segment has a readable header. */
   readonly journalId: Buffer | undefined
-  /** Chain hash of the newest segment; undefined: damage hides it. */
+  /** Chain hash of the newest segment; undefined if damage hides it. */
   readonly chain: Buffer | undefined
 }
 
 /**
- * Checks headers, CRCs, seqs, chain hashes, footers and indexes of all segments in `directory`. Where damage hides what
- * a segment has to follow, it is checked against its own header. The journal must not be appended to meanwhile.
+ * Checks headers, CRCs, seqs, chain hashes, footers and indexes of all segments in `directory`. If damage hides what a
+ * segment must follow, it is checked against its own header. Nothing may be appended to the journal during the check.
  */
 export function verifyJournal(
   disk: Disk,
@@ -66,7 +67,7 @@ export function verifyJournal(
   onProblem: (problem: JournalProblem) => void,
   knownDurable: (journalId: Buffer) => Durable = () => ({ seq: 0, by: '' }),
 ): JournalCheck {
-  // A directory that is gone has lost all of them; the caller knows that by what else there is.
+  // If the directory is gone, so are all segments; the caller can tell from other files.
   const firsts = disk.fileExists(directory) ? listSegments(disk, directory, 'log') : []
   const total = { segments: firsts.length, frames: 0, bytes: 0, damages: 0 }
   const tell = (problem: JournalProblem) => {
@@ -97,7 +98,7 @@ export function verifyJournal(
   return { ...total, nextSeq: before.nextSeq ?? firsts.at(-1) ?? 1, journalId: before.journalId, chain: before.chain }
 }
 
-/** Writes the index of a sealed segment again, from its frames. Throws Damage when they are not as they were written. */
+/** Rebuilds the index of a sealed segment from its frames. Throws Damage if they are not as they were written. */
 export function remakeIndex(disk: Disk, directory: string, firstSeq: number): void {
   const segment = SealedSegment.open(
     { disk, directory, keepIndex: (path, bytes) => disk.writeAtomic(path, bytes) },
@@ -110,7 +111,7 @@ export function remakeIndex(disk: Disk, directory: string, firstSeq: number): vo
   }
 }
 
-/** What the next segment follows, as far as it is known. */
+/** What the next segment must follow, as far as known. */
 type Before = {
   readonly journalId: Buffer | undefined
   readonly nextSeq: number | undefined
@@ -131,7 +132,7 @@ type Looked = {
   readonly knownDurable: (journalId: Buffer) => Durable
 }
 
-/** `through`: the newest frame that the segment can have, or its first where that is not known. */
+/** `through`: the newest frame that the segment can have, or its first if that is unknown. */
 type Following = Before & { readonly nextSeq: number; readonly through: number }
 
 function verifyFile(
@@ -183,7 +184,7 @@ function verifySegment(
   const damage =
     position === 'newest' ? readableDamageBehind(file, walk, known) : sealedDamage(file.path, walk, file.size())
   const { count, nextSeq } = live
-  // What was durable has a number, even if it is missing.
+  // Durable frames occupy their seqs even if they are missing.
   const behindLost = nextSeq <= known.seq ? known.seq + 1 : undefined
   if (damage && stop.kind === 'fault') {
     const behind = readBehind(file, { header, walk, damage, position, tell })
@@ -191,9 +192,9 @@ function verifySegment(
   }
   if (damage) {
     tell(problemOf(damage, before.nextSeq, nextSeq))
-    // Cut at the end of a frame: how many are missing is unknown.
+    // Cut off at the end of a frame: how many frames are missing is unknown.
     if (stop.kind === 'end') return { journalId, walk, frames: count, nextSeq: behindLost, chain: undefined }
-    // A footer that contradicts the frames: which of them the next segment follows is unknown.
+    // A footer contradicts the frames: which of them the next segment follows is unknown.
     return { journalId, walk, frames: count, nextSeq, chain: stop.kind === 'lie' ? undefined : walk.chain }
   }
   if (stop.kind === 'fault') tell(tornTail(file, header, { offset: live.end, seq: nextSeq, found: stop.found }))
@@ -209,7 +210,7 @@ function noHeader(
   return { kind, path, offset: 0, expected: 'a segment header', found, firstSeq, through }
 }
 
-/** What the disk does not give back behind the last good frame is damage too. */
+/** The damage after the last good frame. Bytes that the disk fails to read count as damage. */
 function readableDamageBehind(file: DiskFile, walk: Walk, known: Durable): Damage | undefined {
   try {
     return damageBehind(file, walk, known)
@@ -224,15 +225,15 @@ function readableDamageBehind(file: DiskFile, walk: Walk, known: Durable): Damag
 type Damaged = {
   readonly header: SegmentHeader
   readonly walk: Walk
-  /** Where the walk ended. */
+  /** The damage at which the walk ended. */
   readonly damage: Damage
   readonly position: 'newest' | 'older'
   readonly tell: Tell
 }
 
 /**
- * Reads on after damage: reports each further one, counts the frames, and finds out by the footer what the next segment
- * follows.
+ * Reads on after damage: reports any further damage, counts the frames, and finds out from the footer what the next
+ * segment must follow.
  */
 function readBehind(
   file: DiskFile,
@@ -241,13 +242,13 @@ function readBehind(
   const { firstSeq } = header
   let frames = walk.live.count
   let nextSeq: number | undefined = walk.live.nextSeq
-  /** In the newest segment: bad bytes that no frame so far says to have been durable. */
+  /** In the newest segment: bad bytes that no frame so far states to have been durable. */
   let unproven: Gap[] = []
   const tellGap = ({ offset, seq, found, next }: Gap): void => {
     const isFirst = offset === damage.offset
     const more = next !== undefined && next.seq > seq + 1 ? `; the next whole frame is ${next.seq}` : ''
     const facts = { expected: `frame ${seq}`, found: `${isFirst ? damage.found : found}${more}` }
-    // Without a whole frame behind it nothing of the segment is left.
+    // With no whole frame after it, the rest of the segment is lost.
     const through = next === undefined ? Number.POSITIVE_INFINITY : next.seq - 1
     tell({ kind: 'damage', path: file.path, offset, ...facts, firstSeq, through })
   }

@@ -1,9 +1,9 @@
 /**
- * Copying journals while their owners append to them, for a backup.
+ * Copies journals while their owners append to them, for a backup.
  *
- * A copy ends at a frame that was chosen before the first byte is copied. What a segment has up to there no longer changes, except
- * that compaction replaces texts by stubs of the same length, in a new file under the same name. So the copy is consistent however
- * long it takes.
+ * The last frame of a copy is chosen before the first byte is copied. A segment's contents up to that frame no longer
+ * change, except that compaction replaces texts with stubs of the same length, in a new file under the same name. So
+ * the copy is consistent however long it takes.
  */
 import { Damage, type Disk, type DiskFile } from './disk.ts'
 import { FOOTER } from './frame.ts'
@@ -12,14 +12,14 @@ import { listSegments, readSegmentHeader, SEGMENT_HEADER_BYTES, segmentPath } fr
 import { walkSegment } from './walk.ts'
 
 const copyBytes = 1024 * 1024
-/** The end of a journal is looked at often, and there is little to read. */
+/** The end of a journal is polled often, and there is little to read each time. */
 const endBytes = 16 * 1024
-/** A look takes microseconds and a turn of a shard milliseconds: more looks than this mean that something else is wrong. */
+/** A poll takes microseconds and a shard's turn milliseconds; needing more polls than this means something else is wrong. */
 const looksMax = 200_000
 
 type Newest = { readonly file: DiskFile; readonly window: FrameWindow; position: number }
 
-/** Follows the end of a journal that another process writes. */
+/** Follows the end of a journal that another process is writing. */
 export class JournalEnd {
   readonly #disk: Disk
   readonly #directory: string
@@ -34,12 +34,12 @@ export class JournalEnd {
     for (const firstSeq of firsts.reverse()) if (this.#open(firstSeq)) break
   }
 
-  /** The newest whole frame that was seen; 0: there is none. */
+  /** The newest complete frame seen so far; 0 if none. */
   get seq(): number {
     return this.#nextSeq - 1
   }
 
-  /** Reads on. False: nothing was written since the last call. */
+  /** Reads on. False if nothing was written since the last call. */
   advance(): boolean {
     const before = this.#nextSeq
     if (this.#newest === undefined && !this.#open(this.#nextSeq)) return false
@@ -62,7 +62,7 @@ export class JournalEnd {
     this.#newest = undefined
   }
 
-  /** False: there is no such segment yet, or it is being made. */
+  /** False if the segment does not exist yet or is still being created. */
   #open(firstSeq: number): boolean {
     const path = segmentPath(this.#directory, firstSeq)
     if (!this.#disk.fileExists(path)) return false
@@ -81,8 +81,8 @@ export class JournalEnd {
 }
 
 /**
- * Where all of these journals ended at one moment: no frame of one is a consequence of a frame of another that is not included.
- * Undefined: they never stood still while they were looked at.
+ * Where all of these journals ended at one moment, so that every included frame's causes are included too. Undefined if
+ * they were never all idle during the polls.
  */
 export function endsAtOneMoment(journals: readonly JournalEnd[]): number[] | undefined {
   for (let looks = 0; looks < looksMax; looks++) {
@@ -92,7 +92,7 @@ export function endsAtOneMoment(journals: readonly JournalEnd[]): number[] | und
   return undefined
 }
 
-/** First numbers of the segments that hold the frames up to this one. */
+/** First seqs of the segments that hold the frames up to this one. */
 export function segmentsThrough(disk: Disk, directory: string, through: number): number[] {
   return listSegments(disk, directory, 'log').filter((firstSeq) => firstSeq <= through)
 }
@@ -101,11 +101,11 @@ export type SegmentCopy = {
   readonly disk: Disk
   readonly from: string
   readonly to: string
-  /** No frame after this one. */
+  /** The last frame to copy. */
   readonly through: number
 }
 
-/** Copies one segment, synced. True: it is sealed and whole, so only a compaction changes it from now on. Throws Damage. */
+/** Copies one segment, synced. True if the copy is sealed and complete, so that only compaction will change the original. Throws Damage. */
 export function copySegment({ disk, from, to, through }: SegmentCopy): boolean {
   copyFile(disk, from, to)
   const file = disk.openFile(to, 'write')
@@ -116,7 +116,7 @@ export function copySegment({ disk, from, to, through }: SegmentCopy): boolean {
     const { live, stop } = walkSegment(file, header, file.size())
     const last = live.nextSeq - 1
     const isWhole = stop.kind === 'sealed' && last <= through
-    // A sealed segment is followed by others; one that grows has to have all that was seen in it.
+    // A sealed segment is followed by others; the active one must hold everything seen in it.
     if (!isWhole && last < through)
       throw new Damage({ path: from, offset: live.end, expected: `frame ${live.nextSeq}`, found: 'none' })
     const end = isWhole ? stop.end : last > through ? live.offsetOf(through + 1) : live.end
@@ -130,7 +130,7 @@ export function copySegment({ disk, from, to, through }: SegmentCopy): boolean {
   }
 }
 
-/** Copies the bytes that a file has now into a new one, synced. The name of the copy is durable after `syncDirectory`. */
+/** Copies a file's current bytes into a new one, synced. The copy's name is durable after `syncDirectory`. */
 export function copyFile(disk: Disk, from: string, to: string): void {
   const source = disk.openFile(from, 'read')
   try {

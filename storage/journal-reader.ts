@@ -1,8 +1,8 @@
 /**
  * A read-only view of a live journal from another thread or process.
  *
- * It knows only what `advance` said: later frames may be half written or may still be taken back. It finds new
- * segments, and indexes of segments that were sealed meanwhile, by itself.
+ * It reads only as far as `advance` has allowed: later frames may be half written or may still be rolled back. It
+ * discovers new segments, and the indexes of newly sealed ones, on its own.
  */
 import { Damage, type Disk, type DiskFile } from './disk.ts'
 import { FOOTER, type FoundFrame, type Frame, KEY_BYTES } from './frame.ts'
@@ -17,11 +17,11 @@ type Tail = {
   readonly file: DiskFile
   readonly live: LiveIndex
   readonly window: FrameWindow
-  /** Of the segment's header. */
+  /** From the segment's header. */
   readonly seed: number
 }
 
-/** The id of the journal in a directory; undefined: it has not begun, or its first segment does not say. */
+/** The id of the journal in a directory; undefined if there is no journal yet, or its first segment has no valid header. */
 export function journalIdIn(disk: Disk, directory: string): Buffer | undefined {
   const first = disk.fileExists(directory) ? listSegments(disk, directory, 'log')[0] : undefined
   if (first === undefined) return undefined
@@ -37,15 +37,15 @@ export class JournalReader {
   readonly #directory: string
   readonly #disk: Disk
   readonly #sealed: SealedSegments
-  /** The segment that grew when it was last read; opened when a frame of it is requested. */
+  /** The segment that was growing when last read; opened when one of its frames is requested. */
   #tail: Tail | undefined
-  /** Where its frames are, as far as they were read: kept while the file is closed, because no frame ever moves. */
+  /** Positions of its frames, as far as they have been read. Retained while the file is closed, because frames never move. */
   #live: LiveIndex | undefined
   #through = 0
   readonly #nearby = new NearbyReads()
   readonly #readNearby = (place: FramePlace): Frame => this.#nearby.read(place)
 
-  /** Opens the segments that exist. Until `advance` is called nothing can be read. Throws ENOENT. */
+  /** Opens the existing segments. Nothing can be read until `advance` is called. Throws ENOENT. */
   static open(disk: Disk, directory: string): JournalReader {
     return new JournalReader(disk, directory)
   }
@@ -58,7 +58,7 @@ export class JournalReader {
     for (const [i, next] of firsts.slice(1).entries()) this.#sealed.add(firsts[i]!, next - firsts[i]!)
   }
 
-  /** The writer said that all seqs up to `through` are durable. A smaller number than before is ignored. */
+  /** The writer has announced that all seqs up to `through` are durable. A smaller number than before is ignored. */
   advance(through: number): void {
     if (through > this.#through) this.#through = through
   }
@@ -68,7 +68,7 @@ export class JournalReader {
     return this.#through
   }
 
-  /** One frame, or undefined when there is none up to `through`. Neighbors may share the memory that they are in. Throws Damage. */
+  /** One frame, or undefined if there is none up to `through`. Adjacent frames may share memory. Throws Damage. */
   read(seq: number): Frame | undefined {
     if (!Number.isSafeInteger(seq) || seq < 1 || seq > this.#through) return undefined
     const tail = this.#reach(seq)
@@ -78,7 +78,7 @@ export class JournalReader {
     return this.#nearby.read({ file, offset, end, limit: live.end, seq, seed })
   }
 
-  /** These frames will be read next: see DiskFile.prefetch. */
+  /** Hints that these frames will be read next: see DiskFile.prefetch. */
   prefetch(seqs: readonly number[]): void {
     this.#sealed.prefetch(seqs, gapBytesMax)
   }
@@ -100,17 +100,14 @@ export class JournalReader {
     }
   }
 
-  /**
-   * Frames that were not read here yet, from the first of them on: each is decoded once, for the index and for the
-   * caller.
-   */
+  /** Reads on from the first frame not read here yet. Each frame is decoded once, for the index and the caller. */
   *#follow(last: number): Generator<FoundFrame, void, undefined> {
     let tail = this.#tail ?? this.#openTail()
     let seq = tail.live.nextSeq
     let window = windowOver(tail, last)
     while (seq <= last) {
       const { live, file } = tail
-      // A read of a later frame between two steps has taken these into the index.
+      // Between two steps, a read of a later frame has already indexed these.
       if (seq < live.nextSeq || this.#tail !== tail) {
         yield* this.scan(seq, last)
         return
@@ -134,7 +131,7 @@ export class JournalReader {
     return { path: file.path, offset: live.offsetOf(seq), end: live.end, lastSeq: live.nextSeq - 1, seed }
   }
 
-  /** Newest seq up to what `advance` said whose KEYED frame has this 16-byte key. */
+  /** Newest seq, up to the limit set by `advance`, of a KEYED frame with this 16-byte key. */
   findKey(key: Uint8Array): number | undefined {
     if (key.length !== KEY_BYTES) throw new RangeError(`a key of ${key.length} bytes`)
     const newest = this.#reach(this.#through)?.live.find(key)
@@ -142,8 +139,8 @@ export class JournalReader {
   }
 
   /**
-   * The writer has rewritten segments, perhaps also the one that grew a moment ago: all open files are closed, and what
-   * they held before is given up.
+   * The writer has rewritten segments, possibly including the one that was just growing: closes all open files and
+   * discards cached contents.
    */
   reopen(): void {
     this.#tail?.file.close()
@@ -161,7 +158,7 @@ export class JournalReader {
     if (seq < this.#sealed.nextSeq) return this.#tail
     let tail = this.#tail ?? this.#openTail()
     if (seq < tail.live.nextSeq) return tail
-    // What the window holds may have been read before it was written.
+    // The window may have read these bytes before they were written.
     tail.window.reset(tail.file.size())
     while (tail.live.nextSeq <= seq) {
       const { live, file } = tail
@@ -172,7 +169,7 @@ export class JournalReader {
     return tail
   }
 
-  /** The tail was sealed: its index serves it from now on, and the next segment is the tail. */
+  /** The tail was sealed: its index serves it from now on, and the next segment becomes the tail. */
   #pass(tail: Tail): Tail {
     this.#sealed.add(tail.live.firstSeq, tail.live.count)
     tail.file.close()
@@ -199,7 +196,7 @@ export class JournalReader {
   }
 }
 
-/** The header of the segment that begins with this frame. Throws Damage, NewerFormat, and the disk's error. */
+/** The header of the segment that begins with this frame. Throws Damage, NewerFormat, or a disk error. */
 function headerOf(file: DiskFile, firstSeq: number): SegmentHeader {
   const header = readSegmentHeader(file)
   if (header?.firstSeq === firstSeq) return header
@@ -207,7 +204,7 @@ function headerOf(file: DiskFile, firstSeq: number): SegmentHeader {
   throw new Damage({ path: file.path, offset: 0, expected, found: 'another or none' })
 }
 
-/** A window that fits what was appended since the index was made, through frame `last`. */
+/** A window sized for what was appended after the indexed frames, through frame `last`. */
 function windowOver({ file, live, seed }: Tail, last: number): FrameWindow {
   const size = file.size()
   const usual = Math.max(1, last - live.nextSeq + 1) * frameBytesUsual
@@ -215,7 +212,7 @@ function windowOver({ file, live, seed }: Tail, last: number): FrameWindow {
   return new FrameWindow(file, { limit: size, seed, bytes })
 }
 
-/** The frame after those of the index, which the writer said is durable. */
+/** The frame after the last indexed one; the writer has announced that it is durable. */
 function frameAt(window: FrameWindow, live: LiveIndex, file: DiskFile): FoundFrame {
   const frame = window.at(live.end)
   if (frame.frameBytes !== undefined && frame.seq === live.nextSeq) return frame

@@ -1,18 +1,20 @@
 /**
- * The journal: many segments as one list of frames with gap-free numbers from 1, written by one thread.
+ * The journal: a sequence of segments read as one list of frames, numbered from 1 without gaps, with a single writer
+ * thread.
  *
- * A batch is one write and one fdatasync; when `append` returns, the batch survives a power cut. Only what can be made again from
- * durable bytes may be written before it is synced (`appendUnsynced`): each frame says up to where those before it were synced when
- * it was written, and recovery cuts what none of them vouches for. When the active
- * segment is full, a roll goes in this order, each step durable before the next, so that a crash between any two is
- * legal: footer -> index of the sealed segment (derived) -> header of the next segment and its name -> the batch.
+ * A batch is one write and one fdatasync; when `append` returns, the batch survives a power cut. Only data that can be
+ * rebuilt from durable bytes may be written without a sync (`appendUnsynced`). Each frame states how far the journal
+ * was synced when the frame was written; recovery cuts a damaged tail if no frame vouches for it. A roll from a full
+ * active segment to the next one takes these steps: footer -> index of the sealed segment (derived) -> header of the
+ * next segment and its name -> the batch. Each is durable before the next, so a crash between any two leaves a valid
+ * state.
  *
- * Now and then a batch is followed by zeros, as space for the next ones: a sync of a file that does not grow has no new
- * size and no new blocks to record. A running or killed board therefore leaves zeros after the last frame of the newest
- * segment; sealing and closing cut them off.
+ * Some batches are followed by zeros that reserve space for later ones: syncing a file that does not grow has no new
+ * size and no new blocks to record. The newest segment of a running or killed board may therefore end in zeros; sealing
+ * and closing cut them off.
  *
- * A decision is acknowledged only when it is on disk. After a failed write or sync the journal is poisoned for good,
- * and its owner starts over with `Journal.open`, which believes only the disk.
+ * A decision is acknowledged only when it is on disk. After a failed write or sync the journal is poisoned permanently.
+ * Its owner must reopen it with `Journal.open`, which trusts only what is on disk.
  */
 import { randomBytes } from 'node:crypto'
 import { Chain } from './chain.ts'
@@ -48,53 +50,53 @@ export { Damage, DiskFull, SyncFailed } from './disk.ts'
 export { type Frame, KEYED, type NewFrame, STUB } from './frame.ts'
 export { JournalReader, journalIdIn } from './journal-reader.ts'
 
-/** A segment is the unit of sealing, indexing and scrubbing: 64 MiB are read in a fraction of a second. */
+/** A segment is the unit of sealing, indexing and scrubbing. Reading 64 MiB takes a fraction of a second. */
 const segmentBytesDefault = 64 * 1024 * 1024
 const frameBytesDefault = 8 * 1024 * 1024
 
-/** A batch is built in memory as a whole; a larger one is a mistake of the caller. */
+/** A whole batch is built in memory; a larger one is a bug in the caller. */
 const batchBytesMax = 256 * 1024 * 1024
 
 /**
- * Space is allocated for as much again as the segment holds, between these bounds: little in a journal of few records, and in
- * a large one so much that one sync in fifty pays for it.
+ * Bounds on preallocated space, which otherwise equals the current size of the segment: little for a small journal, and
+ * for a large one enough that only one sync in fifty pays for allocation.
  */
 const roomBytesMin = 64 * 1024
 const roomBytesMax = 1024 * 1024
 const zeros = Buffer.alloc(roomBytesMax)
 
-/** The buffer for batches is kept up to this size; a rare larger one is given back. */
+/** The batch buffer is retained up to this size; a rare larger one is released. */
 const batchBytesKept = 4 * 1024 * 1024
 
 export type JournalEvent =
   | RecoveryEvent
-  /** An index was missing or did not match its segment, and was made again. */
+  /** An index was missing or did not match its segment, and was rebuilt. */
   | { readonly kind: 'index-rebuilt'; readonly path: string }
-  /** The disk had no space for an index, or did not take it; it is kept in memory and made again when needed. */
+  /** The index could not be written (disk full or failing). It stays in memory and is rebuilt when needed. */
   | { readonly kind: 'index-not-kept'; readonly path: string }
   | { readonly kind: 'segment-sealed'; readonly path: string; readonly firstSeq: number; readonly count: number }
 
 export type JournalOptions = {
   readonly disk: Disk
   readonly directory: string
-  /** A segment is sealed before a batch that would make it larger; one batch never spans two. Default 64 MiB. */
+  /** A segment is sealed before a batch that would exceed this size; a batch never spans two segments. Default 64 MiB. */
   readonly segmentBytesMax?: number
-  /** Largest frame that is accepted, header and payload. Default 8 MiB, at most FRAME_BYTES_LIMIT. */
+  /** Largest accepted frame, header plus payload. Default 8 MiB, at most FRAME_BYTES_LIMIT. */
   readonly frameBytesMax?: number
   readonly report?: (event: JournalEvent) => void
-  /** Frames of other journals are appended, stubs among them. */
+  /** Accepts frames copied from another journal, including stubs. */
   readonly takesStubs?: boolean
-  /** It copies a journal of another machine, stubs too: a segment ends where that one's does, by `roll`, and nowhere else. */
+  /** This journal copies one on another machine, including stubs: segments end only where those of the original do, by `roll`. */
   readonly isCopy?: boolean
-  /** Gives the id of a journal that begins; by default it is the machine's chance. */
+  /** Generates the id of a new journal; random by default. */
   readonly random?: (bytes: number) => Buffer
-  /** Up to which frame of the journal with this id something beside its directory says that it was durable. */
+  /** The newest frame of the journal with this id that some source outside its directory says was durable. */
   readonly knownDurable?: (journalId: Buffer) => Durable
 }
 
 const nothingDurable: Durable = { seq: 0, by: '' }
 
-/** An earlier append failed (`cause`): what is on disk is unknown until the journal is opened again. */
+/** An earlier append failed (`cause`): what is on disk is unknown until the journal is reopened. */
 class Poisoned extends Error {
   constructor(directory: string, cause: unknown) {
     super(`the journal in ${directory} is poisoned by an earlier failure; open it again`, { cause })
@@ -117,16 +119,16 @@ export class Journal {
   /** Chain hash of the segments before the active one. */
   #chainBefore: Buffer
   #nextSeq: number
-  /** Newest frame that a sync has covered. */
+  /** Newest frame covered by a sync. */
   #durableSeq: number
   /**
-   * Newest frame of the journal that this one is checked against that is known to be durable; 0: none is. Every frame
-   * that is written from now on says so.
+   * Newest frame known to be durable in the journal that this one is checked against; 0 if none is. Recorded in every
+   * frame written from now on.
    */
   peerSeq = 0
-  /** The file that is synced beside other work. */
+  /** The file being synced in the background. */
   #syncing: DiskFile | undefined
-  /** The position up to which the active segment was written, with frames or with zeros. */
+  /** The position up to which the active segment has been written, including preallocated zeros. */
   #filled = 0
   #batch = Buffer.allocUnsafe(64 * 1024)
   #poison: Poisoned | undefined
@@ -134,8 +136,8 @@ export class Journal {
   readonly #whenIdle: (() => void)[] = []
 
   /**
-   * Recovers and opens. Cuts only a torn tail (saved to `lost+tail/` first). One process and thread at a time: hold the
-   * lock (lock.ts). Throws Damage when durable bytes are not what was written, DiskFull, SyncFailed or a system error.
+   * Recovers and opens the journal. Cuts only a torn tail (first saved to `lost+tail/`). One process and thread at a
+   * time: hold the lock (lock.ts). Throws Damage if durable bytes have changed, DiskFull, SyncFailed or a system error.
    */
   static open(options: JournalOptions): Journal {
     const report = options.report ?? (() => {})
@@ -146,7 +148,7 @@ export class Journal {
     const journal = new Journal(options, recovered)
     try {
       journal.#sealed.checkIndexes()
-      // The id has to outlive this process even when nothing is ever appended.
+      // The id must outlive this process even if nothing is ever appended.
       if (journal.#nextSeq === 1 && !journal.#active) journal.#startSegment()
     } catch (error) {
       journal.close()
@@ -181,7 +183,7 @@ export class Journal {
     this.#durableSeq = this.#nextSeq - 1
   }
 
-  /** Seq of the next frame; all before it are durable, except those of `appendUnsynced`. */
+  /** Seq of the next frame; all before it are durable, except those written by `appendUnsynced`. */
   get nextSeq(): number {
     return this.#nextSeq
   }
@@ -193,9 +195,9 @@ export class Journal {
   /**
    * Makes a batch durable as a whole and returns the seq of its first frame (`nextSeq` for an empty batch).
    *
-   * Throws RangeError for a frame that may not be written and DiskFull when there is no space; in both cases nothing of
-   * the batch remains and the journal continues. Any other error (SyncFailed, a system error) poisons it for good: the
-   * outcome of this batch is unknown, and every later append throws Poisoned. Reading continues in all cases.
+   * Throws RangeError for an invalid frame and DiskFull when there is no space; in both cases nothing of the batch
+   * remains and the journal stays usable. Any other error (SyncFailed, a system error) poisons it permanently: the
+   * outcome of this batch is unknown, and every later append throws Poisoned. Reads work in all cases.
    */
   append(frames: readonly NewFrame[]): number {
     const firstSeq = this.#nextSeq
@@ -213,14 +215,14 @@ export class Journal {
   }
 
   /**
-   * Writes a batch that `syncLater` makes durable. It is read like any other at once, and survives the end of this process, but not
-   * a power cut: only for what can be made again, the same, from bytes that are durable. Throws as `append` does.
+   * Writes a batch that `syncLater` makes durable. It can be read immediately and survives the end of this process, but
+   * not a power cut. Use it only for data that can be rebuilt identically from durable bytes. Throws as `append` does.
    */
   appendUnsynced(frames: readonly NewFrame[]): void {
     this.#add(this.#write(frames), frames)
   }
 
-  /** Makes all frames durable that are there now, while the caller does other work; `done` as of `appendLater`. One at a time. */
+  /** Makes all frames written so far durable in the background; `done` as for `appendLater`. One call at a time. */
   syncLater(done: (failed?: Error) => void): void {
     if (this.#poison) throw this.#poison
     if (this.#syncing !== undefined) throw new Error('a journal is synced once at a time')
@@ -230,7 +232,7 @@ export class Journal {
     this.#syncing = file
     file.syncLater((failed) => {
       this.#syncing = undefined
-      // A segment that was sealed meanwhile has left its file to this sync.
+      // A segment sealed in the meantime left its file open for this sync to close.
       if (file !== this.#active?.file) file.close()
       if (failed === undefined) this.#durableSeq = Math.max(this.#durableSeq, seq)
       else this.#afterFailure(failed)
@@ -239,7 +241,7 @@ export class Journal {
     })
   }
 
-  /** Makes all frames durable. Throws as `append` does. */
+  /** Makes all frames written so far durable. Throws as `append` does. */
   sync(): void {
     if (this.#poison) throw this.#poison
     if (this.#durableSeq === this.#nextSeq - 1) return
@@ -253,9 +255,9 @@ export class Journal {
   }
 
   /**
-   * As `append` while the caller does other work: the batch is written at once, and `done` is called when it is durable, or with why
-   * the journal is poisoned. Throws as `append` does before anything is written. Until `done` nothing else may be appended or
-   * compacted, and nothing of the batch can be read.
+   * `append` in the background: the batch is written immediately; `done` is called when it is durable, or with the
+   * error that poisoned the journal. Throws as `append` does for errors before or during the write. Until `done`, the
+   * batch cannot be read, and nothing else may be appended or compacted.
    */
   appendLater(frames: readonly NewFrame[], done: (failed?: Error) => void): void {
     const active = this.#write(frames)
@@ -271,12 +273,12 @@ export class Journal {
     })
   }
 
-  /** A batch is written and not durable yet. */
+  /** A batch has been written but is not durable yet. */
   get isAppending(): boolean {
     return this.#isAppending
   }
 
-  /** Resolves when no batch and no sync is under way, after its `done`. */
+  /** Resolves when no append and no sync is pending, after its `done`. */
   idle(): Promise<void> {
     return new Promise((resolve) => {
       this.#whenIdle.push(resolve)
@@ -289,7 +291,7 @@ export class Journal {
     for (const resolve of this.#whenIdle.splice(0)) resolve()
   }
 
-  /** Writes a batch after the durable frames, where nothing finds it before it is synced and added. */
+  /** Writes a batch after the existing frames. It cannot be found until `#add`. */
   #write(frames: readonly NewFrame[]): ActiveSegment {
     if (this.#poison) throw this.#poison
     if (this.#isAppending) throw new Error('a journal takes one batch after the other')
@@ -308,7 +310,7 @@ export class Journal {
     }
   }
 
-  /** What was written can be read. */
+  /** Makes a written batch readable. */
   #add(active: ActiveSegment, frames: readonly NewFrame[]): void {
     for (const [i, frame] of frames.entries()) {
       active.live.add(FRAME_HEADER_BYTES + frame.payload.length, frame.flags, frame.payload)
@@ -331,7 +333,7 @@ export class Journal {
   #encode(frames: readonly NewFrame[], batchBytes: number, { seed, isOld }: ActiveSegment): Buffer {
     if (batchBytes > this.#batch.length) this.#batch = Buffer.allocUnsafe(Math.max(batchBytes, this.#batch.length * 2))
     const durableSeq = this.#durableSeq
-    // An older release, which may open this segment again, would not know what the frame says.
+    // An older release that reopens this segment would not understand the packed field.
     const peerSeq = isOld ? 0 : this.peerSeq
     let at = 0
     let seq = this.#nextSeq
@@ -342,7 +344,7 @@ export class Journal {
     return this.#batch.subarray(0, batchBytes)
   }
 
-  /** Allocates space after `end` where there is none. A full disk works as before. */
+  /** Preallocates space after `end` if there is none. On a full disk it does nothing. */
   #fillAhead({ file }: ActiveSegment, end: number): void {
     if (end <= this.#filled) return
     this.#filled = end
@@ -357,13 +359,13 @@ export class Journal {
     }
   }
 
-  /** Cuts off what is not a frame. */
+  /** Truncates the file after its last frame. */
   #cutToFrames({ file, live }: ActiveSegment): void {
     file.truncate(live.end)
     this.#filled = live.end
   }
 
-  // Only a full disk leaves a known state: nothing was synced, so cutting back to the durable end undoes it.
+  // Only a full disk leaves a known state: nothing was synced, so cutting back to the last frame undoes the write.
   #afterFailure(error: unknown): void {
     let cause = error
     if (error instanceof DiskFull) {
@@ -386,19 +388,19 @@ export class Journal {
       if (live.count === 0 || (hasRoom && !active.isOld)) return active
       this.#seal(active)
     }
-    // Without an active segment an earlier roll stopped half way for lack of space, or a crash cut it short.
+    // With no active segment, an earlier roll stopped halfway: for lack of space, or because of a crash.
     return this.#startSegment()
   }
 
   #seal(active: ActiveSegment): void {
     const { file, live } = active
     const chain = active.chain.digest()
-    // A footer says that all before it was durable when it was written.
+    // A footer states that everything before it was durable when it was written.
     this.sync()
     if (this.#filled > live.end) this.#cutToFrames(active)
     file.writeAt(encodeFooter({ count: live.count, chain }, live.nextSeq, active.seed), live.end)
     file.sync()
-    // The number of a file that is closed under a sync could be another file's.
+    // While a sync is pending, a closed descriptor's number could be reused for another file.
     if (this.#syncing !== file) file.close()
     this.#active = undefined
     this.#chainBefore = chain
@@ -409,7 +411,7 @@ export class Journal {
     this.#report({ kind: 'segment-sealed', path: file.path, firstSeq, count })
   }
 
-  // An index is a cache: without space for it the journal still works.
+  // An index is a cache: the journal works without it when there is no space.
   #keepIndex(path: string, bytes: Buffer): void {
     try {
       this.#disk.writeAtomic(path, bytes)
@@ -424,7 +426,7 @@ export class Journal {
     const path = segmentPath(this.#directory, firstSeq)
     const file = this.#disk.openFile(path, 'create')
     try {
-      // Durable before any frame follows it: recovery takes a file without a header for one that never began.
+      // Must be durable before any frame follows: recovery treats a file without a header as one that never began.
       file.writeAt(encodeSegmentHeader({ journalId: this.id, firstSeq, previousChain: this.#chainBefore }), 0)
       file.sync()
       this.#disk.syncDirectory(this.#directory)
@@ -439,12 +441,12 @@ export class Journal {
     return this.#active
   }
 
-  /** What was cut off this journal and saved goes. */
+  /** Deletes the tails that recovery cut off this journal and saved. */
   removeSavedTails(): void {
     removeSavedTails(this.#disk, this.#directory)
   }
 
-  /** Seals the segment that grows, unless it is empty, and begins the next one. Throws as `append` does. */
+  /** Seals the active segment, unless it is empty, and starts the next one. Throws as `append` does. */
   roll(): void {
     if (this.#poison) throw this.#poison
     if (this.#isAppending) throw new Error('a segment is sealed between two batches')
@@ -457,7 +459,7 @@ export class Journal {
     }
   }
 
-  /** What `chain` will be when these frames follow. `rolls`: numbers with which a segment begins. */
+  /** What `chain` will return after these frames are appended. `rolls`: the seqs at which a segment begins. */
   chainWith(frames: readonly NewFrame[], rolls: readonly number[]): Buffer {
     let chain = this.#active?.chain.copy() ?? new Chain(this.#chainBefore)
     for (const [i, { type, flags, payload }] of frames.entries()) {
@@ -468,12 +470,12 @@ export class Journal {
     return chain.digest()
   }
 
-  /** A copy seals no segment by itself: what its newest one holds has to wait. */
+  /** A copy never seals a segment on its own, so frames in its newest segment must wait. */
   mayCompact(seq: number): boolean {
     return !this.#isCopy || seq < (this.#active?.live.firstSeq ?? this.#nextSeq)
   }
 
-  /** One frame in memory of its own, or undefined when there is none with this seq. Throws Damage. */
+  /** One frame in its own memory, or undefined if there is none with this seq. Throws Damage. */
   read(seq: number): Frame | undefined {
     if (!Number.isSafeInteger(seq) || seq < 1 || seq >= this.#nextSeq) return undefined
     if (!this.#active?.live.has(seq)) return this.#sealed.read(seq)
@@ -481,15 +483,15 @@ export class Journal {
     return readFrameAt(file, { offset: live.offsetOf(seq), end: live.offsetOf(seq + 1), seq, seed })
   }
 
-  /** These frames will be read next: see DiskFile.prefetch. */
+  /** Hints that these frames will be read next: see DiskFile.prefetch. */
   prefetch(seqs: readonly number[]): void {
-    // Each is read by itself.
+    // Each frame is read separately.
     this.#sealed.prefetch(seqs, Number.NEGATIVE_INFINITY)
   }
 
   /**
-   * Frames from `from` to `through` (inclusive; the last durable one now, by default) in order, with large reads. Each
-   * payload is a view that the next step overwrites: copy what is kept. Throws Damage.
+   * Frames from `from` to `through` (inclusive; by default the newest frame now) in order, with large reads. Each
+   * payload is a view that the next step overwrites: copy what you retain. Throws Damage.
    */
   scan(from: number, through: number = Infinity): Iterable<Frame> {
     const last = Math.min(through, this.#nextSeq - 1)
@@ -502,7 +504,7 @@ export class Journal {
     return { path: file.path, offset: live.offsetOf(seq), end: live.end, lastSeq: live.nextSeq - 1, seed }
   }
 
-  /** Newest seq whose KEYED frame has this 16-byte key. */
+  /** Newest seq of a KEYED frame with this 16-byte key. */
   findKey(key: Uint8Array): number | undefined {
     if (key.length !== KEY_BYTES) throw new RangeError(`a key of ${key.length} bytes`)
     const newest = this.#active?.live.find(key)
@@ -510,11 +512,11 @@ export class Journal {
   }
 
   /**
-   * Replaces the payloads of these frames by stubs on disk, for good, in steps of a few milliseconds; appends may
-   * continue between two steps. The active segment is sealed first when it holds one of them. Returns how many became
-   * stubs: those that are stubs already are passed over. Throws like compactSegment; frames that were not reached yet
-   * are then unchanged. A segment that is not sound keeps its frames, and the others continue: `onDamage` gets the
-   * wanted ones among them.
+   * Permanently replaces the payloads of these frames on disk with stubs, in steps of a few milliseconds; appends may
+   * continue between steps. If the active segment holds one of the frames, it is sealed first. Returns how many frames
+   * became stubs; existing stubs are skipped. Throws like compactSegment; frames not reached by then are unchanged. A
+   * damaged segment keeps its frames, and compaction goes on with the other segments; `onDamage` receives the requested
+   * frames in the damaged one.
    */
   *compact(
     seqs: ReadonlySet<number>,
@@ -543,7 +545,7 @@ export class Journal {
     return stubs
   }
 
-  /** Chain hash (32 bytes) over all durable frames, see chain.ts; 32 zero bytes for an empty journal. */
+  /** Chain hash (32 bytes) over all frames, see chain.ts; 32 zero bytes for an empty journal. */
   chain(): Buffer {
     return this.#active?.chain.digest() ?? Buffer.from(this.#chainBefore)
   }

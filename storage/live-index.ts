@@ -1,8 +1,8 @@
 /**
- * Where the frames of the growing segment are, in memory: 4 bytes per frame, and 16 for its key.
+ * Positions and keys of the frames in the growing segment, in memory: 4 bytes per frame, plus 16 for its key.
  *
- * The writer fills it as it appends, a reader as it scans forward; a sealed segment has a file instead
- * (sealed-index.ts), which is made from this.
+ * The writer fills it as it appends, a reader as it scans forward. A sealed segment has an index file instead
+ * (sealed-index.ts), which is built from this.
  */
 import { KEY_BYTES, keyOffset } from './frame.ts'
 import { SEGMENT_HEADER_BYTES } from './segment.ts'
@@ -19,13 +19,13 @@ export class LiveIndex {
     this.firstSeq = firstSeq
   }
 
-  /** Adds the next frame, which follows the one before it. */
+  /** Adds the next frame, directly after the last one. */
   add(frameBytes: number, flags: number, payload: Uint8Array): void {
     if (this.#count === this.#offsets.length) this.#grow()
     const at = keyOffset(flags)
     if (at !== undefined && payload.length >= at + KEY_BYTES) {
       const to = this.#count * KEY_BYTES
-      // Sixteen steps cost less than the view that `set` would need.
+      // A loop of sixteen steps costs less than creating the view that `set` would need.
       for (let i = 0; i < KEY_BYTES; i++) this.#keys[to + i] = payload[at + i]!
       this.#keyed[this.#count] = 1
     }
@@ -52,13 +52,13 @@ export class LiveIndex {
     return seq >= this.firstSeq && seq < this.nextSeq
   }
 
-  /** Position of a frame that is there, or of the end for `nextSeq`. */
+  /** Position of an existing frame, or of the end for `nextSeq`. */
   offsetOf(seq: number): number {
     const ordinal = seq - this.firstSeq
     return ordinal === this.#count ? this.#end : this.#offsets[ordinal]!
   }
 
-  /** Newest seq with this 16-byte key: a walk from the end, because no write needs it. */
+  /** Newest seq with this 16-byte key. A linear search from the end, because no write needs it. */
   find(key: Uint8Array): number | undefined {
     for (let ordinal = this.#count - 1; ordinal >= 0; ordinal--) {
       if (this.#keyed[ordinal] === 1 && this.keyAt(ordinal).equals(key)) return this.firstSeq + ordinal
@@ -66,7 +66,7 @@ export class LiveIndex {
     return undefined
   }
 
-  /** The key of the frame with this ordinal (0 = first of the segment), as a view; meaningless where `isKeyed` is false. */
+  /** A view of the key of the frame with this ordinal (0 = first of the segment); meaningless if `isKeyed` is false. */
   keyAt(ordinal: number): Buffer {
     return this.#keys.subarray(ordinal * KEY_BYTES, (ordinal + 1) * KEY_BYTES)
   }

@@ -1,11 +1,12 @@
 /**
- * The lock of a data directory: two processes on one journal would destroy it.
+ * Locks a data directory: two processes on one journal would destroy it.
  *
- * On Linux the lock is an abstract unix socket named after device and inode of the directory. The kernel frees it when
- * the process dies, however it dies, so it cannot be stale, and a rename or a link of the directory does not deceive
- * it. Its reach is one network namespace: containers that share a volume but not the network have to be kept apart by
- * other means. Elsewhere the LOCK file decides. It names a pid, the boot and the start time of that process, which
- * together identify one process forever; a holder that is gone, or is another process by now, is ignored.
+ * On Linux the lock is an abstract Unix socket named after the device and inode of the directory. The kernel frees it
+ * when the process dies, however it dies, so it cannot be stale, and renaming or linking the directory does not defeat
+ * it. It reaches only one network namespace: containers that share a volume but not the network must be kept apart by
+ * other means. On other systems the LOCK file is the lock. It names a pid, the boot and the start time of that process,
+ * which together uniquely identify a process. A holder that no longer exists, or whose pid belongs to another process
+ * by now, is ignored.
  */
 
 import { execFileSync } from 'node:child_process'
@@ -15,10 +16,10 @@ import { join } from 'node:path'
 
 type DirectoryLock = { release(): void }
 
-/** Another process has the data directory. The message names it and says what to do. */
+/** Another process holds the data directory. The message names it and says what to do. */
 export class Locked extends Error {
   readonly directory: string
-  /** The process that has it, when it could be found out. */
+  /** The process that holds it, if known. */
   readonly pid: number | undefined
   constructor(directory: string, pid: number | undefined) {
     const holder = pid === undefined ? 'another process' : `process ${pid}`
@@ -29,26 +30,26 @@ export class Locked extends Error {
   }
 }
 
-/** `reader`: changes nothing in the directory, so one that cannot be written is fine. */
+/** `reader`: changes nothing in the directory, so a read-only directory is fine. */
 type LockOptions = { readonly reader?: boolean }
 
-/** Locks a directory that exists until `release` or the end of the process. Throws Locked, or a system error. */
+/** Locks an existing directory until `release` or the end of the process. Throws Locked, or a system error. */
 export async function lockDirectory(directory: string, options: LockOptions = {}): Promise<DirectoryLock> {
   return process.platform === 'linux' ? lockBySocket(directory, options) : lockByFile(directory, options)
 }
 
-/** The lock of Linux. The LOCK file only tells users, and the second process, who has it. */
+/** The lock on Linux. The LOCK file only tells users, and a second process, who holds it. */
 async function lockBySocket(directory: string, { reader = false }: LockOptions = {}): Promise<DirectoryLock> {
   const { dev, ino } = statSync(directory)
   const server = await bindSocket(`\0broadside-${dev}-${ino}`)
   if (!server) throw new Locked(directory, readHolder(directory)?.pid)
-  // A lock alone is no reason for a process to live on.
+  // The lock alone must not keep the process alive.
   server.unref()
   let isWritten = true
   try {
     writeFileSync(lockPath(directory), describeProcess(process.pid), { mode: 0o600 })
   } catch (error) {
-    // The socket is the lock. On a full or read-only disk the LOCK file is not written, and reads continue.
+    // The socket is the lock. On a full or read-only disk the LOCK file is not written, and reads still work.
     isWritten = isDiskFull(error)
     if (!isWritten && !(reader && isUnwritable(error))) {
       server.close()
@@ -82,7 +83,7 @@ function bindSocket(name: string): Promise<Server | undefined> {
   })
 }
 
-/** The lock of other systems: creation of a file that must not exist, after the one of a dead holder was removed. */
+/** The lock on other systems: creates a file that must not exist, after removing that of a dead holder. */
 export async function lockByFile(directory: string, { reader = false }: LockOptions = {}): Promise<DirectoryLock> {
   const holder = readHolder(directory)
   if (holder && isAlive(holder)) throw new Locked(directory, holder.pid)
@@ -90,7 +91,7 @@ export async function lockByFile(directory: string, { reader = false }: LockOpti
     removeLockFile(directory)
     writeFileSync(lockPath(directory), describeProcess(process.pid), { flag: 'wx', mode: 0o600 })
   } catch (error) {
-    // A reader writes nothing: what a backup says of its holder is old, and nothing changes while it is read.
+    // A reader writes nothing. On a read-only directory, such as a backup, a LOCK file is old, and nothing changes while it is read.
     if (reader && isUnwritable(error)) return { release() {} }
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
     throw new Locked(directory, readHolder(directory)?.pid)
@@ -134,7 +135,7 @@ function bootId(): string {
   return existsSync(path) ? readFileSync(path, 'latin1').trim() : 'unknown'
 }
 
-/** When a process started, as its system says it; empty when there is no such process. */
+/** When a process started, as reported by the operating system; empty if there is no such process. */
 function startOf(pid: number): string {
   try {
     if (process.platform !== 'linux') {
@@ -144,7 +145,7 @@ function startOf(pid: number): string {
     // Field 22; the name in field 2 may contain anything, so count from after its last parenthesis.
     return stat.slice(stat.lastIndexOf(')') + 2).split(' ')[19] ?? ''
   } catch {
-    // No such process: ps ends with an error, /proc has no such file.
+    // No such process: ps fails, and /proc has no such file.
     return ''
   }
 }

@@ -1,6 +1,6 @@
 /**
- * The disk of this machine: the only file that syncs, so every durability rule can be read in one place. What each
- * promise needs:
+ * The real disk of this machine. This is the only file that syncs, so every durability rule is in one place. What each
+ * guarantee takes:
  *
  *   appended bytes    pwrite, fdatasync of the file (covers its size)
  *   a new file        the above, then fsync of its directory (covers its name)
@@ -41,7 +41,7 @@ import { readPace } from './read-pace.ts'
 const fileMode = 0o600
 const directoryMode = 0o700
 
-/** Prefetching fills the page cache. The bytes that it puts here are discarded. */
+/** Prefetching fills the page cache. Bytes read into this buffer are discarded. */
 const unused = Buffer.allocUnsafeSlow(16 * 1024)
 
 function readsAreSlow(): boolean {
@@ -59,7 +59,7 @@ class RealFile implements DiskFile {
     this.#descriptor = openOrFull(path, openFlags[mode], fileMode)
   }
 
-  /** The process may have given the number of a closed file to another one. */
+  /** Guards the descriptor: after closing, the process may reuse its number for another file. */
   get #open(): number {
     if (this.#closed) throw new Error(`${this.path} is closed`)
     return this.#descriptor
@@ -87,7 +87,7 @@ class RealFile implements DiskFile {
 
   prefetch(position: number, bytes: number): void {
     if (this.#closed || !readsAreSlow()) return
-    // Where the file is closed before its turn comes, this fails, or reads another file in vain.
+    // If the file is closed before this read runs, it fails, or reads another file in vain.
     read(this.#descriptor, unused, 0, Math.min(bytes, unused.length), position, () => {})
   }
 
@@ -134,10 +134,10 @@ const openFlags: Readonly<Record<OpenMode, number>> = {
   create: constants.O_RDWR | constants.O_CREAT | constants.O_EXCL,
 }
 
-/** Of one system call: Node counts them in 31 bits, and the column of a snapshot can be longer. */
+/** Limit for one system call: Node counts bytes in 31 bits, and the column of a snapshot can be longer. */
 const callBytesMax = 2 ** 30
 
-// A full disk shows as a short count first and as an error only on the next call.
+// A full disk shows first as a short count, and as an error only on the next call.
 function writeAll(descriptor: number, bytes: Uint8Array, position: number, path: string): void {
   let total = 0
   while (total < bytes.length) {
@@ -157,7 +157,7 @@ function isFull(error: unknown): boolean {
   return code === 'ENOSPC' || code === 'EDQUOT' || code === 'EFBIG'
 }
 
-/** The system says of a failed read what went wrong, and not in which file. */
+/** A failed read says what went wrong, but not in which file: adds the path. */
 function naming(path: string, cause: unknown): unknown {
   if (!(cause instanceof Error && 'syscall' in cause) || 'path' in cause) return cause
   return Object.assign(cause, { path, message: `${cause.message} '${path}'` })
@@ -184,7 +184,7 @@ function syncDirectory(path: string): void {
 
 function writeAtomic(path: string, bytes: Uint8Array | readonly Uint8Array[], mode: number = fileMode): void {
   const temporary = `${path}.tmp`
-  // A leftover of a crash may have another mode or be a link: never write into it.
+  // A leftover from a crash may have another mode or be a link: never write into it.
   unlinkIfThere(temporary)
   const descriptor = openOrFull(temporary, openFlags.create, mode)
   try {
@@ -208,7 +208,7 @@ function writeAtomic(path: string, bytes: Uint8Array | readonly Uint8Array[], mo
   renameDurable(temporary, path)
 }
 
-// Creating a name can run out of space as well: the directory may need a new block.
+// Creating a name can also run out of space: the directory may need a new block.
 function openOrFull(path: string, flags: number, mode: number): number {
   try {
     return openSync(path, flags, mode)
@@ -298,8 +298,7 @@ function makeDirectory(path: string): void {
   try {
     mkdirSync(full, { mode: directoryMode })
   } catch (error) {
-    // Another process may have made it meanwhile. Not `recursive`, which never returns where nothing can be made
-    // (/proc).
+    // Another process may have created it in the meantime. `recursive` is not used: it never returns where nothing can be created (/proc).
     if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error
   }
   syncDirectory(dirname(full))
@@ -313,7 +312,7 @@ function listed(directory: string, isWanted: (entry: Dirent) => boolean): string
     .sort()
 }
 
-/** A link to one too: an operator may keep part of a board on another volume. */
+/** Includes links to directories: an operator may keep part of a board on another volume. */
 function isDirectory(entry: Dirent): boolean {
   if (!entry.isSymbolicLink()) return entry.isDirectory()
   return statSync(join(entry.parentPath, entry.name), { throwIfNoEntry: false })?.isDirectory() === true
@@ -340,7 +339,7 @@ function freeBytes(directory: string): number {
   return bavail * bsize
 }
 
-/** Descriptors that this process may have; Node has raised the soft limit to the hard one. Infinity: unknown. */
+/** Descriptors that this process may open; Node has already raised the soft limit to the hard one. Infinity if unknown. */
 export function descriptorsMax(): number {
   let limits: string
   try {
@@ -351,7 +350,7 @@ export function descriptorsMax(): number {
   return softLimitIn(limits)
 }
 
-/** From the text of /proc/<pid>/limits. */
+/** Parses the text of /proc/<pid>/limits. */
 export function softLimitIn(limits: string): number {
   const soft = /^Max open files +([0-9]+) /m.exec(limits)?.[1]
   return soft === undefined ? Number.POSITIVE_INFINITY : Number(soft)

@@ -2,15 +2,15 @@
  * Checks Merkle proofs as a client does (RFC 9162 sections 2.1.3.2 and 2.1.4.2), step by step and with the RFC's names,
  * so that a reader can compare the two.
  *
- * Nothing is trusted: a log may claim any index and size, beyond 2^53 too, and what cannot be a proof is false, never
- * an error.
+ * No input is trusted: a log may claim any index and size, even beyond 2^53. Input that cannot be a proof returns false
+ * and never throws.
  */
 import { HASH_BYTES, nodeHash } from './merkle.ts'
 
 /**
- * Is the leaf at this index in the tree with this size and root?
+ * Whether the leaf at this index is in the tree with this size and root.
  *
- * @param path the audit path, leaf's sibling first; like the other hashes 32 bytes each
+ * @param path the audit path, leaf's sibling first; 32 bytes each, like the other hashes
  */
 export function verifyInclusion(
   index: bigint | number,
@@ -44,10 +44,10 @@ export function verifyInclusion(
 }
 
 /**
- * Does the tree of `to` leaves begin with the tree of `from` leaves?
+ * Whether the tree of `to` leaves begins with the tree of `from` leaves.
  *
- * Equal sizes need equal roots and no path. An older tree of no leaves is refused: every tree begins with it, so there
- * is nothing to prove, and the caller must handle that case.
+ * Equal sizes need equal roots and an empty path. An older tree of no leaves is refused: every tree begins with it, so
+ * there is nothing to prove, and the caller must handle that case.
  */
 export function verifyConsistency(
   from: bigint | number,
@@ -59,7 +59,7 @@ export function verifyConsistency(
   const first = toCount(from)
   const second = toCount(to)
   if (first === undefined || second === undefined || first === 0n || first > second) return false
-  // Nothing is hashed here, so the two roots need only be equal.
+  // Nothing is hashed here, so the roots need only be equal.
   if (first === second) return path.length === 0 && isEqual(fromRoot, toRoot)
   if (!isHash(fromRoot) || !isHash(toRoot) || !path.every(isHash)) return false
   const [seed, ...rest] = isPowerOfTwo(first) && path.length > 0 ? [fromRoot, ...path] : path
@@ -90,7 +90,7 @@ export function verifyConsistency(
   return sn === 0n && isEqual(fr, fromRoot) && isEqual(sr, toRoot)
 }
 
-/** A whole number of leaves, or nothing. */
+/** A valid number of leaves, or undefined. */
 function toCount(value: bigint | number): bigint | undefined {
   if (typeof value === 'number' && !Number.isSafeInteger(value)) return undefined
   return value < 0 ? undefined : BigInt(value)

@@ -1,7 +1,6 @@
 /**
- * The Merkle tree of RFC 9162 section 2.1 (the tree of RFC 6962): how entries become one root, and how inclusion and
- * consistency proofs are made. Checking them is in merkle-verify.ts. Pure: nodes come from wherever the caller keeps
- * them.
+ * The Merkle tree of RFC 9162 section 2.1 (same as RFC 6962): computes the root over entries, and makes inclusion and
+ * consistency proofs. merkle-verify.ts checks them. Pure: the caller supplies the nodes.
  *
  *   leaf   SHA-256(0x00 || entry)
  *   node   SHA-256(0x01 || left || right)     always 65 bytes in
@@ -14,25 +13,25 @@ import { hash } from 'node:crypto'
 
 /** Bytes in a hash. */
 export const HASH_BYTES = 32
-/** Levels a tree of fewer than 2^53 leaves can have, the leaves being level 0. */
+/** Levels that a tree of fewer than 2^53 leaves can have; the leaves are level 0. */
 export const LEVELS_MAX = 54
-/** Bytes in an entry at most: a C2SP entry bundle writes the length in two bytes. */
+/** Maximum bytes of an entry: a C2SP entry bundle stores the length in two bytes. */
 const ENTRY_BYTES_MAX = 0xffff
-/** The root of no leaves at all: SHA-256 of nothing. */
+/** The root of an empty tree: SHA-256 of no bytes. */
 export const EMPTY_ROOT: Buffer = hash('sha256', '', 'buffer')
 
-/** Gives the 32-byte hash of a complete subtree: 2^level leaves from leaf index * 2^level on. */
+/** Returns the 32-byte hash of a complete subtree: the 2^level leaves from leaf index * 2^level on. */
 export type NodeReader = (level: number, index: number) => Uint8Array
 
-/** Where the two children of a node are in the 65 bytes that are hashed. */
+/** Positions of a node's two children in the 65 bytes that are hashed. */
 const LEFT = 1
 const RIGHT = LEFT + HASH_BYTES
 const NODE_BYTES = RIGHT + HASH_BYTES
 
-// One thread, and nothing here waits: these two buffers can be used again and again.
+// All code here is synchronous and a module is loaded per thread, so these two buffers can be reused.
 const node = Buffer.alloc(NODE_BYTES, 0x01)
 const leaf = Buffer.alloc(1 + ENTRY_BYTES_MAX)
-/** Beginnings of `leaf` by their length, for the lengths that entries have: a view costs a sixth of a hash. */
+/** Prefixes of `leaf` by length, for usual entry lengths: creating a view costs a sixth of a hash. */
 const leafViews = Array.from({ length: 1024 }, (_, length) => leaf.subarray(0, length))
 
 /**
@@ -52,19 +51,19 @@ export function leafHashes(entries: readonly Uint8Array[]): Buffer {
   return hashes
 }
 
-/** Writes the hash of one entry into a batch, and gives the bytes written. Throws like {@link leafHash}. */
+/** Writes the hash of one entry into `into` at `at`, and returns the bytes written. Throws like {@link leafHash}. */
 export function writeLeafHash(entry: Uint8Array, into: Buffer, at: number): number {
   return into.write(leafDigest(entry), at, HASH_BYTES, 'latin1')
 }
 
-/** The hash of a node from its two children's (RFC 9162 2.1.1): 32 bytes. */
+/** The hash of a node from those of its two children (RFC 9162 2.1.1): 32 bytes. */
 export function nodeHash(left: Uint8Array, right: Uint8Array): Buffer {
   node.set(left, LEFT)
   node.set(right, RIGHT)
   return Buffer.from(hash('sha256', node, 'binary'), 'latin1')
 }
 
-/** A digest as a string of 32 chars: half the cost of a fresh Buffer, and this is the hot path. */
+/** The digest as a string of 32 characters: half the cost of a new Buffer, and this is the hot path. */
 function leafDigest(entry: Uint8Array): string {
   // A longer entry does not fit after the prefix; `set` throws a RangeError.
   leaf.set(entry, 1)
@@ -73,10 +72,10 @@ function leafDigest(entry: Uint8Array): string {
 }
 
 /**
- * The right edge of a tree: all that is needed to append (RFC 9162 2.1.2).
+ * The right edge of a tree: everything needed to append (RFC 9162 2.1.2).
  *
- * It keeps one hash for every 1 bit of the size: that of the complete subtree which still waits for its right neighbor,
- * each in place in the node that it will be hashed in.
+ * It stores one hash for every 1 bit of the size: that of a complete subtree still waiting for its right sibling. Each
+ * hash is already in its place in the 65 bytes of its future parent.
  */
 export class CompactRange {
   readonly #nodes: readonly Buffer[]
@@ -84,8 +83,8 @@ export class CompactRange {
 
   /**
    * @param size leaves in the tree, below 2^53
-   * @param edge what {@link edge} gave at that size; nothing for an empty tree
-   * @throws RangeError when the edge has not one hash for every 1 bit of the size
+   * @param edge what {@link edge} returned at that size; empty for an empty tree
+   * @throws RangeError if the edge does not have one hash for every 1 bit of the size
    */
   constructor(size = 0, edge: Uint8Array = Buffer.alloc(0)) {
     const levels = edgeLevels(size)
@@ -105,11 +104,11 @@ export class CompactRange {
   }
 
   /**
-   * Appends leaves, and writes what became final, leaf by leaf: the leaf's
-   * hash, then every node it completed, upwards.
+   * Appends leaves, and writes the hashes that become final, leaf by leaf: the leaf's hash, then every node that it
+   * completes, upward.
    *
-   * @param leaves leaf hashes, 32 bytes each, one after the other
-   * @param into space for all of it: at most 64 bytes per leaf and 32 * 54 more
+   * @param leaves leaf hashes, 32 bytes each, back to back
+   * @param into space for the result: at most 64 bytes per leaf plus 32 * 54
    * @returns bytes written
    */
   append(leaves: Buffer, into: Buffer): number {
@@ -136,12 +135,12 @@ export class CompactRange {
     return at
   }
 
-  /** The root of the tree as it is now. */
+  /** The root of the current tree. */
   root(): Buffer {
     return rootOf((level) => this.#waiting(level), this.#size)
   }
 
-  /** The waiting subtrees' hashes, largest subtree first: 32 bytes for every 1 bit of the size. */
+  /** The hashes of the waiting subtrees, largest first: 32 bytes for every 1 bit of the size. */
   edge(): Buffer {
     return Buffer.concat(edgeLevels(this.#size).map((level) => this.#waiting(level)))
   }
@@ -151,7 +150,7 @@ export class CompactRange {
   }
 }
 
-/** The levels of the complete subtrees a tree of this size consists of, largest first. */
+/** The levels of the complete subtrees that a tree of this size consists of, largest first. */
 export function edgeLevels(size: number): number[] {
   const levels: number[] = []
   for (let level = 0, rest = size; rest > 0; level += 1, rest = Math.floor(rest / 2)) {
@@ -161,13 +160,13 @@ export function edgeLevels(size: number): number[] {
 }
 
 /**
- * For each level, the hash of the leaves that follow its last complete node
- * (nothing where none follow), and last of all the root. The same for every
- * proof in a tree of this size, so worth keeping while the head stays.
+ * For each level, the hash of the leaves that follow its last complete node (undefined if none follow); the last
+ * element is the root. It is the same for every proof in a tree of this size, so it is worth caching while the head
+ * stays the same.
  */
 export type EdgeHashes = readonly (Buffer | undefined)[]
 
-/** Computes {@link EdgeHashes}: the subtrees of the size's 1 bits, folded from the smallest to the left. */
+/** Computes {@link EdgeHashes}: folds the subtrees of the size's 1 bits, smallest first. */
 export function edgeHashesOf(read: NodeReader, size: number): EdgeHashes {
   const hashes: (Buffer | undefined)[] = [undefined]
   let right: Buffer | undefined
@@ -187,11 +186,10 @@ export function rootOf(read: NodeReader, size: number): Buffer {
 }
 
 /**
- * The audit path of one leaf: its sibling's hash first, the root's child last
- * (RFC 9162 2.1.3.1).
+ * The audit path of one leaf: its sibling's hash first, the root's child last (RFC 9162 2.1.3.1).
  *
- * @param edges those of this size, when the caller has kept them
- * @throws RangeError unless index is a whole number with 0 <= index < size
+ * @param edges those of this size, if the caller has cached them
+ * @throws RangeError unless index is an integer with 0 <= index < size
  */
 export function inclusionPathOf(
   read: NodeReader,
@@ -205,11 +203,11 @@ export function inclusionPathOf(
 }
 
 /**
- * The hashes that show the tree of `from` leaves to be the beginning of the
- * tree of `to` leaves (RFC 9162 2.1.4.1). Empty when the sizes are equal.
+ * The consistency proof that the tree of `to` leaves begins with the tree of `from` leaves (RFC 9162 2.1.4.1). Empty if
+ * the sizes are equal.
  *
- * @param edges those of size `to`, when the caller has kept them
- * @throws RangeError unless from is a whole number with 1 <= from <= to
+ * @param edges those of size `to`, if the caller has cached them
+ * @throws RangeError unless from is an integer with 1 <= from <= to
  */
 export function consistencyPathOf(
   read: NodeReader,
@@ -228,7 +226,7 @@ export function consistencyPathOf(
     level += 1
   }
   const path = siblings({ read, size: to, edges }, level, index)
-  // Alone, that subtree is the whole older tree, and the verifier holds its root already.
+  // If that subtree is the whole older tree, the verifier already has its root.
   return index === 0 ? path : [Buffer.from(read(level, index)), ...path]
 }
 
@@ -244,7 +242,7 @@ function siblings(tree: Tree, level: number, index: number): Buffer[] {
     const edge = edges[at]
     if ((sibling + 1) * width <= size) path.push(Buffer.from(read(at, sibling)))
     else if (sibling * width < size && edge !== undefined) path.push(Buffer.from(edge))
-    // Otherwise there is nothing to the right: this node moves up as it is.
+    // Otherwise there is nothing to the right: this node moves up unchanged.
   }
   return path
 }

@@ -1,8 +1,9 @@
 /**
- * Frames read one by one, of which many lie near each other: those of a thread, of a page, of an export.
+ * Reads frames one by one where many are close together: the frames of a thread, a page or an export.
  *
- * Whoever has read two of them is likely to want the next, so more is read with the second of them, and again more the longer it goes
- * on: a read of one frame costs as much as one of fifty. Payloads are views of what was read, which is never written again.
+ * A caller that reads two adjacent frames will probably want the next one, so the second read fetches ahead, and each
+ * read after that fetches more. Reading fifty frames costs about as much as reading one. Payloads are views of the
+ * bytes read, which are never overwritten.
  */
 import type { DiskFile } from './disk.ts'
 import { decodeFrame, type Frame } from './frame.ts'
@@ -18,7 +19,7 @@ export type FramePlace = {
   readonly seed: number
 }
 
-/** What lies so near to the frame before is worth reading what is between them. */
+/** Frames this close together are read in one go, gap included. */
 export const gapBytesMax = 8 * 1024
 const aheadBytesMin = 4 * 1024
 const aheadBytesMax = 64 * 1024
@@ -28,7 +29,7 @@ export class NearbyReads {
   /** Position of `#bytes` in the file. */
   #base = 0
   #bytes: Buffer = Buffer.alloc(0)
-  /** The frame that was read last. */
+  /** The frame read last. */
   #offset = 0
   #end = 0
   #aheadBytes = aheadBytesMin
@@ -43,12 +44,12 @@ export class NearbyReads {
       const frame = decodeFrame(this.#bytes, offset - this.#base, end - this.#base, seed)
       if (frame.frameBytes === end - offset && frame.seq === seq) return frame
     }
-    // Read by itself, so that what was read with it is not to blame.
+    // Reread alone, so that a failure is not due to bytes read along with it.
     this.forget()
     return readFrameAt(file, place)
   }
 
-  /** Files were rewritten. */
+  /** Call after files were rewritten. */
   forget(): void {
     this.#file = undefined
     this.#bytes = Buffer.alloc(0)

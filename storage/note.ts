@@ -6,8 +6,8 @@
  *                                       one empty line: the last one of the note
  *   — <name> <base64>                   one line or more: U+2014, space, name, space
  *
- * The base64 holds 4 bytes of key id (big-endian) and the signature. What is
- * signed is the text with its last LF. A key is known by its name and its id:
+ * The base64 contains 4 bytes of key id (big-endian) and the signature. The signed bytes are the text including its
+ * last LF. A key is identified by its name and its id:
  *
  *   key id   first 4 bytes of SHA-256(name || 0x0A || type || public key)
  *   vkey     <name>+<key id, 8 hex digits>+<base64 of type || public key>
@@ -21,15 +21,15 @@ import { decodeBase64, encodeBase64 } from './base64.ts'
 import { publicKeyOf } from './ed25519.ts'
 import { type Parsed, unreadable } from './parsed.ts'
 
-/** A note is read whole, and one with post-quantum cosignatures of 5 kB each still fits. */
+/** Notes are read whole; one with post-quantum cosignatures of 5 kB each still fits. */
 export const NOTE_BYTES_MAX = 64 * 1024
-/** C2SP asks for 16 at least; Go reads 100. */
+/** C2SP requires at least 16; Go reads 100. */
 export const SIGNATURE_LINES_MAX = 100
 
-/** One signature under a note: the claimed signer and key. The signature is opaque here. */
+/** One signature on a note: the claimed signer and key. The signature is not interpreted here. */
 export type SignatureLine = { readonly name: string; readonly keyId: number; readonly signature: Buffer }
 
-/** A note in its parts. Nothing is verified yet. */
+/** A parsed note. Nothing is verified yet. */
 type Note = { readonly text: string; readonly lines: readonly SignatureLine[] }
 
 /** Key types whose signatures can be verified here. */
@@ -45,11 +45,11 @@ export type VerifierKey = {
   readonly key: KeyObject
 }
 
-/** A signer; the key itself stays with the code that made it. */
+/** A signer; the key itself stays with the code that created it. */
 export type Signer = {
   readonly name: string
   readonly keyId: number
-  /** Signs the text's bytes. Gives what follows the key id in the line. */
+  /** Signs the bytes of a text. Returns the part of the line after the key id. */
   sign(text: Uint8Array): Uint8Array
 }
 
@@ -59,13 +59,13 @@ const ED25519_KEY_BYTES = 32
 const ED25519_SIGNATURE_BYTES = 64
 const COSIGNATURE_BYTES = 8 + ED25519_SIGNATURE_BYTES
 
-/** The id of a key: 32 bits, so it tells keys apart and proves nothing. */
+/** The id of a key. It has only 32 bits, so it tells keys apart but proves nothing. */
 export function keyIdOf(name: string, type: number, publicKey: Uint8Array): number {
   const input = Buffer.concat([Buffer.from(`${name}\n`), Buffer.of(type), publicKey])
   return hash('sha256', input, 'buffer').readUInt32BE(0)
 }
 
-/** May a key have this name? It is not empty and has no white space, no '+' and nothing that a note cannot contain. */
+/** Whether a key may have this name: not empty, no white space, no '+', and nothing that a note cannot contain. */
 export function isKeyName(name: string): boolean {
   return name !== '' && name.isWellFormed() && !/[\p{White_Space}+\x00-\x1f]/u.test(name)
 }
@@ -81,9 +81,9 @@ export function formatVkey(key: {
   return `${key.name}+${hex32(keyId)}+${encodeBase64(Buffer.concat([Buffer.of(key.type), key.publicKey]))}`
 }
 
-/** Reads a vkey, and computes the id again: one that does not match its key is refused. */
+/** Parses a vkey and recomputes its id: an id that does not match the key is refused. */
 export function parseVkey(vkey: string): Parsed<VerifierKey> {
-  // The base64 may contain '+', so only the first two divide.
+  // The base64 may contain '+', so only the first two are separators.
   const [, name, id, material] = /^([^+]*)\+([^+]*)\+(.*)$/su.exec(vkey) ?? []
   if (name === undefined || id === undefined || material === undefined) return unreadable('a vkey is <name>+<id>+<key>')
   if (!isKeyName(name)) return unreadable('the name in the vkey is not a key name')
@@ -100,9 +100,9 @@ export function parseVkey(vkey: string): Parsed<VerifierKey> {
 }
 
 /**
- * Writes a note.
+ * Formats a note.
  *
- * @throws RangeError when the text, a name or the whole would not be read back
+ * @throws RangeError if parsing the result would fail or give another text
  */
 export function formatNote(text: string, lines: readonly SignatureLine[]): string {
   const signatures = lines.map((line) => {
@@ -117,17 +117,17 @@ export function formatNote(text: string, lines: readonly SignatureLine[]): strin
   return note
 }
 
-/** Signs a text: the whole note with this one signature. Throws like {@link formatNote}. */
+/** Signs a text and returns the whole note with this one signature. Throws like {@link formatNote}. */
 export function signNote(text: string, signer: Signer): string {
   return formatNote(text, [signatureLine(text, signer)])
 }
 
-/** Signs a text: the one line, to be added to those of other signers. */
+/** Signs a text and returns only the signature line, to be added to those of other signers. */
 export function signatureLine(text: string, signer: Signer): SignatureLine {
   return { name: signer.name, keyId: signer.keyId, signature: Buffer.from(signer.sign(Buffer.from(text))) }
 }
 
-/** Takes a note apart, strictly: a text that is not exactly a note is refused. */
+/** Parses a note, strictly: a text that is not exactly a note is refused. */
 export function parseNote(note: Uint8Array | string): Parsed<Note> {
   const read = readText(note)
   if (!read.ok) return read
@@ -149,8 +149,8 @@ export function parseNote(note: Uint8Array | string): Parsed<Note> {
 }
 
 /**
- * Which of these keys signed the note? Lines of other keys are passed over; one line of a known key that does not
- * verify spoils the whole note; several lines of one key count once; and without any good signature there is no result.
+ * Which of these keys signed the note. Lines of other keys are ignored, and several lines of one key count once. One
+ * line of a known key that does not verify invalidates the whole note. Without any good signature there is no result.
  */
 export function verifyNote(note: Note, keys: readonly VerifierKey[]): Parsed<readonly VerifierKey[]> {
   const text = Buffer.from(note.text)
@@ -173,7 +173,7 @@ function verifySignature(text: Buffer, signature: Buffer, key: VerifierKey): boo
   return verify(null, signed, key.key, signature.subarray(8))
 }
 
-/** What a witness signs under a checkpoint (C2SP tlog-cosignature v1). */
+/** The bytes that a witness signs for a checkpoint (C2SP tlog-cosignature v1). */
 export function cosignedBytes(text: Uint8Array, seconds: bigint): Buffer {
   return Buffer.concat([Buffer.from(`cosignature/v1\ntime ${seconds}\n`), text])
 }
@@ -188,9 +188,9 @@ function parseLine(row: string): Parsed<SignatureLine> {
   return { ok: true, value: { name, keyId: bytes.readUInt32BE(0), signature: bytes.subarray(4) } }
 }
 
-/** A note as text: valid UTF-8 of bounded length, without any control character but LF. */
+/** A note as text: valid UTF-8 of bounded length, without control characters except LF. */
 function readText(note: Uint8Array | string): Parsed<string> {
-  // A string has at least one byte of UTF-8 for every unit, so this bounds the work in both cases.
+  // A string has at least one byte of UTF-8 per code unit, so this bounds the work in both cases.
   if (note.length > NOTE_BYTES_MAX) return unreadable(`a note has at most ${NOTE_BYTES_MAX} bytes`)
   const text = typeof note === 'string' ? note : decodeUtf8(note)
   if (text === undefined || !text.isWellFormed()) return unreadable('a note is valid UTF-8')
@@ -200,7 +200,7 @@ function readText(note: Uint8Array | string): Parsed<string> {
   return /[\x00-\x09\x0b-\x1f]/.test(text) ? unreadable('a note has no control characters') : { ok: true, value: text }
 }
 
-/** A byte order mark is a character like any other here: bytes are what is signed. */
+/** A byte order mark is treated like any other character: signatures cover the exact bytes. */
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
 function decodeUtf8(bytes: Uint8Array): string | undefined {

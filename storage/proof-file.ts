@@ -1,6 +1,6 @@
 /**
- * Proof files: all that is needed to check, offline and forever, that an entry is in a log (C2SP tlog-proof, extension
- * .tlog-proof).
+ * Proof files: everything needed to check, offline and at any later time, that an entry is in a log (C2SP tlog-proof,
+ * extension .tlog-proof).
  *
  *   c2sp.org/tlog-proof@v1
  *   extra <base64>             at most once; not authenticated
@@ -16,14 +16,14 @@ import { verifyInclusion } from './merkle-verify.ts'
 import { NOTE_BYTES_MAX, parseNote, type VerifierKey } from './note.ts'
 import { type Parsed, unreadable } from './parsed.ts'
 
-/** Hashes in a path: C2SP's bound, enough for 2^63 leaves. */
+/** Maximum hashes in a path: C2SP's limit, enough for 2^63 leaves. */
 export const PATH_HASHES_MAX = 63
-/** Bytes of `extra` before base64: an entry's signed bytes fit in. */
+/** Maximum bytes of `extra` before base64: an entry's signed bytes fit. */
 export const EXTRA_BYTES_MAX = 64 * 1024
-/** Bytes of a whole file: the note, `extra` in base64, and the path. */
+/** Maximum bytes of a whole file: the note, `extra` in base64, and the path. */
 export const PROOF_FILE_BYTES_MAX = NOTE_BYTES_MAX + 96 * 1024
 
-/** One leaf's proof, with the checkpoint it is proved against. */
+/** One leaf's proof, with the checkpoint that it is proved against. */
 export type ProofFile = {
   readonly extra?: Uint8Array | undefined
   readonly index: number
@@ -38,9 +38,9 @@ const EXTRA = 'extra '
 const INDEX = 'index '
 
 /**
- * Writes a proof file.
+ * Formats a proof file.
  *
- * @throws RangeError when it would not be read back
+ * @throws RangeError if parsing the result would fail
  */
 export function formatProofFile(proof: ProofFile): string {
   const lines = [HEADER]
@@ -52,11 +52,11 @@ export function formatProofFile(proof: ProofFile): string {
   return file
 }
 
-/** Takes a proof file apart, strictly. Nothing is verified yet: see {@link verifyProofFile}. */
+/** Parses a proof file, strictly. Nothing is verified yet: see {@link verifyProofFile}. */
 export function parseProofFile(file: Uint8Array | string): Parsed<ProofFile> {
   if (file.length > PROOF_FILE_BYTES_MAX) return unreadable(`a proof file has at most ${PROOF_FILE_BYTES_MAX} bytes`)
   if (typeof file === 'string' && !file.isWellFormed()) return unreadable('a proof file is valid UTF-8')
-  // As bytes and Latin-1 nothing is lost; parseNote decides whether the note is UTF-8.
+  // Bytes and Latin-1 lose nothing; parseNote decides whether the note is UTF-8.
   const bytes = typeof file === 'string' ? Buffer.from(file, 'utf8') : Buffer.from(file)
   const split = bytes.indexOf('\n\n')
   if (split < 0) return unreadable('a proof file has an empty line before its checkpoint')
@@ -77,7 +77,7 @@ export function parseProofFile(file: Uint8Array | string): Parsed<ProofFile> {
 }
 
 /**
- * Is the leaf with this hash in the log with this key? The answer is the checkpoint that says so.
+ * Whether the leaf with this hash is in the log with this key. The result is the checkpoint that proves it.
  *
  * @param leafHash computed by the caller from their own entry, never taken from the file
  * @param witnesses as in {@link openCheckpoint}; how many of them are enough is the caller's policy

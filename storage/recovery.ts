@@ -1,17 +1,18 @@
 /**
- * Opening a journal after any crash: what is kept, what is cut, and what is refused.
+ * Opens a journal after any crash: decides what is kept, what is cut, and what is refused as damage.
  *
- * A frame was promised when its sync returned. The last segment is walked from its start; at the first bad frame X
- * everything after it is searched for whole frames:
+ * A frame counts as durable once its sync has returned. The last segment is walked from its start; at the first bad
+ * frame X, everything after it is searched for whole frames:
  *
  *   some later frame says that X was durable      damage: refuse, touch nothing
- *   a snapshot, the signed log or the durable mark holds X, or more   the same, wherever the frames end
+ *   a snapshot, the signed log or the durable mark reaches X or further   the same, wherever the frames end
  *   bytes, but no frame that says so              a torn tail that was never acknowledged: save it aside, cut it
- *   nothing but zeros                             space made in advance (journal.ts): cut it, there is nothing to save
+ *   nothing but zeros                             preallocated space (journal.ts): cut it, there is nothing to save
  *
- * A segment that is not the last, or has a footer, was durable as a whole, so any bad byte in it is damage. What a
- * crash in the middle of a roll leaves is legal: a sealed last segment, with or without index, zeros after its footer,
- * and a newest file that is empty or has no whole header (the header is synced before any frame is written after it).
+ * A segment that is not the last, or has a footer, was durable as a whole, so any bad byte in it is damage. A crash in
+ * the middle of a roll may leave the following, which is valid: a sealed last segment, with or without an index; zeros
+ * after its footer; and a newest file that is empty or has no complete header (the header is synced before any frame is
+ * written after it).
  */
 import { join } from 'node:path'
 import { CHAIN_START, type Chain } from './chain.ts'
@@ -31,13 +32,13 @@ import {
 } from './segment.ts'
 import { isBlank, sealedDamage, type Walk, walkSegment } from './walk.ts'
 
-/** Cut tails that are kept for an operator; the oldest is removed first. */
+/** Cut tails that are retained for an operator; the oldest is removed first. */
 const savedTailsMax = 16
 
 const copyBytes = 1024 * 1024
 
 export type RecoveryEvent =
-  /** `saved` is the file with the cut bytes, or empty when the disk had no space for it. */
+  /** `saved` is the file with the cut bytes, or empty if the disk had no space for it. */
   {
     readonly kind: 'tail-cut'
     readonly path: string
@@ -50,7 +51,7 @@ export type ActiveSegment = {
   readonly file: DiskFile
   readonly live: LiveIndex
   readonly chain: Chain
-  /** Of the segment's header. */
+  /** From the segment's header. */
   readonly seed: number
   readonly isOld: boolean
 }
@@ -60,7 +61,7 @@ export type Recovered = {
   readonly sealed: readonly { readonly firstSeq: number; readonly count: number }[]
   /** Chain hash of the last sealed segment. */
   readonly chain: Buffer
-  /** Undefined when the next segment has to be made first. */
+  /** Undefined if the next segment has yet to be created. */
   readonly active: ActiveSegment | undefined
 }
 
@@ -68,12 +69,12 @@ type Recovery = {
   readonly disk: Disk
   readonly random: (bytes: number) => Buffer
   readonly directory: string
-  /** Up to which frame of the journal with this id something derived from it says that it was durable. */
+  /** The newest frame of the journal with this id that something derived from it says was durable. */
   readonly knownDurable: (journalId: Buffer) => Durable
   readonly report: (event: RecoveryEvent) => void
 }
 
-/** Finds out what a journal holds and makes it safe to append to. Throws Damage, DiskFull, SyncFailed or a system error. */
+/** Recovers a journal and makes it safe to append to. Throws Damage, DiskFull, SyncFailed or a system error. */
 export function recover(recovery: Recovery): Recovered {
   const { disk, directory } = recovery
   disk.makeDirectory(directory)
@@ -99,7 +100,7 @@ function emptyJournal({ disk, random, directory }: Recovery): Recovered {
   return { journalId: random(JOURNAL_ID_BYTES), sealed: [], chain: CHAIN_START, active: undefined }
 }
 
-// Temporary files of replacements that a crash cut short.
+// Temporary files left by replacements that a crash interrupted.
 function removeLeftovers({ disk, directory }: Recovery): void {
   for (const name of disk.listFiles(directory)) {
     if (name.endsWith('.idx.tmp')) disk.removeFile(join(directory, name))
@@ -161,12 +162,12 @@ function gap(recovery: Recovery, expected: number, found: number): Damage {
   return new Damage({ path, offset: 0, expected: 'a segment', found: `no file; the next one is segment ${found}` })
 }
 
-/** Whether a file without a valid header has anything after it, which shows that the header was durable once. */
+/** Whether a file without a valid header has nonzero bytes after it, which shows that the header was once durable. */
 export function wasBorn(file: DiskFile): boolean {
   return !isBlank(file, SEGMENT_HEADER_BYTES, file.size())
 }
 
-/** Removes a newest file whose header never became durable. False when that cannot be. */
+/** Removes a newest file whose header never became durable. Returns false if the header was durable. */
 function removeUnborn(recovery: Recovery, file: DiskFile, firstSeq: number): boolean {
   if (wasBorn(file)) return false
   const bytes = readFrom(file, 0)
@@ -176,7 +177,7 @@ function removeUnborn(recovery: Recovery, file: DiskFile, firstSeq: number): boo
   return true
 }
 
-/** What makes the bytes after the last good frame of the newest segment damage, or undefined when they may be cut. */
+/** The damage after the last good frame of the newest segment, or undefined if those bytes may be cut. */
 export function damageBehind(file: DiskFile, walk: Walk, known: Durable): Damage | undefined {
   const { live, stop } = walk
   const size = file.size()
@@ -189,7 +190,7 @@ export function damageBehind(file: DiskFile, walk: Walk, known: Durable): Damage
   if (stop.kind !== 'fault') return sealedDamage(file.path, walk, size)
   const missing = live.nextSeq
   const bytes = readFrom(file, live.end)
-  // A frame that cannot be here proves nothing.
+  // A frame whose seq is impossible here proves nothing.
   const near = { from: missing, to: missing + bytes.length / FRAME_HEADER_BYTES }
   const proof = findFrame(
     bytes,
@@ -201,7 +202,7 @@ export function damageBehind(file: DiskFile, walk: Walk, known: Durable): Damage
   return new Damage({ path: file.path, offset: live.end, expected: `frame ${missing}`, found })
 }
 
-/** What is damaged in the newest segment of a journal, as opening it would find; reads only. Undefined: nothing that is known. */
+/** The damage that opening the journal would find in its newest segment; reads only. Undefined if none is known. */
 export function newestDamage(
   disk: Disk,
   directory: string,
@@ -227,7 +228,7 @@ function foundBehind({ live, stop }: Walk, size: number): string {
   return live.end === size ? 'the end of the file' : 'zeros'
 }
 
-/** Cuts what was never acknowledged. Throws Damage when what follows the last good frame was durable once. */
+/** Cuts bytes that were never acknowledged. Throws Damage if bytes after the last good frame were once durable. */
 function cutTail(recovery: Recovery, file: DiskFile, walk: Walk, known: Durable): void {
   const damage = damageBehind(file, walk, known)
   if (damage) throw damage
@@ -239,7 +240,7 @@ function cutTail(recovery: Recovery, file: DiskFile, walk: Walk, known: Durable)
   file.truncate(end)
 }
 
-/** Without the space after them that was allocated in advance. */
+/** Strips trailing zeros, which are preallocated space. */
 function withoutZeros(bytes: Buffer): Buffer {
   let length = bytes.length
   while (length > 0 && bytes[length - 1] === 0) length--
@@ -247,8 +248,8 @@ function withoutZeros(bytes: Buffer): Buffer {
 }
 
 /**
- * Makes durable what the walk found. The last batch is written once more: if a sync failed before this start, the
- * kernel may hold its pages as clean, and a bare sync would then promise bytes that the disk never got.
+ * Makes the walked frames durable. The last batch is written again: if a sync failed before this start, the kernel may
+ * consider its pages clean, and a bare sync would then vouch for bytes that never reached the disk.
  */
 function confirm(file: DiskFile, walk: Walk): void {
   const { live, provenSeq, stop } = walk
@@ -263,13 +264,13 @@ function confirm(file: DiskFile, walk: Walk): void {
   file.sync()
 }
 
-/** All of a file from there on. */
+/** The rest of a file from `offset`. */
 export function readFrom(file: DiskFile, offset: number): Buffer {
   const bytes = Buffer.allocUnsafe(Math.max(0, file.size() - offset))
   return bytes.subarray(0, file.readAt(bytes, offset))
 }
 
-/** The first whole frame anywhere in `bytes` with a seq in `near` that is `wanted`. */
+/** The first whole frame in `bytes` with a seq in the range `near` for which `wanted` is true. */
 function findFrame(
   bytes: Buffer,
   near: { readonly from: number; readonly to: number; readonly seed: number },
@@ -277,7 +278,7 @@ function findFrame(
 ): FoundFrame | undefined {
   for (let at = bytes.indexOf(FRAME_MAGIC); at !== -1; at = bytes.indexOf(FRAME_MAGIC, at + 1)) {
     if (at + FRAME_HEADER_BYTES > bytes.length) return undefined
-    // The seq is compared first: a payload full of imitated headers must not cost one CRC of the rest for each.
+    // The seq is compared first, so that a payload full of fake headers does not cost a CRC over the remaining bytes for each.
     const seq = readSeq(bytes, at + 8)
     if (seq < near.from || seq > near.to) continue
     const frame = decodeFrame(bytes, at, bytes.length, near.seed)
@@ -286,12 +287,12 @@ function findFrame(
   return undefined
 }
 
-/** Bytes that are cut off the segment that begins with `firstSeq`, from `offset` on. */
+/** Bytes to be cut off the segment that begins with `firstSeq`, from `offset` on. */
 export type Tail = { readonly firstSeq: number; readonly offset: number; readonly bytes: Buffer }
 
 const savedTails = (directory: string): string => join(directory, 'lost+tail')
 
-/** Removes the tails that were cut off this journal and saved. Returns how many there were. */
+/** Deletes the tails that were cut off this journal and saved. Returns how many there were. */
 export function removeSavedTails(disk: Disk, directory: string): number {
   const saved = savedTails(directory)
   const names = disk.fileExists(saved) ? disk.listFiles(saved) : []
@@ -299,7 +300,10 @@ export function removeSavedTails(disk: Disk, directory: string): number {
   return names.length
 }
 
-/** Keeps a tail that is to be cut off this journal, and the newest ones before it. Gives the file; empty: the disk has no space for it. */
+/**
+ * Saves a tail that is about to be cut off this journal, retaining the newest of the earlier ones. Returns the path, or
+ * an empty string if the disk has no space for it.
+ */
 export function keepTail(disk: Disk, journal: string, { firstSeq, offset, bytes }: Tail): string {
   const directory = savedTails(journal)
   disk.makeDirectory(directory)
@@ -312,7 +316,7 @@ export function keepTail(disk: Disk, journal: string, { firstSeq, offset, bytes 
     disk.writeAtomic(path, bytes)
     return path
   } catch (error) {
-    // The tail was never acknowledged: on a full disk the start matters more, and cutting it frees space.
+    // The tail was never acknowledged: on a full disk starting matters more, and cutting the tail frees space.
     if (!(error instanceof DiskFull)) throw error
     return ''
   }

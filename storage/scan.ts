@@ -1,15 +1,13 @@
-/**
- * Reading frames in order across segments, with large reads. The writer and the readers scan through this one function.
- */
+/** Reads frames in order across segments, with large reads. The writer and the readers all scan through this function. */
 import { Damage, type Disk, failedAt } from './disk.ts'
 import { FOOTER, type FoundFrame, type NoFrame } from './frame.ts'
 import { FrameWindow, frameBytesUsual, windowBytes } from './frame-window.ts'
 import type { ScanPlace } from './sealed-segments.ts'
 
 /**
- * Frames `from` to `through` (inclusive). The payload is a view that the next step overwrites: copy what is kept.
- * Holds one file open until the loop ends or is left by `break`, so it must not be dropped half way.
- * Throws Damage at a frame that is not what was written, or that the disk does not give back (FailedRead).
+ * Frames `from` to `through` (inclusive). The payload is a view that the next step overwrites: copy what you retain.
+ * Holds one file open until the loop ends or is left by `break`, so do not abandon the iterator halfway. Throws Damage
+ * at a frame that is not what was written, or that the disk fails to read (FailedRead).
  */
 export function* scanFrames(scan: {
   disk: Disk
@@ -23,7 +21,7 @@ export function* scanFrames(scan: {
     const last = Math.min(place.lastSeq, scan.through)
     const file = scan.disk.openFile(place.path, 'read')
     try {
-      // A scan of the few frames of one batch is the common case: a whole window each time would only make garbage.
+      // Most scans read only the few frames of one batch: a full window each time would just create garbage.
       const { end, seed } = place
       const bytes = Math.min(windowBytes, end - place.offset, (last - seq + 1) * frameBytesUsual)
       const window = new FrameWindow(file, { limit: end, seed, bytes })

@@ -1,7 +1,7 @@
 /**
- * The index of a sealed segment: where each frame is and which frame has a key, searched in place.
+ * The index of a sealed segment: where each frame is and which frame has a key. Searched on disk, without loading it.
  *
- * A FlatBuffers file `<first seq>.idx` beside the segment, derived from it and deletable at any time:
+ * A FlatBuffers file `<first seq>.idx` next to the segment, derived from it and deletable at any time:
  *
  *   struct Key { bytes: [ubyte:16]; ordinal: uint; }      // 20 bytes; ordinal 0 = first frame of the segment
  *   table SegmentIndex {
@@ -14,8 +14,8 @@
  *   }
  *   root_type SegmentIndex;  file_identifier "BSIX";
  *
- * and after the FlatBuffer 4 bytes: CRC-32 (IEEE, little-endian) of all before. The first four fields say which
- * segment it belongs to. Rewriting a segment removes its index first.
+ * followed by 4 bytes: CRC-32 (IEEE, little-endian) of everything before. The first four fields identify the segment it
+ * belongs to. It stays valid when compaction rewrites the segment, because no frame moves.
  */
 import { crc32 } from 'node:zlib'
 import { Builder } from 'flatbuffers'
@@ -25,7 +25,7 @@ import { KEY_BYTES } from './frame.ts'
 import type { LiveIndex } from './live-index.ts'
 import { FOOTER_BYTES } from './segment.ts'
 
-/** What an index has to agree on with its segment. */
+/** What an index and its segment must agree on. */
 export type SealedFacts = {
   readonly journalId: Buffer
   readonly firstSeq: number
@@ -37,9 +37,9 @@ export type SealedFacts = {
 /** Anything that can be read at a position: an open file, or bytes in memory. */
 export type ByteSource = Pick<DiskFile, 'size' | 'readAt' | 'prefetch'>
 
-/** Frames whose places are read at once. */
+/** Frames whose positions are read together. */
 const framesPerBlock = 1024
-/** Their places, and the one of the frame after them. */
+/** Their positions, plus that of the frame after them. */
 export const offsetBlockBytes = 4 * (framesPerBlock + 1)
 
 const identifier = 'BSIX'
@@ -51,9 +51,9 @@ const keyEntryBytes = KEY_BYTES + 4
 const keysPerPage = Math.floor(4096 / keyEntryBytes)
 const slots = { journalId: 0, firstSeq: 1, segmentBytes: 2, chain: 3, offsets: 4, keys: 5 } as const
 
-/** The whole index file for a segment whose frames `live` knows. The same segment always gives the same bytes. */
+/** The whole index file for a segment with the frames in `live`. The same segment always gives the same bytes. */
 export function buildIndex(live: LiveIndex, facts: SealedFacts): Buffer {
-  // FlatBuffers are written from the end to the start, so the last entry comes first.
+  // FlatBuffers are written from end to start, so the last entry comes first.
   const sorted = sortKeys(live)
   const builder = new Builder(live.count * 4 + sorted.length * keyEntryBytes + 2 * headBytes)
   builder.startVector(keyEntryBytes, sorted.length, 4)
@@ -84,8 +84,9 @@ export function buildIndex(live: LiveIndex, facts: SealedFacts): Buffer {
 }
 
 /**
- * Ordinals of the keyed frames by key; of several frames with one key only the newest. A writer waits for it, so all are sorted as
- * numbers, which have the beginning of a key and then the ordinal, and only those that begin alike are compared whole.
+ * Ordinals of the keyed frames, sorted by key; for duplicate keys only the newest. A writer waits for this, so frames
+ * are sorted as numbers made of the first bits of the key and the ordinal; whole keys are compared only if those bits
+ * are equal.
  */
 function sortKeys(live: LiveIndex): number[] {
   const numbers = new BigUint64Array(live.count)
@@ -116,7 +117,7 @@ function sortKeys(live: LiveIndex): number[] {
   return sorted
 }
 
-/** The other order of bytes. */
+/** Reverses the byte order. */
 function swapped(word: number): number {
   return (word << 24) | ((word & 0xff00) << 8) | ((word >>> 8) & 0xff00) | (word >>> 24)
 }
@@ -130,7 +131,7 @@ type Vector = { readonly start: number; readonly length: number }
 export class SealedIndex {
   readonly #source: ByteSource
   readonly #facts: SealedFacts
-  /** By the first seq of those whose places each has: all segments of a journal share one. */
+  /** Cached positions, keyed by the first seq of each block; shared by all segments of a journal. */
   readonly #blocks: BlockCache
   readonly #offsetsAt: Vector
   readonly #keysAt: Vector
@@ -143,7 +144,7 @@ export class SealedIndex {
     ;[this.#offsetsAt, this.#keysAt] = at
   }
 
-  /** The index in `source` if it is the one of the segment with these facts; reads only its first bytes. */
+  /** The index in `source` if it belongs to the segment with these facts; reads only its first bytes. */
   static open(source: ByteSource, facts: SealedFacts, blocks: BlockCache): SealedIndex | undefined {
     const head = Buffer.alloc(headBytes)
     source.readAt(head, 0)
@@ -162,13 +163,13 @@ export class SealedIndex {
         keys.start + keys.length * keyEntryBytes <= tableEnd
       return agrees ? new SealedIndex(source, facts, blocks, [offsets, keys]) : undefined
     } catch (error) {
-      // A head of other bytes leads out of itself: that is an answer, not a bug.
+      // If the head is not an index, its offsets may lead outside it: that is an answer, not a bug.
       if (error instanceof RangeError) return undefined
       throw error
     }
   }
 
-  /** Reads the whole index once and compares its CRC. */
+  /** Reads the whole index once and verifies its CRC. */
   isIntact(): boolean {
     const end = this.#source.size() - trailerBytes
     const chunk = Buffer.allocUnsafe(Math.min(256 * 1024, Math.max(end, trailerBytes)))
@@ -194,7 +195,7 @@ export class SealedIndex {
     return { offset: offsets[at]!, end, seq }
   }
 
-  /** The places of these frames will be asked for next. */
+  /** Hints that the positions of these frames will be requested next. */
   prefetch(seqs: readonly number[]): void {
     let newest = -1
     for (const seq of seqs) {
@@ -214,7 +215,7 @@ export class SealedIndex {
     return Math.min(offsetBlockBytes, (this.#facts.count - first) * 4)
   }
 
-  /** Places of the frames from this ordinal on, and of the one after them. */
+  /** Positions of the frames from this ordinal on, and of the one after them. */
   #block(first: number): Uint32Array {
     const seq = this.#facts.firstSeq + first
     const read = (into: Buffer): number => this.#source.readAt(into, this.#blockAt(first))
@@ -222,8 +223,8 @@ export class SealedIndex {
   }
 
   /**
-   * Newest seq with this 16-byte key, or undefined. Guesses the page from the key's own value, which hits in one or two
-   * reads for keys that are hashes, and halves the range on every second step, so other keys cost a logarithm.
+   * Newest seq with this 16-byte key, or undefined. Guesses the page from the key's value, which takes one or two reads
+   * for keys that are hashes. Every second step halves the range, so other keys take logarithmic time.
    */
   find(key: Buffer): number | undefined {
     const wanted = key.readUIntBE(0, 6)
@@ -298,7 +299,7 @@ class TableHead {
     return field + this.#head.readUInt32LE(field)
   }
 
-  /** A vector of bytes that is in the head too. */
+  /** A byte vector that is within the head. */
   bytes(slot: number): Buffer {
     const at = this.vectorAt(slot)
     const length = this.#head.readUInt32LE(at)

@@ -1,8 +1,8 @@
 /**
- * One sealed segment, opened: its facts, its frames by seq, its keys.
+ * One open sealed segment: its facts, its frames by seq, its keys.
  *
- * Its index file is a cache. An index that is missing, broken, of another segment or not given back by the disk is made
- * again from the frames.
+ * Its index file is a cache. An index that is missing, broken, unreadable, or belongs to another segment is rebuilt
+ * from the frames.
  */
 import { BlockCache } from './block-cache.ts'
 import { Damage, type Disk, type DiskFile, failedAt, isUnreadable, unlessUnreadable } from './disk.ts'
@@ -22,9 +22,9 @@ import { sealedDamage, walkSegment } from './walk.ts'
 export type SealedOptions = {
   readonly disk: Disk
   readonly directory: string
-  /** Places of frames that all segments of a journal keep together. Absent: each keeps its own. */
+  /** Frame positions cached for all segments of a journal together. If absent, each segment has its own cache. */
   readonly blocks?: BlockCache
-  /** Called with the bytes of an index that had to be made again. A reader leaves it out and keeps them in memory only. */
+  /** Called with the bytes of an index that had to be rebuilt. Readers omit it: they hold the rebuilt index only in memory. */
   readonly keepIndex?: (path: string, bytes: Buffer) => void
 }
 
@@ -48,7 +48,10 @@ export class SealedSegment {
     this.facts = facts
   }
 
-  /** Reads header and footer only. Throws Damage with the first bad position when they do not say `sealed`, FailedRead too. */
+  /**
+   * Reads header and footer only. Throws Damage with the first bad position if the segment is not properly sealed,
+   * including FailedRead.
+   */
   static open(options: SealedOptions, firstSeq: number): SealedSegment {
     const path = segmentPath(options.directory, firstSeq)
     let file: DiskFile | undefined
@@ -80,7 +83,7 @@ export class SealedSegment {
     return this.facts.firstSeq + this.facts.count - 1
   }
 
-  /** Opens the index by its head. True when it names this segment; its CRC is not compared. */
+  /** Opens the index by its head. True if it names this segment; its CRC is not checked. */
   findIndex(): boolean {
     const path = indexPath(this.#options.directory, this.facts.firstSeq)
     if (!this.#options.disk.fileExists(path)) return false
@@ -95,21 +98,21 @@ export class SealedSegment {
     return this.#index !== undefined
   }
 
-  /** True once its CRC was compared, or it was made again. */
+  /** True once its CRC has been verified, or it has been rebuilt. */
   get isKnownIntact(): boolean {
     return this.#isIntact
   }
 
-  /** Reads all of the index and compares its CRC, once; an index that is not intact is made again. Needs the index. Throws Damage. */
+  /** Reads the whole index and verifies its CRC, once; rebuilds an index that is not intact. Needs the index. Throws Damage. */
   mendIndex(): void {
     if (this.#isIntact) return
-    // Places that were read before may be of what the file held then.
+    // Positions cached earlier may come from a bad index.
     this.#blocks.clear()
     this.#isIntact = unlessUnreadable(() => this.#index!.isIntact()) === true
     if (!this.#isIntact) this.rebuildIndex()
   }
 
-  /** Makes the index again from the frames. Throws Damage when they are not as they were written. */
+  /** Rebuilds the index from the frames. Throws Damage if they are not as they were written. */
   rebuildIndex(): void {
     this.#indexFile?.close()
     this.#indexFile = undefined
@@ -130,7 +133,7 @@ export class SealedSegment {
     return this.#index !== undefined
   }
 
-  /** Where a frame is. Needs the index. Throws Damage when no frame can be there. */
+  /** Where a frame is. Needs the index. Throws Damage if no frame can be there. */
   framePlace(seq: number): FramePlace {
     const { offset, end } = this.#ask((index) => index.placeOf(seq))
     const { segmentBytes } = this.facts
@@ -140,8 +143,8 @@ export class SealedSegment {
   }
 
   /**
-   * Frames of this segment will be read next, in this order, and those that are at most `gapBytes` apart together. Needs the index.
-   * Throws as `framePlace`.
+   * Hints that frames of this segment will be read next, in this order; frames at most `gapBytes` apart are prefetched
+   * together. Needs the index. Throws as `framePlace` does.
    */
   prefetch(seqs: readonly number[], gapBytes: number): void {
     this.#index!.prefetch(seqs)
@@ -158,7 +161,7 @@ export class SealedSegment {
     return this.#ask((index) => index.find(key))
   }
 
-  /** Position of a frame. Only the first one is known without the index. */
+  /** Position of a frame. Without the index only the first one is known. */
   offsetOf(seq: number): number {
     return seq === this.facts.firstSeq ? SEGMENT_HEADER_BYTES : this.#ask((index) => index.placeOf(seq)).offset
   }

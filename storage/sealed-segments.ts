@@ -1,8 +1,8 @@
 /**
- * All sealed segments of a journal as one searchable list; the writer and every reader has its own.
+ * All sealed segments of a journal as one searchable list; the writer and every reader have their own.
  *
- * Per segment two numbers stay in memory. Files are opened and places of frames are read on demand, and the least recently used
- * are given up, so memory does not grow with the age of the journal.
+ * Only two numbers per segment stay in memory. Files are opened and frame positions are read on demand, and the least
+ * recently used are evicted, so memory does not grow with the age of the journal.
  */
 import { BlockCache } from './block-cache.ts'
 import { BoundedMap } from './bounded-map.ts'
@@ -13,23 +13,23 @@ import { offsetBlockBytes } from './sealed-index.ts'
 import { type SealedOptions, SealedSegment } from './sealed-segment.ts'
 import { readFrameAt } from './segment.ts'
 
-/** 512 segments of 64 MiB, two descriptors each: reads all over a journal of 32 GiB open no file. */
+/** 512 segments of 64 MiB, two descriptors each: random reads over a journal of 32 GiB reopen no file. */
 const openSegmentsMost = 512
 const openSegmentsLeast = 16
-/** Each list keeps one segment open for so many descriptors that the process may have: eleven lists take a twelfth of them. */
+/** Each list keeps one segment open for every so many descriptors that the process may have: eleven lists use a twelfth of them. */
 const descriptorsPerSegment = 256
-/** Of a board of one shard. */
+/** Lists on a board with one shard. */
 const listsMax = 11
-/** 4 KiB each: all of a journal of four million frames. */
+/** 4 KiB each: enough for a journal of four million frames. */
 const offsetBlocksMax = 4_096
 
-/** Where a scan begins, up to which position and seq this file goes. */
+/** Where a scan begins, and the last position and seq of this file. */
 export type ScanPlace = {
   readonly path: string
   readonly offset: number
   readonly end: number
   readonly lastSeq: number
-  /** Of the segment's header. */
+  /** From the segment's header. */
   readonly seed: number
 }
 
@@ -39,7 +39,7 @@ export class SealedSegments {
   readonly #blocks = new BlockCache(offsetBlocksMax, offsetBlockBytes)
   readonly #options: SealedOptions
   readonly #list: Listed[] = []
-  /** By first seq, in order of last use, the oldest first. */
+  /** By first seq, least recently used first. */
   readonly #opened: BoundedMap<number, SealedSegment>
 
   constructor(options: Omit<SealedOptions, 'blocks'>) {
@@ -58,13 +58,13 @@ export class SealedSegments {
     return last ? last.firstSeq + last.count : 1
   }
 
-  /** The segments that hold any of these seqs, by their first seqs, ascending, and which of them each holds. */
+  /** The segments that hold any of these seqs, by first seq in ascending order, and which of the seqs each holds. */
   holding(seqs: Iterable<number>): [firstSeq: number, held: number[]][] {
     const sealed = [...seqs].filter((seq) => seq < this.nextSeq)
     return [...Map.groupBy(sealed, (seq) => this.#listedAt(seq).firstSeq)].sort(([a], [b]) => a - b)
   }
 
-  /** Closes what is open: a segment was rewritten, and is opened as it is now when it is requested. */
+  /** Closes all open segments: one was rewritten. Each is reopened in its new state when needed. */
   reopen(): void {
     for (const segment of this.#opened.values()) segment.close()
     this.#opened.clear()
@@ -83,13 +83,13 @@ export class SealedSegments {
     }
   }
 
-  /** A frame of a sealed segment, in memory of its own unless `readAt` says otherwise. Throws Damage. */
+  /** A frame of a sealed segment, in its own memory unless `readAt` does otherwise. Throws Damage. */
   read(seq: number, readAt: (place: FramePlace) => Frame = ownFrameAt): Frame {
     const segment = this.#found(this.#listedAt(seq))
     try {
       return readAt(segment.framePlace(seq))
     } catch (error) {
-      // A frame says itself which it is, so an index that leads to it needs no CRC; one that does not may be to blame.
+      // A frame carries its own seq, so an index that leads to it needs no CRC check; one that does not may be to blame.
       if (segment.isKnownIntact || !(error instanceof Damage)) throw error
       segment.mendIndex()
       return readAt(segment.framePlace(seq))
@@ -97,8 +97,9 @@ export class SealedSegments {
   }
 
   /**
-   * These frames will be read next, and those that are at most `gapBytes` apart together. Segments that are not open are left out, as
-   * opening many would close others that are read as well. What is damaged says so when it is read.
+   * Hints that these frames will be read next; frames at most `gapBytes` apart are prefetched together. Segments that
+   * are not open are skipped, because opening many would evict others in use. Damage is ignored here: the read itself
+   * reports it.
    */
   prefetch(seqs: readonly number[], gapBytes: number): void {
     if (!this.#options.disk.readsAreSlow()) return
@@ -114,7 +115,7 @@ export class SealedSegments {
     }
   }
 
-  /** Newest seq up to `through` with this key. A frame after `through` hides older ones of its key in the same segment. */
+  /** Newest seq up to `through` with this key. A frame after `through` hides older ones with the same key in its segment. */
   findKey(key: Buffer, through: number): number | undefined {
     for (let i = this.#list.length - 1; i >= 0; i--) {
       const listed = this.#list[i]!
@@ -125,7 +126,7 @@ export class SealedSegments {
     return undefined
   }
 
-  /** Where `seq` is; the index is needed only when that is inside a segment. */
+  /** Where `seq` is; the index is needed only if `seq` is not the first of its segment. */
   placeOf(seq: number): ScanPlace {
     const listed = this.#listedAt(seq)
     const segment = seq === listed.firstSeq ? this.#open(listed) : this.#indexed(listed)
@@ -158,7 +159,7 @@ export class SealedSegments {
     return segment
   }
 
-  /** With an index that names the segment. */
+  /** An open segment with an index that names it. */
   #found(listed: Listed): SealedSegment {
     const segment = this.#open(listed)
     if (!segment.isIndexed && !segment.findIndex()) segment.rebuildIndex()
@@ -166,8 +167,8 @@ export class SealedSegments {
   }
 
   /**
-   * With an index whose CRC was compared: all of it is read for that, once while it is open. What was compared before it was
-   * closed says nothing of the file that is opened next.
+   * An open segment with an index whose CRC has been verified: that reads the whole index, once while it is open. The
+   * check does not carry over to a file opened later.
    */
   #indexed(listed: Listed): SealedSegment {
     const segment = this.#found(listed)
@@ -182,7 +183,7 @@ function openSegmentsMax(descriptors: number): number {
   return Math.min(openSegmentsMost, Math.max(openSegmentsLeast, share))
 }
 
-/** Descriptors that all lists of a board of one shard need together. */
+/** Descriptors that all lists of a board with one shard need together. */
 export function descriptorsForSegments(descriptors: number): number {
   return 2 * listsMax * openSegmentsMax(descriptors)
 }

@@ -1,6 +1,6 @@
 /**
- * One segment: a file of frames that only grows until a footer seals it. After the last frame of one that is not sealed
- * there may be zeros, up to 1 MiB: space for the next frames.
+ * One segment: an append-only file of frames, until a footer seals it. In an unsealed segment the last frame may be
+ * followed by up to 1 MiB of zeros, preallocated for the next frames.
  *
  *   <first seq, 20 digits>.log   header | frame | frame | ... | footer frame once sealed
  *   <first seq, 20 digits>.idx   index of a sealed segment (sealed-index.ts), derived
@@ -9,7 +9,7 @@
  *
  *   offset  bytes  field
  *        0      3  magic           "BSJ"
- *        3      1  version         3 (frames as in frame.ts), 2 (none is packed), or 1 (CRCs without the journal's id too); later ones keep the crc
+ *        3      1  version         3 (frames as in frame.ts), 2 (no packed frames), or 1 (also CRCs without the journal's id); later ones keep the crc
  *        4     16  journal id      random, the same in all segments of a journal
  *       20      8  first seq       of the frames after it; equal to the file's name
  *       28     32  previous chain  chain hash of the segment before (chain.ts)
@@ -39,16 +39,16 @@ export const SEGMENT_HEADER_BYTES = 64
 export const JOURNAL_ID_BYTES = 16
 /** The whole footer frame. */
 export const FOOTER_BYTES = FRAME_HEADER_BYTES + 4 + CHAIN_BYTES
-/** Positions of frames are kept in 32 bits. */
+/** Frame positions are stored in 32 bits. */
 export const SEGMENT_BYTES_LIMIT = 2 ** 32 - 1
 
 export type SegmentHeader = {
   readonly journalId: Buffer
   readonly firstSeq: number
   readonly previousChain: Buffer
-  /** The start value for the CRCs of its frames. */
+  /** The initial value for the CRCs of its frames. */
   readonly seed: number
-  /** Written by a release whose frames do not say what they know of another journal. */
+  /** Written by an older release, whose frames do not record another journal's progress. */
   readonly isOld: boolean
 }
 type SegmentFooter = { readonly count: number; readonly chain: Buffer }
@@ -74,7 +74,7 @@ export function listSegments(disk: Disk, directory: string, kind: 'log' | 'idx')
   return names.filter((name) => /^\d{20}\./.test(name)).map((name) => Number(name.slice(0, digits)))
 }
 
-/** The seed of all segments that are made for this journal now. */
+/** The CRC seed of all new segments of this journal. */
 export function seedOf(journalId: Uint8Array): number {
   return crc32(journalId)
 }
@@ -90,13 +90,13 @@ export function encodeSegmentHeader(header: Omit<SegmentHeader, 'seed' | 'isOld'
   return bytes
 }
 
-/** The header of a segment file, or undefined when the bytes are not one. Throws NewerFormat for a sound header of a later version. */
+/** The header of a segment file, or undefined if the bytes are not one. Throws NewerFormat for a valid header of a later version. */
 export function readSegmentHeader(file: DiskFile): SegmentHeader | undefined {
   const bytes = Buffer.alloc(SEGMENT_HEADER_BYTES)
   return file.readAt(bytes, 0) < SEGMENT_HEADER_BYTES ? undefined : headerOf(bytes, file.path)
 }
 
-/** The header in the first bytes of the segment file at `path`; undefined: they are not one. Throws NewerFormat as above. */
+/** The header in the first bytes of the segment file at `path`; undefined if they are not one. Throws NewerFormat as above. */
 export function headerOf(bytes: Buffer, path: string): SegmentHeader | undefined {
   if (bytes.length < SEGMENT_HEADER_BYTES) return undefined
   const found = bytes[versionAt]!
@@ -114,7 +114,7 @@ export function headerOf(bytes: Buffer, path: string): SegmentHeader | undefined
   }
 }
 
-/** What a segment has to follow: undefined fields are not known yet. */
+/** What a segment must follow: undefined fields are not known yet. */
 export type Predecessor = { readonly journalId: Buffer | undefined; readonly nextSeq: number; readonly chain: Buffer }
 
 /** Throws Damage unless the header says that this segment follows `before`. */
@@ -137,7 +137,7 @@ export function checkSegmentHeader(
   return header
 }
 
-/** `nextSeq` = the first seq after the segment. */
+/** `nextSeq`: the first seq after the segment. */
 export function encodeFooter(footer: SegmentFooter, nextSeq: number, seed: number): Buffer {
   const payload = Buffer.alloc(4 + CHAIN_BYTES)
   payload.writeUInt32LE(footer.count)
@@ -147,13 +147,13 @@ export function encodeFooter(footer: SegmentFooter, nextSeq: number, seed: numbe
   return bytes
 }
 
-/** The footer in a frame of type FOOTER, or undefined when it has another shape. */
+/** The footer in a frame of type FOOTER, or undefined if it is not a valid one. */
 export function footerOf(frame: Frame): SegmentFooter | undefined {
   if (frame.type !== FOOTER || frame.payload.length !== 4 + CHAIN_BYTES) return undefined
   return { count: frame.payload.readUInt32LE(0), chain: Buffer.from(frame.payload.subarray(4)) }
 }
 
-/** The footer at the end of a segment of `size` bytes, or undefined when it is not sealed. */
+/** The footer at the end of a segment of `size` bytes, or undefined if the segment is not sealed. */
 export function readFooter(
   file: DiskFile,
   size: number,
@@ -168,7 +168,7 @@ export function readFooter(
   return footer && frame.seq === firstSeq + footer.count ? footer : undefined
 }
 
-/** Reads one frame whose place is known, with one read into memory of its own. Throws Damage, FailedRead too. */
+/** Reads one frame at a known position, with one read into its own memory. Throws Damage, including FailedRead. */
 export function readFrameAt(file: DiskFile, place: { offset: number; end: number; seq: number; seed: number }): Frame {
   const expectedBytes = place.end - place.offset
   if (expectedBytes <= FRAME_HEADER_BYTES || expectedBytes > FRAME_BYTES_LIMIT) {

@@ -1,23 +1,23 @@
 /**
- * Rows of 32-bit numbers that lie on disk and never change, each found by its place or by the 16-byte key that it begins with. They are
- * derived: their owner rebuilds what is missing or damaged. File, little-endian:
+ * Immutable rows of 32-bit numbers on disk, each found by its number or by the 16-byte key that it begins with. They
+ * are derived: their owner rebuilds a missing or damaged file. File, little-endian:
  *
  *   offset  bytes  field
  *        0      4  magic         "BSR" and version 1
  *        4      4  n             rows, a power of two, at least 16
  *        8      4  w             words of a row, four of them the key
- *       12      4  seed          of the hashes of keys
- *       16      4  crc           CRC-32 (IEEE) of the head, which is all up to the cells, without this field
- *       20      4  largest       value that one of the words, the same in each row, has in any
+ *       12      4  seed          for the hashes of keys
+ *       16      4  crc           CRC-32 (IEEE) of the head (everything before the cells) without this field
+ *       20      4  largest       largest value of one chosen word over all rows
  *       24      8                zeros
- *       32      …  CRCs of the blocks of rows, 64 rows each or all of them
- *        +      …  CRCs of the blocks of cells, 1,024 cells each or all of them
- *        +     2n  filter        16 bits a key in blocks of 32 bytes: whether the file can have a key
- *        +     8n  cells         u32: 1 more than the number of a row in the low bits, and above them bits of the hash of its key; 0: empty
+ *       32      …  CRCs of the row blocks, 64 rows each, or all rows if fewer
+ *        +      …  CRCs of the cell blocks, 1,024 cells each, or all cells if fewer
+ *        +     2n  filter        Bloom filter, 16 bits per key in blocks of 32 bytes: whether the file can have a key
+ *        +     8n  cells         u32: row number + 1 in the low bits, bits of the hash of its key above them; 0: empty
  *        +    4wn  rows
  *
- * The cell of a key is its hash by 2n, or one after that. CRCs and filter are in memory; of the rest, blocks are read and kept as they are
- * asked for.
+ * The cell of a key is its hash modulo 2n, or the next free one after that. CRCs and filter are in memory; the other
+ * blocks are read and cached on demand.
  */
 import { crc32 } from 'node:zlib'
 import type { BlockCache } from './block-cache.ts'
@@ -29,26 +29,26 @@ const largestAt = 20
 export const keyWords = 4
 const rowsEach = 64
 const cellsEach = 1_024
-/** Of a block of the filter: one bit is set in each. */
+/** Words of a filter block; a key sets one bit in each. */
 const filterWords = 8
 const salts = [
   0x47b6_137b, 0x4497_4d91, 0x8824_ad5b, 0xa2b7_289d, 0x7054_95c7, 0x2df1_424b, 0x9efc_4947, 0x5c6b_fb31,
 ] as const
-/** Rows that are put into a file in one step: less than a millisecond. */
+/** Rows added to a file in one step: less than a millisecond. */
 const rowsPerStep = 4_096
 
-/** Of a block in memory, of rows or of cells, when rows have at most 16 words. */
+/** Size of a cached block of rows or cells, if rows have at most 16 words. */
 export const shelvedBlockBytes = 4 * cellsEach
-/** Numbers of blocks that a file has in a cache, at most. */
+/** Block numbers reserved for each file in a shared cache. */
 const blocksMax = 0x10_0000
 
 /** The bytes of a file. */
 export type RowSource = {
-  /** Throws the error of the system. */
+  /** Throws the system error. */
   readonly readAt: (into: Uint8Array, position: number) => number
   /** See DiskFile. */
   readonly prefetch: (position: number, bytes: number) => void
-  /** It cannot be read, or is not as it was written: it is never to be opened again. */
+  /** Called if the file cannot be read, or is not as it was written: never open it again. */
   readonly unsound: (problem: Error) => void
 }
 
@@ -75,10 +75,10 @@ function layoutOf(rows: number): Layout {
   return { rowsPerBlock, rowBlocks, cellBlocks, cellsPerBlock, filterAt, cellsAt, rowsAt: cellsAt + 8 * rows }
 }
 
-/** `rows`: a power of two, at least 16. `largestOf`: the word whose largest value is kept. */
+/** `rows`: a power of two, at least 16. `largestOf`: the word whose largest value is recorded. */
 type RowsPlan = { readonly rows: number; readonly words: number; readonly seed: number; readonly largestOf: number }
 
-/** Makes the bytes of a file, step by step. `fill` writes row `n` into `row`, whose first four words are the key. */
+/** Builds the bytes of a file, step by step. `fill` writes row `n` into `row`, whose first four words are the key. */
 export function* shelvedRows(
   { rows, words, seed, largestOf }: RowsPlan,
   fill: (n: number, row: Uint32Array) => void,
@@ -115,17 +115,17 @@ export function* shelvedRows(
   return bytes
 }
 
-/** Tells one file from every other of the same length. */
+/** Distinguishes a file from every other of the same length. */
 export function markOf(bytes: Buffer): number {
   return bytes.readUInt32LE(crcAt)
 }
 
-/** How a mark ends the name of its file, before the suffix. */
+/** The suffix that a mark adds to the name of its file, before the extension. */
 export function markEnding(mark: number): string {
   return `-${mark.toString(16).padStart(8, '0')}`
 }
 
-/** Whether a file with these bytes is as it was written, all of it. */
+/** Whether all of these bytes are as they were written. */
 export function areSound(bytes: Buffer): boolean {
   if (bytes.length < headerBytes || !bytes.subarray(0, 4).equals(magicAndVersion)) return false
   const [rows, words] = [bytes.readUInt32LE(4), bytes.readUInt32LE(8)]
@@ -165,8 +165,8 @@ export class ShelvedRows {
   }
 
   /**
-   * `file`: its number among those that share the cache. Undefined: it is not one of `rows` rows of `words` words, or not as it was
-   * written.
+   * `file`: its number among the files that share the cache. Undefined if it does not have `rows` rows of `words`
+   * words, or is not as it was written.
    */
   static open(
     source: RowSource,
@@ -197,13 +197,13 @@ export class ShelvedRows {
     return this.#rowBlock(row)[this.#inBlock(row) + word]!
   }
 
-  /** The 16 bytes of a key, as a view that is not to be changed, and valid until another row is read. Throws as `word`. */
+  /** The 16 bytes of a key, as a read-only view that is valid until another row is read. Throws as `word` does. */
   key(row: number): Buffer {
     const { buffer, byteOffset } = this.#rowBlock(row)
     return Buffer.from(buffer, byteOffset + 4 * this.#inBlock(row), 4 * keyWords)
   }
 
-  /** These rows will be read next. */
+  /** Hints that these rows will be read next. */
   prefetch(rows: readonly number[]): void {
     const { rowsAt, rowsPerBlock } = this.#layout
     const bytes = 4 * this.#words * rowsPerBlock
@@ -216,7 +216,7 @@ export class ShelvedRows {
     }
   }
 
-  /** The row of this key, or undefined. Throws as `word`. */
+  /** The row with this key, or undefined. Throws as `word` does. */
   find(key: Uint32Array): number | undefined {
     const [first, second] = [firstHash(this.#seed, key), secondHash(this.#seed, key)]
     if (!mayHave(this.#filter, first, second)) return undefined
@@ -254,7 +254,7 @@ export class ShelvedRows {
     return this.#block(rowBlocks + block, cellsAt, cellsPerBlock, block)
   }
 
-  /** `number`: among the CRCs; `block`: among those of its kind, which begin at `from` and have `count` words each. */
+  /** `number`: index of its CRC; `block`: index among the blocks of its kind, which begin at `from` and have `count` words each. */
   #block(number: number, from: number, count: number, block: number): Uint32Array {
     const inCache = this.#firstBlock + number
     const read = (into: Buffer): void => this.#readBlock(number, from + 4 * count * block, into)
@@ -268,7 +268,7 @@ export class ShelvedRows {
     throw problem
   }
 
-  /** Fills `read` from `at`. */
+  /** Fills `read` from position `at`; returns what is wrong, if anything. */
   #problemOf(number: number, at: number, read: Buffer): Error | undefined {
     try {
       const isWhole = this.#source.readAt(read, at) === read.length
@@ -280,7 +280,7 @@ export class ShelvedRows {
   }
 }
 
-/** Of a cell: those that hold the number of a row. */
+/** The bits of a cell that hold a row number. */
 function lowBits(rows: number): number {
   return 2 * rows - 1
 }
@@ -297,7 +297,7 @@ function secondHash(seed: number, key: Uint32Array): number {
   return mixed(key[2]! ^ seed, key[3]!)
 }
 
-/** A hash of two 32-bit numbers, of which the first is seeded. */
+/** A hash of two 32-bit numbers. To seed it, XOR a seed into the first. */
 export function mixed(first: number, second: number): number {
   const both = Math.imul(first, 0x9e37_79b1) ^ second
   return (Math.imul(both ^ (both >>> 15), 0x85eb_ca6b) ^ (both >>> 13)) >>> 0
@@ -315,7 +315,7 @@ function mayHave(filter: Uint32Array, first: number, second: number): boolean {
   return true
 }
 
-/** The high bits: the low ones choose the cell. */
+/** Uses the high bits of the hash: the low ones choose the cell. */
 function filterBlock(filter: Uint32Array, first: number): number {
   const blocks = filter.length / filterWords
   return Math.floor((first / 0x1_0000_0000) * blocks) * filterWords

@@ -1,17 +1,17 @@
 /**
- * A table from 52-bit fingerprints to numbers above 0 that lies on disk and is never changed. It is derived: what is missing or
- * unsound is made again by whoever owns it. File, little-endian:
+ * An immutable table on disk from 52-bit fingerprints to numbers above 0. It is derived: its owner rebuilds a missing
+ * or damaged file. File, little-endian:
  *
  *   offset  bytes  field
  *        0      4  magic         "BST" and version 1
  *        4      4  n             cells, a power of two
- *        8      4  crc           CRC-32 (IEEE) of all after this field
+ *        8      4  crc           CRC-32 (IEEE) of everything after this field
  *       12      4               zeros
  *       16     8n  fingerprints  float64 of each cell
  *          +   4n  values        u32 of each cell; 0: the cell is empty
  *
- * The cell of a fingerprint is its remainder by n, or the first empty one after that. A filter in memory, 8 bits a cell, says of nearly
- * every fingerprint that is not there that it is not; only for the others is the file read.
+ * The cell of a fingerprint is its value modulo n, or the next free one after that. A Bloom filter in memory, 8 bits
+ * per cell, rules out nearly every absent fingerprint; the file is read only for the others.
  */
 import { crc32 } from 'node:zlib'
 import type { Disk, DiskFile } from './disk.ts'
@@ -23,7 +23,7 @@ const cellsRead = 32
 const probes = 4
 const twenty = 0x10_0000
 
-/** Cells of a table: a power of two of each, of which some are empty. */
+/** The cells of a table: both arrays have the same power-of-two length, and some cells are empty. */
 export type Cells = { readonly fingerprints: Float64Array; readonly values: Uint32Array }
 
 /** The bytes of a file. */
@@ -49,12 +49,12 @@ export class ShelvedTable {
     for (let cell = 0; cell < values.length; cell++) if (values[cell] !== 0) this.#note(fingerprints[cell]!)
   }
 
-  /** Of a file that was written a moment ago. */
+  /** Opens a file that was just written with these cells. */
   static of(disk: Disk, path: string, cells: Cells): ShelvedTable {
     return new ShelvedTable(disk.openFile(path, 'read'), cells)
   }
 
-  /** Undefined: there is no such file, or it is not as it was written. */
+  /** Undefined if there is no such file, or it is not as it was written. */
   static open(disk: Disk, path: string): ShelvedTable | undefined {
     if (!disk.fileExists(path)) return undefined
     const file = disk.openFile(path, 'read')
@@ -69,7 +69,7 @@ export class ShelvedTable {
     return new ShelvedTable(file, { fingerprints: new Float64Array(bytes.buffer, headerBytes, cells), values })
   }
 
-  /** Calls `each` with the value of every cell of this fingerprint; true as soon as one call is. */
+  /** Calls `each` with the value of every cell of this fingerprint until a call returns true; returns whether one did. */
   find(fingerprint: number, each: (value: number) => boolean): boolean {
     if (!this.#mayHave(fingerprint)) return false
     let cell = fingerprint % this.#cells

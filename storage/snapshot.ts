@@ -1,8 +1,8 @@
 /**
- * Snapshots: the state of an owner at a journal position, so that a start replays only the tail.
+ * Snapshots: an owner's state at a journal position, so that a start replays only the journal's tail.
  *
- * A snapshot is an optimisation, never truth: deleting all of them changes nothing but the time of a start. File
- * `<seq, 20 digits>.snapshot`, little-endian:
+ * Snapshots are an optimization, never the source of truth: deleting all of them only makes a start slower. File `<seq,
+ * 20 digits>.snapshot`, little-endian:
  *
  *   offset  bytes  field
  *        0      4  magic       "BSS" and version 2
@@ -13,14 +13,14 @@
  *       36   8+8n  lengths     of the state, then of each column
  *              …  state, then the columns one after the other
  *
- * Columns are the large arrays of a state, each read into memory of its own that can grow.
+ * Columns are the large arrays of a state. Each is read into its own memory, which can grow.
  */
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
 import { Damage, type Disk, type DiskFile, unlessUnreadable } from './disk.ts'
 import { readSeq, writeSeq } from './frame.ts'
 
-/** The one in use, and one more in case it turns out to be unreadable. */
+/** The one in use, plus one in case it turns out to be unreadable. */
 const snapshotsKept = 2
 
 const suffix = '.snapshot'
@@ -29,17 +29,17 @@ const headerBytes = 36
 const crcAt = 32
 const lengthBytes = 8
 
-/** What is kept of a state. */
+/** The saved form of a state. */
 export type Image = { readonly bytes: Uint8Array; readonly columns: readonly Uint8Array[] }
-/** Each column is at the beginning of an ArrayBuffer of its own, a power of two of bytes long, followed by zeros. */
+/** Each column is at the start of its own ArrayBuffer, whose size is a power of two bytes, and is followed by zeros. */
 export type Snapshot = Image & { readonly seq: number }
 
-/** What a snapshot is made of. `seq`: the durable frame after which the state is like this. */
+/** The contents of a snapshot. `seq`: the durable frame after which the state looks like this. */
 type Saved = Image & { readonly journalId: Buffer; readonly seq: number }
 
 /**
- * Saves a state, atomically, and removes all but the newest two, and what a kill left of one. Throws DiskFull, SyncFailed or a
- * system error; the older snapshots are then unchanged.
+ * Saves a state atomically. Removes all but the newest two snapshots, and leftovers of an interrupted one. Throws
+ * DiskFull, SyncFailed or a system error; the older snapshots are then unchanged.
  */
 export function save(disk: Disk, directory: string, saved: Saved): void {
   const header = begin(disk, directory, saved)
@@ -49,10 +49,10 @@ export function save(disk: Disk, directory: string, saved: Saved): void {
   removeOld(disk, directory)
 }
 
-/** Bytes that are written at once beside other work: some 2 ms. */
+/** Bytes written at a time in the background: some 2 ms. */
 const pieceBytes = 1024 * 1024
 
-/** Saves a state piece by piece, while its owner does other work: nothing in its arrays may change meanwhile. */
+/** Saves a state piece by piece while its owner does other work: nothing in its arrays may change in the meantime. */
 export class SnapshotWriter {
   readonly #disk: Disk
   readonly #directory: string
@@ -65,7 +65,7 @@ export class SnapshotWriter {
   #crc: number
   #isGivenUp = false
 
-  /** Throws as `save`. */
+  /** Throws as `save` does. */
   constructor(disk: Disk, directory: string, saved: Saved) {
     this.#disk = disk
     this.#directory = directory
@@ -77,7 +77,7 @@ export class SnapshotWriter {
     this.#file = disk.openFile(this.#temporary, 'create')
   }
 
-  /** Writes a piece; false: there is no more. Throws DiskFull or a system error, after which it is to be given up. */
+  /** Writes a piece; false if there are no more. Throws DiskFull or a system error, after which the writer must be given up. */
   step(): boolean {
     const { value: piece } = this.#pieces.next()
     if (piece === undefined) {
@@ -91,7 +91,7 @@ export class SnapshotWriter {
     return true
   }
 
-  /** When everything is written: makes it the newest snapshot, once it is durable. `done` is told what went wrong. */
+  /** Call after the last piece: makes this the newest snapshot once it is durable. `done` receives any error. */
   finish(done: (failed?: unknown) => void): void {
     this.#file.syncLater((failed) => {
       if (this.#isGivenUp) return
@@ -107,7 +107,7 @@ export class SnapshotWriter {
     })
   }
 
-  /** Leaves no trace of what was written; `finish` tells nobody any more. */
+  /** Removes what was written; after this `finish` does not call `done`. */
   giveUp(): void {
     this.#isGivenUp = true
     this.#file.close()
@@ -124,10 +124,10 @@ function* piecesOf(parts: readonly Uint8Array[]): Generator<Uint8Array> {
     for (let at = 0; at < part.length; at += pieceBytes) yield part.subarray(at, at + pieceBytes)
 }
 
-/** Removes what a kill left of another snapshot; gives the header without its checksum. */
+/** Removes the leftovers of an interrupted snapshot; returns the header without its checksum. */
 function begin(disk: Disk, directory: string, { journalId, seq, bytes, columns }: Saved): Buffer {
   disk.makeDirectory(directory)
-  // Each has another name: no later one would ever be written over it.
+  // Each has a different name, so no later snapshot would overwrite it.
   for (const name of disk.listFiles(directory))
     if (name.endsWith(`${suffix}.tmp`)) disk.removeUnsynced(join(directory, name))
   const parts = [bytes, ...columns]
@@ -145,8 +145,8 @@ function removeOld(disk: Disk, directory: string): void {
 }
 
 /**
- * The newest sound snapshot of this journal; broken ones and those of other journals are passed over. `onUnreadable`: called with
- * those that the disk does not give back.
+ * The newest valid snapshot of this journal; invalid ones and those of other journals are skipped. `onUnreadable`:
+ * called for those that the disk fails to read.
  */
 export function loadNewest(
   disk: Disk,
@@ -165,10 +165,7 @@ export function loadNewest(
   return undefined
 }
 
-/**
- * Up to which frame the snapshots of this journal reach, by their heads; 0: there is none. Nothing else of them is
- * read.
- */
+/** The newest frame covered by the snapshots of this journal, according to their headers; 0 if there are none. Reads only the headers. */
 export function reachOf(disk: Disk, directory: string, journalId: Buffer): number {
   for (const seq of disk.fileExists(directory) ? snapshotSeqs(disk, directory) : []) {
     const head = unlessUnreadable(() => headOf(disk, pathOf(directory, seq)))
@@ -188,10 +185,7 @@ function headOf(disk: Disk, path: string): Buffer {
   }
 }
 
-/**
- * `seqMax` is the last durable seq: a sound snapshot beyond it proves that the journal lost what it had acknowledged,
- * and throws Damage.
- */
+/** `seqMax` is the last durable seq. A valid snapshot beyond it proves that the journal has lost acknowledged frames, and throws Damage. */
 export function checkReached(directory: string, seq: number, seqMax: number): void {
   if (seq <= seqMax) return
   const expected = `a journal with frame ${seq}, which this snapshot holds`
@@ -200,8 +194,8 @@ export function checkReached(directory: string, seq: number, seqMax: number): vo
 }
 
 /**
- * Every snapshot that a start would not use. What a sound one holds is not compared with the frames that it was made
- * of. `isDamage`: it is sound, and proves that the journal, which ends at `seqMax`, has lost frames.
+ * Every snapshot that a start would not use. The contents of valid ones are not compared with the frames they were made
+ * from. `isDamage`: the snapshot is valid and proves that the journal, which ends at `seqMax`, has lost frames.
  */
 export function* badSnapshots(
   disk: Disk,
@@ -233,7 +227,7 @@ function readSound(disk: Disk, path: string, journalId: Buffer, seq: number): Im
     const header = Buffer.alloc(headerBytes + count * lengthBytes)
     file.readAt(header, 0)
     const lengths = Array.from({ length: count }, (_, n) => readSeq(header, headerBytes + n * lengthBytes))
-    // Compared before any memory is allocated for them.
+    // Checked before memory is allocated for them.
     if (lengths.reduce((sum, length) => sum + length, header.length) !== size) return undefined
     let at = header.length
     const parts = lengths.map((length) => {
@@ -251,14 +245,14 @@ function readSound(disk: Disk, path: string, journalId: Buffer, seq: number): Im
   }
 }
 
-/** The smallest power of two that holds so many bytes. */
+/** The smallest power of two that holds this many bytes. */
 export function roomFor(bytes: number): number {
   return 2 ** Math.ceil(Math.log2(Math.max(8, bytes)))
 }
 
 function checksum(header: Buffer, parts: readonly Uint8Array[]): number {
   let crc = crc32(header.subarray(headerBytes), crc32(header.subarray(0, crcAt)))
-  // An empty part has no piece: zlib begins anew where there is no memory to read.
+  // An empty part has no pieces: zlib restarts the checksum when given an empty view.
   for (const piece of piecesOf(parts)) crc = crc32(piece, crc)
   return crc
 }

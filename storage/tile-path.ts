@@ -4,8 +4,8 @@
  *   tile/<L>/<N>[.p/<W>]           hashes
  *   tile/entries/<N>[.p/<W>]       entries
  *
- * L is 0 to 63. N is written in groups of three digits, all but the last marked by `x`: 1234067 is `x001/x234/067`. W,
- * 1 to 255, is the width of a tile that is not full. Each path has one spelling; any other is refused.
+ * L is 0 to 63. N is written in groups of three digits, all but the last prefixed with `x`: 1234067 is `x001/x234/067`.
+ * W, 1 to 255, is the width of a partial tile. Each tile has exactly one valid path; any other spelling is refused.
  */
 
 /** Nodes or entries of a full tile. */
@@ -13,14 +13,14 @@ export const TILE_WIDTH = 256
 /** Levels of the tree that one level of tiles spans. */
 export const TILE_HEIGHT = 8
 const LEVEL_MAX = 63
-/** Six groups are 10^18 - 1, the largest number the other implementations take. */
+/** Six groups: up to 10^18 - 1, the largest number that other implementations accept. */
 const GROUPS_MAX = 6
 
 export type TilePath = {
   readonly kind: 'hashes' | 'entries'
-  /** 0 for entries, which are as wide as the tiles of level 0. */
+  /** 0 for entries, whose tiles are as wide as those of level 0. */
   readonly level: number
-  /** Beyond 2^53 it is not exact; no log has such a tile. */
+  /** Not exact beyond 2^53; no log has such a tile. */
   readonly index: number
   /** 256, or the width of the partial tile. */
   readonly width: number
@@ -29,11 +29,11 @@ export type TilePath = {
 const groups = `(?:x[0-9]{3}/){0,${GROUPS_MAX - 1}}[0-9]{3}`
 const whole = new RegExp(`^tile/(entries|0|[1-9][0-9]?)/(${groups})(?:\\.p/([1-9][0-9]{0,2}))?$`)
 
-/** Undefined: not the one spelling of a tile's path. */
+/** Undefined if the path is not in the one valid spelling. */
 export function parseTilePath(path: string): TilePath | undefined {
   const [, level, number, partial] = whole.exec(path) ?? []
   if (level === undefined || number === undefined) return undefined
-  // `x000/` before a number would be a second spelling.
+  // A leading `x000/` would be a second spelling.
   if (number.startsWith('x000')) return undefined
   const width = partial === undefined ? TILE_WIDTH : Number(partial)
   if (partial !== undefined && width >= TILE_WIDTH) return undefined
@@ -51,14 +51,14 @@ export function formatTilePath({ kind, level, index, width }: TilePath): string 
   return `tile/${kind === 'entries' ? 'entries' : level}/${number}${partial}`
 }
 
-/** Complete nodes of this level of tiles in a tree of `size` leaves. */
+/** Complete nodes on this level of tiles in a tree of `size` leaves. */
 export function tileNodes(level: number, size: number): number {
   return Math.floor(size / 2 ** (TILE_HEIGHT * level))
 }
 
 /**
- * Every tile that a tree of `size` leaves has and one of `from` leaves did not have as it is now: what a follower
- * fetches. Full tiles that were first seen in part are listed again in full.
+ * Every tile of a tree of `size` leaves that is new or has grown since `from` leaves: the tiles that a follower
+ * fetches. A tile that was partial and is now full is listed again as full.
  */
 export function* newTiles(from: number, size: number): Generator<TilePath, void, undefined> {
   for (let level = 0; tileNodes(level, size) > 0; level++) {

@@ -1,5 +1,5 @@
 /**
- * Which logs and witnesses a client trusts, in one text (C2SP tlog-policy).
+ * Parses a policy: the logs and witnesses that a client trusts, in one text (C2SP tlog-policy).
  *
  *   log <vkey> [<url>]
  *   witness <name> <vkey> [<url>]
@@ -17,7 +17,7 @@ export type PolicyWitness = { readonly name: string; readonly key: VerifierKey; 
 export type Policy = {
   readonly logs: readonly PolicyLog[]
   readonly witnesses: readonly PolicyWitness[]
-  /** True when those who signed are enough. */
+  /** Whether these signers are enough. */
   readonly isMet: (signedBy: readonly VerifierKey[]) => boolean
 }
 

@@ -1,36 +1,36 @@
 /**
  * Where each hash is in the tree file.
  *
- * The file contains the hashes of all complete nodes, 32 bytes each and nothing else, in the order in which they became
- * final (that of golang.org/x/mod sumdb/tlog): when a leaf arrives its hash is written, then every node that it
- * completed, upward.
+ * The file contains the hashes of all complete nodes, 32 bytes each and nothing else, in the order in which they become
+ * final (the same order as in golang.org/x/mod sumdb/tlog). When a leaf arrives, its hash is written, then that of
+ * every node that it completes, upward.
  *
  *   hash   0      1      2      3      4      5      6      7
  *   node   (0,0)  (0,1)  (1,0)  (0,2)  (0,3)  (1,1)  (2,0)  (0,4)    (level, index)
  *
- * No byte is ever changed, so what a reader may see of a tree of n leaves is a prefix of the file. The 511 nodes of a
- * complete subtree of 256 leaves are adjacent: one read returns all that a proof needs of the lowest levels.
+ * No byte is ever changed, so the tree of n leaves is a prefix of the file. The 511 nodes of a complete subtree of 256
+ * leaves are adjacent: one read returns everything that a proof needs from the lowest levels.
  */
 import { HASH_BYTES } from './merkle.ts'
 
-/** Levels below the root of a chunk, and its leaves: the subtree a C2SP tile shows too. */
+/** Levels below the root of a chunk, and its leaves: the subtree that a C2SP tile also covers. */
 export const CHUNK_LEVELS = 8
 export const CHUNK_LEAVES = 2 ** CHUNK_LEVELS
 /** Bytes of a complete chunk: 511 hashes. */
 export const CHUNK_BYTES = nodesIn(CHUNK_LEAVES) * HASH_BYTES
 
-/** How many complete nodes a tree of this many leaves has. */
+/** The number of complete nodes in a tree of this many leaves. */
 export function nodesIn(leaves: number): number {
   return 2 * leaves - onesIn(leaves)
 }
 
-/** The place of a node in the file, counted in hashes. */
+/** The position of a node in the file, counted in hashes. */
 export function nodePosition(level: number, index: number): number {
   const lastLeaf = (index + 1) * 2 ** level - 1
   return nodesIn(lastLeaf) + level
 }
 
-/** The node at a place in the file. */
+/** The node at a position in the file, counted in hashes. */
 export function nodeAt(position: number): { readonly level: number; readonly index: number } {
   let leaf = Math.floor(position / 2)
   while (nodesIn(leaf + 1) <= position) leaf++
@@ -38,7 +38,7 @@ export function nodeAt(position: number): { readonly level: number; readonly ind
   return { level, index: Math.floor(leaf / 2 ** level) }
 }
 
-/** The 1 bits of a number below 2^53. */
+/** The number of 1 bits in a number below 2^53. */
 function onesIn(value: number): number {
   return onesIn32(value % 2 ** 32) + onesIn32(Math.floor(value / 2 ** 32))
 }

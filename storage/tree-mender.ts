@@ -1,8 +1,8 @@
 /**
  * Repairs a damaged tree file in place, while its writer appends and others read it.
  *
- * That is safe because no byte of the file ever changes: each place has one valid value, which is written here, and the
- * writer works after the leaves that are repaired. Readers keep what they have read: they must forget it afterwards.
+ * That is safe because every position has only one valid value, which is what is written here, and the writer appends
+ * after the repaired leaves. Readers cache what they have read, so their caches must be cleared afterward.
  */
 import { type Disk, type DiskFile, isUnreadable } from './disk.ts'
 import { CompactRange, HASH_BYTES, LEVELS_MAX } from './merkle.ts'
@@ -11,30 +11,30 @@ export class TreeMender {
   readonly #file: DiskFile
   readonly #range = new CompactRange()
   #position = 0
-  /** Bytes that were wrong, up to the leaves given so far. */
+  /** Number of wrong bytes up to the leaves given so far. */
   wrong = 0
 
   private constructor(file: DiskFile) {
     this.#file = file
   }
 
-  /** Opens the file at its first leaf. Throws the error of the system. */
+  /** Opens the file at its first leaf. Throws the system error. */
   static open(disk: Disk, path: string): TreeMender {
     return new TreeMender(disk.openFile(path, 'write'))
   }
 
-  /** Leaves whose nodes are right now. */
+  /** Number of leaves whose nodes are correct now. */
   get size(): number {
     return this.#range.size
   }
 
   /**
-   * Gives the hashes of the next leaves, 32 bytes each one after the other: their nodes are made again and written
-   * wherever the file has others.
+   * Takes the hashes of the next leaves, 32 bytes each, back to back. Recomputes their nodes and writes them wherever
+   * the file differs.
    *
-   * @param root the root after these leaves, from a source that is trusted
-   * @throws RangeError when the leaves do not give that root: nothing is written then, and the mender is of no use;
-   *   the disk's error
+   * @param root the root after these leaves, from a trusted source
+   * @throws RangeError if the leaves do not give that root: nothing is written, and the mender must be discarded; or a
+   *   disk error
    */
   mend(leaves: Buffer, root: Uint8Array): void {
     const buffer = Buffer.allocUnsafe(2 * leaves.length + LEVELS_MAX * HASH_BYTES)
@@ -53,7 +53,7 @@ export class TreeMender {
     this.#position += nodes.length
   }
 
-  /** What the disk does not give back is wrong: written once more, it may be readable. */
+  /** A part that the disk fails to read counts as wrong: rewriting it may make it readable. */
   #readInto(found: Buffer): void {
     try {
       this.#file.readAt(found, this.#position)

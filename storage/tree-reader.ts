@@ -1,9 +1,9 @@
 /**
- * Answers from the tree file while it grows: proofs, roots and node hashes of every size there ever was.
+ * Reads proofs, roots and node hashes of every past size from the tree file while it grows.
  *
- * {@link TreeReader.advance} says how far it may read; it reads nothing beyond. Up to there no byte of the file ever
- * changes, so whatever was read once may be kept: the lowest levels in chunks of a 256-leaf subtree, one read each; the
- * nodes above, which are between chunks, one by one.
+ * {@link TreeReader.advance} says how far it may read. Up to there no byte of the file ever changes, so everything read
+ * can be cached: the lowest levels in chunks of a 256-leaf subtree, one read each; the nodes above, which are between
+ * chunks, one by one.
  */
 import { BoundedMap } from './bounded-map.ts'
 import { type Disk, type DiskFile, unlessUnreadable } from './disk.ts'
@@ -18,33 +18,33 @@ import {
 } from './merkle.ts'
 import { CHUNK_BYTES, CHUNK_LEAVES, CHUNK_LEVELS, nodePosition, nodesIn, TreeFileShort } from './tree-layout.ts'
 
-/** Hashes in one answer of {@link TreeReader.hashes} at most: 2 MiB. */
+/** Maximum hashes in one answer of {@link TreeReader.hashes}: 2 MiB. */
 export const HASHES_MAX = 65_536
 
-/** What may be kept in memory. */
+/** Cache sizes. */
 type TreeReaderLimits = {
   /** Chunks of 16,352 bytes. */
   readonly chunksMax: number
-  /** Single hashes of the upper levels: about 150 bytes each with their place in the map. */
+  /** Single hashes of the upper levels: about 150 bytes each, including the map entry. */
   readonly nodesMax: number
 }
 
 /** 8 MiB of chunks, and all upper nodes of a log of 4 million entries in 5 MiB. */
 const usualLimits: TreeReaderLimits = { chunksMax: 512, nodesMax: 32_768 }
 
-/** A beginning of a chunk: `length` bytes of it were final when it was read. */
+/** The start of a chunk: the `length` bytes of it that were final when read. */
 type Chunk = { readonly bytes: Buffer; length: number }
 
 /** A read-only view of a tree file that one {@link TreeWriter} appends to, in this thread or another. */
 export class TreeReader {
   readonly #disk: Disk
   readonly #path: string
-  /** Undefined: the disk did not open it. */
+  /** Undefined if the disk could not open it. */
   #file: DiskFile | undefined
   readonly #chunks: BoundedMap<number, Chunk>
   readonly #nodes: BoundedMap<number, Buffer>
   #size = 0
-  /** Of the size last asked for: most proofs are in the tree of the newest head. */
+  /** For the size last requested: most proofs are in the tree of the newest head. */
   #edges: { readonly size: number; readonly hashes: EdgeHashes } = { size: 0, hashes: [] }
 
   private constructor(disk: Disk, path: string, limits: TreeReaderLimits) {
@@ -55,12 +55,12 @@ export class TreeReader {
     this.#nodes = new BoundedMap(limits.nodesMax)
   }
 
-  /** Opens the file. It shows nothing until {@link advance} says how many leaves are in it. */
+  /** Opens the file. Nothing can be read until {@link advance} says how many leaves are in it. */
   static open(disk: Disk, path: string, limits: TreeReaderLimits = usualLimits): TreeReader {
     return new TreeReader(disk, path, limits)
   }
 
-  /** Leaves that may be read. */
+  /** Number of leaves that may be read. */
   get size(): number {
     return this.#size
   }
@@ -68,14 +68,14 @@ export class TreeReader {
   /**
    * The writer has written the nodes of this many leaves.
    *
-   * @throws RangeError when that is fewer than before: a log never shrinks
+   * @throws RangeError if that is fewer than before: a log never shrinks
    */
   advance(size: number): void {
     if (!(size >= this.#size)) throw new RangeError(`a log of ${this.#size} leaves cannot shrink to ${size}`)
     this.#size = size
   }
 
-  /** Drops all that was read: the file was wrong and has been repaired. */
+  /** Clears the caches: the file was wrong and has been repaired. */
   forget(): void {
     this.#chunks.clear()
     this.#nodes.clear()
@@ -85,7 +85,7 @@ export class TreeReader {
   /**
    * The audit path of a leaf in the tree of `size` leaves, leaf's sibling first.
    *
-   * @throws RangeError unless 0 <= index < size <= the known size; TreeFileShort when the file is damaged
+   * @throws RangeError unless 0 <= index < size <= the known size; TreeFileShort if the file is damaged
    */
   inclusionPath(index: number, size: number): Buffer[] {
     this.#allow(size)
@@ -93,9 +93,9 @@ export class TreeReader {
   }
 
   /**
-   * Shows that the tree of `from` leaves is the beginning of that of `to`. Empty when equal.
+   * The consistency proof that the tree of `to` leaves begins with that of `from`. Empty if they are equal.
    *
-   * @throws RangeError unless 1 <= from <= to <= the known size; TreeFileShort when the file is damaged
+   * @throws RangeError unless 1 <= from <= to <= the known size; TreeFileShort if the file is damaged
    */
   consistencyPath(from: number, to: number): Buffer[] {
     this.#allow(to)
@@ -113,17 +113,16 @@ export class TreeReader {
     return this.hashes(0, index, index + 1)
   }
 
-  /** The hashes of leaves start..end-1, one after the other. Throws like {@link hashes}. */
+  /** The hashes of leaves start..end-1, back to back. Throws like {@link hashes}. */
   leaves(start: number, end: number): Buffer {
     return this.hashes(0, start, end)
   }
 
   /**
-   * The hashes of nodes start..end-1 of a level, one after the other: what a
-   * C2SP tile of level L shows is the nodes of level 8 * L.
+   * The hashes of nodes start..end-1 of a level, back to back. A C2SP tile of level L contains nodes of level 8 * L.
    *
-   * @throws RangeError unless 0 <= start <= end, the nodes are complete at the known size, and they
-   *   are at most {@link HASHES_MAX}; TreeFileShort when the file is damaged
+   * @throws RangeError unless 0 <= start <= end, the nodes are complete at the known size, and there are at most {@link
+   *   HASHES_MAX} of them; TreeFileShort if the file is damaged
    */
   hashes(level: number, start: number, end: number): Buffer {
     const isRange = Number.isSafeInteger(start) && Number.isSafeInteger(end) && start >= 0 && start <= end
@@ -149,7 +148,7 @@ export class TreeReader {
     return this.#edges.hashes
   }
 
-  /** A view of a hash that is valid until the next one is requested; callers copy what they keep. */
+  /** A view of a hash that is valid until the next one is requested; callers copy what they retain. */
   readonly #node: NodeReader = (level, index) => {
     if (level >= CHUNK_LEVELS) return this.#upperNode(level, index)
     const nodesPerChunk = 2 ** (CHUNK_LEVELS - level)
@@ -167,7 +166,7 @@ export class TreeReader {
     return hash
   }
 
-  /** A chunk of which at least `length` bytes are there: read again when it has grown meanwhile. */
+  /** A chunk with at least `length` bytes; reads on if it has grown since it was cached. */
   #chunk(index: number, length: number): Buffer {
     const kept = this.#chunks.touch(index)
     if (kept !== undefined && kept.length >= length) return kept.bytes
@@ -182,15 +181,15 @@ export class TreeReader {
   }
 
   /**
-   * In memory that is used again once all of it is taken: proofs all over a log would otherwise make 16 KiB of garbage
-   * each.
+   * An empty chunk. Reuses the memory of an evicted one when the cache is full: otherwise proofs all over a log would
+   * create 16 KiB of garbage each.
    */
   #emptyChunk(): Chunk {
     const bytes = this.#chunks.makeRoom()?.bytes ?? Buffer.allocUnsafeSlow(CHUNK_BYTES)
     return { bytes, length: 0 }
   }
 
-  /** What the disk does not give back is missing. */
+  /** Bytes that the disk fails to read count as missing. */
   #read(into: Buffer, position: number): number {
     this.#file ??= this.#opened()
     return unlessUnreadable(() => this.#file?.readAt(into, position)) ?? 0

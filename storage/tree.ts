@@ -1,17 +1,17 @@
 /**
  * Writes the tree file: the hashes of all complete nodes, as they become final.
  *
- * Nothing here is a promise. The file is derived from the log's entries, and is written without a sync: a crash may
- * leave it too long (cut off on open), too short (a typed error) or wrong anywhere (another root, or a proof that does
- * not verify), and the caller writes it again from the entries. The order of the hashes is in tree-layout.ts, reading
- * in tree-reader.ts, repair while others read in tree-mender.ts.
+ * The file guarantees nothing. It is derived from the log's entries and is written without a sync. A crash may leave it
+ * too long (truncated on open), too short (a typed error) or wrong anywhere (a different root, or a proof that does not
+ * verify); the caller then rewrites it from the entries. tree-layout.ts defines the order of the hashes, tree-reader.ts
+ * reads them, and tree-mender.ts repairs the file while others read it.
  */
 import { dirname } from 'node:path'
 import { type Disk, type DiskFile, isUnreadable } from './disk.ts'
 import { CompactRange, edgeLevels, HASH_BYTES, LEVELS_MAX } from './merkle.ts'
 import { nodePosition, nodesIn, TreeFileShort } from './tree-layout.ts'
 
-/** Leaves in one append at most: the write stays below 4.2 MB, and so does the buffer kept for it. */
+/** Maximum leaves in one append: limits the write, and the buffer retained for it, to 4.2 MB. */
 export const APPEND_LEAVES_MAX = 65_536
 
 /** The one writer of a tree file. */
@@ -21,7 +21,7 @@ export class TreeWriter {
   readonly #range: CompactRange
   #buffer = Buffer.allocUnsafe(64 * 1024)
   #broken: unknown
-  /** The disk does not take it: roots are right all the same, and proofs wait for the file to be mended. */
+  /** The disk does not accept writes: roots are still right, and proofs wait for the file to be mended. */
   #isLost = false
 
   private constructor(disk: Disk, file: DiskFile, range: CompactRange) {
@@ -31,14 +31,14 @@ export class TreeWriter {
   }
 
   /**
-   * Opens the file to continue after `size` leaves, or makes it when `size` is 0. What follows those leaves is cut off:
-   * open with size 0 to start again.
+   * Opens the file to continue after `size` leaves, or creates it if `size` is 0. Anything after those leaves is cut
+   * off: open with size 0 to start over.
    *
-   * Only the right edge is read, one hash for every 1 bit of the size: appending needs no more. {@link root} says
-   * whether it is the right one: compare it with the signed root. A wrong hash elsewhere is found when a proof is
-   * checked, as every proof is before it is sent.
+   * Only the right edge is read, one hash for every 1 bit of the size: appending needs no more. To find out whether it
+   * is right, compare {@link root} with the signed root. A wrong hash elsewhere is detected when a proof is checked, as
+   * every proof is before it is sent.
    *
-   * @throws TreeFileShort when the file is missing or has not all nodes of `size` leaves
+   * @throws TreeFileShort if the file is missing or does not have all nodes of `size` leaves
    */
   static open(disk: Disk, path: string, size: number): TreeWriter {
     const expected = nodesIn(size) * HASH_BYTES
@@ -63,10 +63,10 @@ export class TreeWriter {
   }
 
   /**
-   * Appends leaf hashes and the nodes they complete, in one write.
+   * Appends leaf hashes and the nodes that they complete, in one write.
    *
-   * @param leaves 32-byte leaf hashes, in a list or one after the other; at most {@link APPEND_LEAVES_MAX}
-   * @throws the disk's error. The writer is of no use then: open it again at the last good size.
+   * @param leaves 32-byte leaf hashes, in a list or back to back; at most {@link APPEND_LEAVES_MAX}
+   * @throws the disk's error, after which the writer must be discarded: reopen it at the last good size
    */
   append(leaves: Buffer | readonly Uint8Array[]): void {
     if (this.#broken !== undefined) throw this.#broken
@@ -87,7 +87,7 @@ export class TreeWriter {
         this.#isLost = true
         return
       }
-      // The edge in memory is ahead of the file now, and must not be used.
+      // The edge in memory is now ahead of the file and must not be used.
       this.#broken = error
       throw error
     }
@@ -99,8 +99,8 @@ export class TreeWriter {
   }
 
   /**
-   * Goes on in the file that has the name by now, where the one before has lost it. Nodes that it has not are for a mender. Throws the
-   * disk's error; the file before is kept then.
+   * Switches to the file that now has this path, after the previous one was lost. Any missing nodes must be added by a
+   * mender. Throws the disk's error, and then stays with the previous file.
    */
   reopen(): void {
     const file = this.#disk.openFile(this.#file.path, 'write')
@@ -119,14 +119,14 @@ export class TreeWriter {
   }
 }
 
-/** One buffer of many hashes. A hash of another length would shift all that follow it. */
+/** Joins hashes into one buffer. A hash of another length would shift all that follow it. */
 function joined(leaves: readonly Uint8Array[]): Buffer {
   const odd = leaves.find((leaf) => leaf.length !== HASH_BYTES)
   if (odd !== undefined) throw new RangeError(`a leaf hash has ${HASH_BYTES} bytes, not ${odd.length}`)
   return Buffer.concat(leaves)
 }
 
-/** The complete subtrees of the first `size` leaves, largest first, one after the other from the first leaf. */
+/** The hashes of the complete subtrees of the first `size` leaves, largest first, back to back. */
 function edgeIn(file: DiskFile, size: number): Buffer {
   const levels = edgeLevels(size)
   const edge = Buffer.alloc(levels.length * HASH_BYTES)

@@ -1,13 +1,14 @@
 /**
- * A map, in the order of insertion, whose entries come and go: requests without an answer, asks on their way.
+ * An insertion-ordered map for entries that come and go, such as requests waiting for an answer.
  *
- * A table that a Map of V8 has outgrown points to the next one, and a Map from which is deleted gets a new table again and again. Once one of
- * them has become old, all that follow are held by it, with the entries that they had: everything that was ever in the map survives each
- * young collection until the next full one. A new Map after some deletions ends the chain. (3 million entries of 500 bytes, 16 at a time, in a
- * map that had lived through two collections: 5,060 ms and 51 full collections; with this 600 ms and 3.)
+ * When a V8 Map outgrows its table, the old table points to the new one, and a Map with many deletions replaces its
+ * table again and again. Once one of these tables has been promoted to the old generation, it retains all later ones,
+ * with their entries: everything ever in the map survives each young collection until the next full one. Creating a new
+ * Map after some deletions breaks the chain. (3 million entries of 500 bytes, 16 at a time, in a map that had lived
+ * through two collections: 5,060 ms and 51 full collections; with this 600 ms and 3.)
  */
 
-/** Deletions after which the map is made anew; as many more as it has entries, so that copying them costs each deletion the same. */
+/** Deletions after which the map is rebuilt, plus as many as it has entries, so that the amortized cost of a deletion is constant. */
 const deletionsMin = 1_024
 
 export class TurnoverMap<Key, Value> {
@@ -26,7 +27,7 @@ export class TurnoverMap<Key, Value> {
     return this.#entries.has(key)
   }
 
-  /** An iterator from before may miss what is set from now on. */
+  /** An iterator created earlier may miss entries set from now on. */
   set(key: Key, value: Value): this {
     if (this.#deletions >= deletionsMin + this.#entries.size) {
       this.#entries = new Map(this.#entries)

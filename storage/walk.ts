@@ -1,6 +1,6 @@
 /**
- * One walk through all frames of a segment, checking everything that a segment says about itself. Recovery, the
- * rebuilding of an index and the full check all use this function; the scrubber, which reads slowly, uses its steps.
+ * Walks through all frames of a segment and checks everything that the segment says about itself. Recovery, index
+ * rebuilds and the full check all use this function; the scrubber, which reads slowly, uses its steps.
  */
 import { Chain } from './chain.ts'
 import { Damage, type DiskFile, FailedRead, failedAt } from './disk.ts'
@@ -11,21 +11,21 @@ import { footerOf, type SegmentHeader } from './segment.ts'
 
 export type Walk = {
   readonly live: LiveIndex
-  /** Of the segment's header. */
+  /** From the segment's header. */
   readonly seed: number
   /** Chain hash of the segment up to the last good frame. */
   readonly chain: Buffer
-  /** For the writer that goes on where the walk ended. */
+  /** For a writer that continues where the walk ended. */
   readonly running: Chain
-  /** Highest seq that some good frame calls durable. */
+  /** Highest seq that a good frame states to be durable. */
   readonly provenSeq: number
   readonly stop: WalkStop
 }
 
 /**
- * `end`: the file ends after a frame, or holds nothing but zeros from there on: space that was allocated in advance
- * (journal.ts). `sealed`: a footer agrees with all before it; `end` is the position after it. `fault`: no next frame at
- * `live.end`. `lie`: a whole, valid footer there that contradicts the frames before it, which no crash can cause.
+ * `end`: the file ends after a frame, or has only zeros from there on: preallocated space (journal.ts). `sealed`: a
+ * footer agrees with everything before it; `end` is the position after it. `fault`: no next frame at `live.end`. `lie`:
+ * a complete, valid footer there contradicts the frames before it, which no crash can cause.
  */
 type WalkStop =
   | { readonly kind: 'end' }
@@ -36,8 +36,8 @@ type WalkStop =
 const blankStepBytes = 64 * 1024
 
 /**
- * Walks the segment of `size` bytes after its (checked) header. What the disk does not give back throws FailedRead, or ends the walk as a
- * fault: for a report only, as nothing may be cut there.
+ * Walks the segment of `size` bytes after its (checked) header. A failed read throws FailedRead, or ends the walk as a
+ * fault. The latter is for reports only: nothing may be cut there.
  */
 export function walkSegment(
   file: DiskFile,
@@ -69,7 +69,7 @@ export function walkSegment(
   return { live, seed: header.seed, chain: running.digest(), running, provenSeq, stop }
 }
 
-/** What is after the frames so far: a frame, none, or nothing but zeros. */
+/** What follows the frames so far: a frame, no frame, or only zeros. */
 function walkedFrame(
   window: FrameWindow,
   file: DiskFile,
@@ -86,7 +86,7 @@ function walkedFrame(
   }
 }
 
-/** Takes what is at `live.end` for the next frame. Undefined: the walk goes on after it. */
+/** Treats what is at `live.end` as the next frame. Returns undefined if the walk continues after it. */
 export function stepOver(frame: FoundFrame | NoFrame, live: LiveIndex, running: Chain): WalkStop | undefined {
   if (frame.frameBytes === undefined || frame.seq !== live.nextSeq || frame.durableSeq >= frame.seq)
     return { kind: 'fault', found: describe(frame) }
@@ -96,7 +96,7 @@ export function stepOver(frame: FoundFrame | NoFrame, live: LiveIndex, running: 
   return undefined
 }
 
-/** Whether a file of `size` bytes holds nothing but zeros from `position` on. */
+/** Whether a file of `size` bytes has only zeros from `position` on. */
 export function isBlank(file: DiskFile, position: number, size: number): boolean {
   const zeros = Buffer.alloc(Math.min(blankStepBytes, Math.max(0, size - position)))
   const bytes = Buffer.allocUnsafe(zeros.length)
@@ -119,7 +119,7 @@ function footerStop(frame: FoundFrame, live: LiveIndex, running: Chain): WalkSto
   return { kind: 'sealed', end: live.end + frame.frameBytes }
 }
 
-/** What is where another frame was expected. */
+/** Describes what was found where another frame was expected. */
 export function describe(frame: FoundFrame | NoFrame): string {
   if (frame.frameBytes !== undefined) return `frame ${frame.seq} (durable ${frame.durableSeq})`
   return frame.fault === 'short' ? 'an incomplete frame' : `a wrong ${frame.fault}`
@@ -127,7 +127,7 @@ export function describe(frame: FoundFrame | NoFrame): string {
 
 const endOfFile = 'the end of the file'
 
-/** What makes a walked segment of `size` bytes not a sound sealed one, or undefined. */
+/** Why a walked segment of `size` bytes is not an intact sealed one, or undefined if it is. */
 export function sealedDamage(
   path: string,
   { stop, live }: Pick<Walk, 'stop' | 'live'>,

@@ -1,4 +1,4 @@
-/** Who decides what: every operation that changes something, by its name. */
+/** The table of deciders: which function decides each operation that changes something. */
 
 import { blobsDeciders } from './attachments/decide.ts'
 import { directDeciders } from './conversations/decide.ts'
@@ -25,7 +25,7 @@ import { creditDeciders, houseDeciders } from './works/market/credits.ts'
 import { requestDeciders, workDeciders } from './works/market-decide.ts'
 
 const all = {
-  /** Changes nothing: its answer comes when everything is decided that was sent before it. */
+  /** Changes nothing: its answer arrives once everything sent before it has been decided. */
   nothing: () => ({ ok: true, records: [], reply: {} }),
   post: decidePost,
   'room.create': decideRoomCreate,
@@ -56,8 +56,8 @@ const all = {
 } satisfies Record<AnyWriteName, Deciders[string]>
 
 /**
- * By the name of the operation. A missing one does not compile. A letter is made with the arguments that its decider takes
- * (`ArgsOf`); a shard, which takes letters of every name, looks at none of them.
+ * By operation name. A missing decider is a compile error. The sender of a letter is type-checked against its decider's
+ * arguments (`ArgsOf`); a shard, which receives letters of every name, checks none of them.
  */
 export const deciders: Readonly<Record<string, Decider>> = Object.fromEntries(
   Object.entries(all as unknown as Readonly<Record<string, Decider>>).map(([name, decide]) => [name, provable(decide)]),
@@ -69,5 +69,5 @@ declare module './records/write.ts' {
   interface DeciderTable extends Table {}
 }
 
-/** The facts of the act that comes of it. */
+/** The facts of the act that this operation records. */
 export type FactsOf<Name extends AnyWriteName> = ReplyOf<Name> extends ActReply<infer Given> ? Given : never

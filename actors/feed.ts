@@ -1,9 +1,10 @@
 /**
  * The feed: the read model of everything public, in the log's order.
  *
- * It follows the log's journal after its own cursor and reads each covered range from the shards' journals, so it shows a
- * record only when the frame that signs it is durable, and a lost hint costs time, never a record. A caller names
- * the change it has already seen; the feed catches up to that before it answers, so a reader never reads the past.
+ * It follows the log's journal with its own cursor and reads each covered range from the shards' journals. So it shows
+ * a record only once the frame that signs it is durable, and a lost hint costs time, never a record. A caller names the
+ * newest change it has seen; the feed catches up to that before it answers, so no reader sees a state older than one it
+ * has already seen.
  */
 
 import { Damage, type Frame, type JournalReader } from '../storage/journal.ts'
@@ -22,19 +23,19 @@ type FeedOptions = {
   readonly log: JournalReader
   /** Readers of the shards' journals, by shard number. */
   readonly shards: readonly JournalReader[]
-  /** The hash of a leaf of a log as its tree file has it. It may throw, or be wrong. */
+  /** The hash of a log's leaf, from its tree file. It may throw, or return a wrong hash. */
   readonly leaf: (log: BookedLog, index: number) => Uint8Array
-  /** State after a frame of the log to begin with. */
+  /** Saved state after a frame of the log to start from. */
   readonly kept: { readonly seq: number; readonly state: State } | undefined
-  /** Told of each frame of the log that is applied. */
+  /** Called for each frame of the log after it is applied. */
   readonly onFollowed?: (seq: number) => void
   /** Called for each public record after it is applied, in order of `change`. */
   readonly onRecord: (record: BoardRecord, frame: Frame, change: number) => void
 }
 
 /**
- * Frames of the log that are made again together at most, to each side of the one that is asked for: some 300 KiB where each covers one
- * record. A bad sector has eight.
+ * Maximum damaged frames of the log that are rebuilt together, on each side of the requested one: some 300 KiB if each
+ * covers one record. A bad sector holds eight such frames.
  */
 const damagedTogetherMax = 1_024
 
@@ -56,12 +57,12 @@ export class Feed {
     return this.#next - 1
   }
 
-  /** The state after frame `applied` of the log. `isLive`: it goes on before the image is written. */
+  /** The state after frame `applied` of the log. `isLive`: the state keeps changing before the image is written. */
   pack(isLive = false): Image {
     return this.state.pack(null, new Columns([], isLive))
   }
 
-  /** Applies the log's frames up to `through` (its journal's numbers), which are durable. */
+  /** Applies the log's frames up to `through` (a seq of its journal), which are durable. */
   follow(through: number): void {
     if (through < this.#next) return
     const { log } = this.#options
@@ -73,7 +74,10 @@ export class Feed {
     }
   }
 
-  /** The public records that frame `seq` of the log, which is applied, covers; their frames are views that the next one overwrites. */
+  /**
+   * The public records covered by frame `seq` of the log, which is already applied; their frames are views that the
+   * next one overwrites.
+   */
   recordsOf(seq: number): Generator<PublicRecord, void, void> {
     const { log, shards } = this.#options
     return publicRecords(log.read(seq)!, shards)
@@ -91,7 +95,7 @@ export class Feed {
     return frame
   }
 
-  /** These events will be read next, with their records. */
+  /** Hints that these events will be read next, with their records. */
   prefetch(slots: readonly number[]): void {
     const { events } = this.state.board
     events.prefetch(slots)
@@ -104,19 +108,19 @@ export class Feed {
     return this.state.book
   }
 
-  /** The newest head of the log that grows. */
+  /** The newest head of the newest log. */
   get head(): Head {
     return this.book.newest.head
   }
 
-  /** The signed head of exactly this size of a log, or undefined when none was signed. */
+  /** The signed head of a log at exactly this size, or undefined if none was signed. */
   headOf(log: BookedLog, size: number): Head | undefined {
     const seq = log.frameOfSize(size)
     const frame = seq === undefined ? undefined : this.#options.log.read(seq)
     return frame === undefined ? undefined : { size, checkpoint: decodeLogFrame(frame).checkpoint }
   }
 
-  /** The hashes of leaves start..end-1 of a log, one after the other, made from its entries. 0 <= start <= end <= its size. */
+  /** The hashes of leaves start..end-1 of a log, back to back, computed from its entries. 0 <= start <= end <= its size. */
   leafHashes(log: BookedLog, start: number, end: number): Buffer {
     try {
       return this.#leafHashes(log, start, end)
@@ -139,7 +143,7 @@ export class Feed {
     return hashes
   }
 
-  /** Entries start..end-1 of a log with their u16 big-endian lengths, as a C2SP bundle has them. 0 <= start <= end <= its size. */
+  /** Entries start..end-1 of a log with their u16 big-endian lengths, in the format of a C2SP bundle. 0 <= start <= end <= its size. */
   entries(log: BookedLog, start: number, end: number): Buffer {
     const parts: Buffer[] = []
     let at = start
@@ -152,8 +156,9 @@ export class Feed {
   }
 
   /**
-   * Those of the entries `start` to before `end` of a log that its frame with `start` has; where it is damaged, made again from the records
-   * that it covers, with those of the damaged frames beside it. Throws Damage.
+   * The entries in the range from `start` to before `end` that are in the log frame with `start`. If that frame is
+   * damaged, its entries are rebuilt from the records it covers, together with those of adjacent damaged frames. Throws
+   * Damage.
    */
   #entriesOf(log: BookedLog, start: number, end: number): readonly Buffer[] {
     const seq = log.frameOf(start)

@@ -1,4 +1,4 @@
-/** The one list of operations. What is not listed here is not available through any interface. */
+/** The single list of operations. An operation that is not listed here is not available through any interface. */
 
 import { attachmentsOperations } from './attachments/operations.ts'
 import { conversationsOperations } from './conversations/operations.ts'
@@ -53,9 +53,9 @@ type Declared = (typeof declared)[number]
 export type OperationName = Declared['name']
 export type WriteName = Extract<Declared, { readonly kind: 'write' }>['name']
 export type ReadName = Extract<Declared, { readonly kind: 'read' }>['name']
-/** What a read may be called: an operation, or a question of the board's own. */
+/** Names that a read may have: an operation, or one of the board's internal reads. */
 export type AnyReadName = ReadName | InternalReadName
-/** What a letter may be called: an operation, or a word of the board's own. */
+/** Names that a letter may have: an operation, or one of the board's internal writes. */
 export type AnyWriteName = WriteName | InternalWriteName
 
 declare module './records/write.ts' {
@@ -64,7 +64,7 @@ declare module './records/write.ts' {
   }
 }
 
-/** Names of reads that are not answered from an actor's state, by what does. */
+/** Names of reads that are not answered from an actor's state, by what answers them. */
 export type AnsweredBy<Where extends NonNullable<Operation['answeredBy']>> = Extract<
   Declared,
   { readonly answeredBy: Where }
@@ -78,7 +78,7 @@ export type AnyOperation = WriteOperation | ReadOperation
 
 export const operations: readonly AnyOperation[] = declared
 
-/** By name, and by what else an operation is called. */
+/** By name and by alias. */
 export const operationByName: ReadonlyMap<string, AnyOperation> = new Map(
   operations.flatMap((operation) =>
     [operation.name, ...(operation.aliases ?? [])].map((name): [string, AnyOperation] => [name, operation]),

@@ -1,7 +1,4 @@
-/**
- * Reading a board: which slots answer a question. Pure walks over the index with a bound on each;
- * what a slot looks like to a reader is not decided here.
- */
+/** Reading a board: which slots match a query. Pure, bounded walks over the index; how a slot is shown to a reader is decided elsewhere. */
 import { prefetchedAtOnce } from '../storage/disk.ts'
 import { allSlots, type Board, type Room, slotsIn } from './records/board.ts'
 import { type EventIndex, none } from './records/event-index.ts'
@@ -13,7 +10,7 @@ export type EventsQuery = {
   readonly page?: string
   readonly author?: string
   readonly kind?: string
-  /** Numbers inside the room, exclusive. */
+  /** Seqs in the room, exclusive. */
   readonly before?: number
   readonly after?: number
   readonly order: 'asc' | 'desc'
@@ -26,12 +23,12 @@ export type EventsQuery = {
 
 type Slots = { readonly slots: number[]; readonly next: number | undefined }
 
-/** Slots examined for one page of answers: a rare kind in a large room ends a page early, with `next` to continue. */
+/** Slots examined for one page of results: for a rare kind in a large room the page ends early, with `next` to continue. */
 const scanMax = 20_000
 
 const nothing: Slots = { slots: [], next: undefined }
 
-/** Visible events at `now` (Unix seconds), one for each original: edits, and what is hidden, redacted or expired, are left out. */
+/** Visible events at `now` (Unix seconds), one for each original. Edits and hidden, redacted or expired events are left out. */
 export function findEvents(state: State, query: EventsQuery, now: number): Slots {
   const { board, marks } = state
   const { events } = board
@@ -74,11 +71,11 @@ function cursorBounds(list: List, { order, from }: EventsQuery): Bounds {
     : { low: 0, high: list.lowerBound(from) }
 }
 
-/** The numbers inside a room grow with its slots: what `before` and `after` leave out is never examined. */
+/** Seqs in a room increase with its slots, so the events that `before` and `after` exclude are never examined. */
 function seqBounds(events: EventIndex, list: List, { low, high }: Bounds, { before, after }: EventsQuery): Bounds {
   const firstAbove = (value: number): number => {
     let [from, to] = [low, high]
-    // A whole room has no gaps: event n is at index n - 1.
+    // A complete room has no gaps: event n is at index n - 1.
     const guess = Math.max(low, Math.min(value, high))
     if (guess < high && events.seq(list.at(guess)) > value) to = guess
     if (guess > low && events.seq(list.at(guess - 1)) <= value) from = guess
@@ -95,7 +92,7 @@ function seqBounds(events: EventIndex, list: List, { low, high }: Bounds, { befo
   }
 }
 
-/** `next` is there when another match is, or may be: the walk looks one match ahead, as far as it may look at all. */
+/** `next` is set if there is, or may be, another match: the walk looks for one more match, within its limit on slots. */
 function walk(
   events: EventIndex,
   list: List,
@@ -123,7 +120,7 @@ function walk(
   return { slots, next: undefined }
 }
 
-/** A thread, in order of time or newest first. `slot` is any event of it; `from` continues after that slot. */
+/** A thread, oldest or newest first. `slot` is any of its events; `from` continues after that slot. */
 export function readThread(
   board: Board,
   slot: number,
@@ -142,7 +139,7 @@ export function readThread(
   return { root, slots, next: at === none ? undefined : slots.at(-1) }
 }
 
-/** The event of a thread so many places before this one; undefined: there are not so many. */
+/** The event this many places earlier in the thread; undefined if there are fewer before it. */
 export function earlierInThread({ events }: Board, slot: number, places: number): number | undefined {
   let at = slot
   for (let left = places; left > 0; left--) {
@@ -153,8 +150,8 @@ export function earlierInThread({ events }: Board, slot: number, places: number)
 }
 
 /**
- * What a room shows at `now` (Unix seconds), and when the next of it expires (0: nothing will). Posts and pages are its own; threads
- * are those that it lists.
+ * What a room shows at `now` (Unix seconds), and when the next visible event expires (0: none will). Posts and pages
+ * are those of the room itself; threads are those that it lists.
  */
 export function countsOf(
   state: State,
@@ -175,7 +172,7 @@ export function countsOf(
   return { count, threads, pages, until }
 }
 
-/** How many of these first events are shown, and when the next of them expires (0: none will). */
+/** How many of these root events are shown, and when the next of them expires (0: none will). */
 function shownRoots({ board: { events }, marks }: State, roots: ReadonlySet<number>, now: number) {
   let [count, until] = [0, 0]
   for (const root of roots) {
@@ -191,7 +188,7 @@ type VisiblePage = {
   readonly name: string
   readonly count: number
   readonly threads: number
-  /** Slot of the newest event, shown or not: pages are listed by it. */
+  /** Slot of the newest event, shown or not; pages are ordered by it. */
   readonly order: number
   /** Slot of the newest event that is shown. */
   readonly last: number
@@ -201,7 +198,7 @@ type VisiblePage = {
   readonly until: number
 }
 
-/** Pages that hold something to see at `now` (Unix seconds), latest activity first. */
+/** Pages with at least one visible event at `now` (Unix seconds), latest activity first. */
 export function pagesOf({ board: { events }, marks }: State, room: Room, now: number): VisiblePage[] {
   const pages: VisiblePage[] = []
   for (const page of room.pages.values()) {
@@ -213,10 +210,10 @@ export function pagesOf({ board: { events }, marks }: State, room: Room, now: nu
   return pages.sort((a, b) => b.order - a.order)
 }
 
-/** How many entries are looked at for one page. */
+/** How many entries are examined for one page. */
 export const looksPerPage = 20_000
 
-/** Entries by latest activity whose version is below `below`. The page ends early where too few are accepted. */
+/** Entries by latest activity whose version is below `below`. The page ends early if too few are accepted. */
 export function byActivity<Entry extends { readonly version: number }>(
   list: { below(version: number): Iterable<Entry> },
   { limit, below, accept }: { limit: number; below: number; accept: (entry: Entry) => boolean },

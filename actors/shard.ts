@@ -1,13 +1,14 @@
 /**
- * A shard: one thread, one journal, many rooms (and, on the first shard, the registry).
+ * A shard: one thread and one journal, which decides for many rooms (and, on the first shard, for the registry).
  *
- * A turn takes the waiting letters, decides them all in memory, appends once with one sync, and tells the log actor
- * how far the journal reaches; the next turn follows when the log has confirmed that. A public write is answered when the log has confirmed that its frame is on disk and signed;
- * a private one as soon as the journal is. A decision is not visible before it is on disk.
- * A decision of several records is one whole on disk too: what a crash leaves of it is cut when the journal is opened
- * (storage/whole-decisions.ts).
+ * A turn takes the waiting letters, decides them all in memory, appends once with one sync, and tells the log actor how
+ * far the journal reaches. The next turn usually starts when the log has confirmed that. A public write is answered
+ * once the log has confirmed that its frame is on disk and signed; a private one as soon as the journal is synced. A
+ * decision is not visible before it is on disk. A decision of several records is atomic on disk too: if a crash cuts it
+ * short, its remains are removed when the journal is opened (storage/whole-decisions.ts).
  *
- * An error while appending leaves this thread (rollback = crash): memory is thrown away and replayed from the file.
+ * An error during an append ends this thread (rollback = crash): its memory is discarded, and the state is replayed
+ * from the file.
  */
 
 import { createHash } from 'node:crypto'
@@ -56,55 +57,64 @@ export type ShardOptions = Pick<Timers, 'soon'> & {
   readonly number: number
   readonly journal: Journal
   readonly deciders: Readonly<Record<string, Decider>>
-  /** The reply to a retry, from what is in memory; `first` is the record of the command that was accepted. */
+  /** The reply to a retry, from what is in memory; `first` is the first record of the original command. */
   readonly again: (board: Board, first: Frame) => Readonly<Record<string, unknown>>
   /** Unix seconds of the wall clock. */
   readonly wallSeconds: () => number
-  /** The wall clock has jumped: timeouts of works stand still there. Left out: it never does. */
+  /** The time at which the timeouts of works stand still, because the wall clock has jumped. If absent, it never does. */
   readonly timeoutsHeldAt?: () => number | undefined
-  /** Newest frame of the log's journal that is durable: at least that of everything that was answered. Left out: not known. */
+  /** Newest durable frame of the log's journal; at least that of every answered write. If absent, it is not known. */
   readonly logDurable?: () => number
-  /** True while the disk has room for more. */
+  /** True while the disk has enough free space. */
   readonly diskHasRoom: () => boolean
-  /** Records damage of the disk; returns what its caller is answered. */
+  /** Records damage of the disk; returns the message for the caller. */
   readonly fault: (damage: Damage) => string
   /** Tells the log actor that frames up to `through` are durable. */
   readonly toLog: (through: number) => void
-  /** What is made of the state at a journal position to begin with, asked for once, as `pack` gave it; what does not fit is replayed instead. */
+  /**
+   * Passes a saved snapshot to `use` and returns the state made from it. Called once; undefined if no snapshot is
+   * usable, and everything is replayed instead.
+   */
   readonly snapshot: <Made>(use: (found: Snapshot) => Made | undefined) => Made | undefined
   /**
-   * Called after each turn with the newest durable frame: the time to keep a snapshot and to tell what is new.
-   * `acted`: the rooms and other actors in which something but posts was done.
+   * Called after each turn with the newest durable frame: the time to write a snapshot and to announce what is new.
+   * `acted`: the rooms and other actors in which something other than posts was recorded.
    */
   readonly afterTurn: (seq: number, acted: ReadonlySet<string>) => void
-  /** Told when a snapshot was restored, or when none is of use, before anything is replayed. */
+  /** Called before anything is replayed. `isUsed`: whether a snapshot was restored. */
   readonly onRestored?: (isUsed: boolean) => void
-  /** Told of each frame that the start replays. */
+  /** Called for each frame that the start replays. */
   readonly onReplayed?: (seq: number) => void
-  /** Where retry memory goes that is old; left out: all of it stays in memory. */
+  /** Where old retry memory is moved; if absent, all of it stays in memory. */
   readonly shelf?: Shelf
-  /** Where the rows of events go that are old; left out: all of them stay in memory. */
+  /** Where the rows of old events are moved; if absent, all of them stay in memory. */
   readonly eventShelf?: EventShelf
   /** Rooms that every board has. */
   readonly firstRooms: readonly FirstRoom[]
   readonly mailboxMax: number
   readonly lettersPerTurnMax: number
-  /** Public frames that may wait for the log: the credits a shard takes before it decides. */
+  /** Public frames that may wait for the log; beyond that the shard refuses new writes. */
   readonly unconfirmedMax: number
-  /** What is on disk here is on its way still: a turn ends when `acknowledged` says that another place has it too. */
+  /** A turn ends only when `acknowledged` reports that another place also has what is on disk here. */
   readonly waitsForOthers?: boolean
-  /** This thread has other work too: turns are synced beside it. */
+  /** This thread has other work too: turns are synced in the background. */
   readonly isBusy?: boolean
-  /** Of what is remembered for retries, what one identity may fill. */
+  /** How much of the retry memory one identity may fill. */
   readonly shares?: Shares
-  /** Carries what decisions leave for other actors; made of the state, and of the records of this journal by their numbers. */
+  /**
+   * Creates the carrier of letters that decisions leave for other actors. It gets the state, and access to this
+   * journal's records by seq.
+   */
   readonly mail?: (state: State, record: (seq: number) => BoardRecord) => Mail
 }
 
-/** `keeper`: identity id of the owner; only they begin threads there. Without one the operator owns it, and it is open. */
+/**
+ * `keeper`: identity id of the owner; only they may start threads there. Without one the operator owns the room, and
+ * its policy is open.
+ */
 export type FirstRoom = { readonly name: string; readonly keeper?: string }
 
-/** What the log says when frames are covered by a durable signed head. */
+/** Sent by the log when frames are covered by a durable signed head. */
 export type Confirmation = {
   readonly through: number
   readonly firstChange: number
@@ -113,15 +123,17 @@ export type Confirmation = {
 }
 
 /**
- * While the log signs what one turn wrote, the letters of the next gather: fewer and larger turns, two syncs for all of them.
- * So many do not wait for it. Nor do the board's own letters: a user's command is half done until they are decided.
- * (64 posts in flight, a second each way in turn: 3 percent less processor time, 3 to 10 percent more posts.)
+ * While the log signs what one turn wrote, letters gather for the next one: fewer and larger turns, two syncs for all
+ * of them. With this many letters a turn does not wait for the log. Nor does it if one of the board's own letters is
+ * waiting, because a user's command is half done until those are decided. (64 posts in flight, a second each way in
+ * turn: 3 percent less processor time, 3 to 10 percent more posts.)
  */
 const lettersWorthATurn = 64
 
 /**
- * Alone a write is answered sooner by the thread that syncs itself. From so many on, a thread with other work does that while the
- * disk syncs. (64 posts in flight, in turn: 12 percent more posts, 9 percent less processor time; 256: 15 and 13 percent.)
+ * A single write is answered sooner if the thread itself syncs. From this many letters on, a thread with other work
+ * does that work while the disk syncs. (64 posts in flight, in turn: 12 percent more posts, 9 percent less processor
+ * time; 256: 15 and 13 percent.)
  */
 const lettersWorthAWait = 6
 
@@ -139,26 +151,26 @@ export class Shard {
   readonly #mail: Mail | undefined
   #unconfirmed: Unconfirmed[] = []
   #waiting: Waiting[] = []
-  /** Decided in this turn, on disk only at its end: later letters are judged by them too. */
+  /** Decided in this turn, but on disk only at its end. Later letters are judged against them too. */
   #frames: NewFrame[] = []
   #acted = new Set<string>()
   #scheduled = false
   #isWriting: boolean
-  /** Up to here others have this journal too. */
+  /** Others have this journal up to here too. */
   #acknowledged = 0
-  /** Ends a turn that waits for that. */
+  /** Ends a turn that waits for others to have the journal. */
   #whenAcknowledged: (() => void) | undefined
-  /** The log has said what it covers: before that it is unknown what a retry has to wait for. */
+  /** The log has said what it covers. Before that it is unknown what a retry must wait for. */
   #isResumed = false
-  /** A letter of the board's own is among those that wait. */
+  /** One of the board's own letters is waiting, so the next turn must not wait for the log. */
   #hurries = false
   #now = 0
-  /** Letters that decisions of this turn, or of an earlier one, left for actors of this shard. */
+  /** Number of letters decided in this turn that earlier decisions left for actors of this shard. */
   #delivered = 0
 
   constructor(options: ShardOptions) {
     this.#options = options
-    // What an earlier life left may be here alone.
+    // Frames from before the restart may exist only here.
     this.#isWriting = options.waitsForOthers === true
     this.#mailbox = new Mailbox(options.mailboxMax)
     this.#worthATurn = Math.min(lettersWorthATurn, Math.ceil(options.mailboxMax / 2))
@@ -177,7 +189,7 @@ export class Shard {
     this.#mail = options.mail?.(this.state, (seq) => fromFrame(this.read(seq)))
   }
 
-  /** What the snapshot holds, at `at` (Unix seconds); undefined: there is none, or it is of no use. */
+  /** The state from the snapshot, restored at `at` (Unix seconds); undefined if there is none, or it is unusable. */
   #restored(at: number) {
     return this.#options.snapshot((found) =>
       unlessUnsound(() => {
@@ -197,7 +209,7 @@ export class Shard {
     return new RetryGuard(board, (seq) => this.read(seq), shares, shelf)
   }
 
-  /** The state after the newest durable frame. Call it between turns. `isLive`: it goes on before the image is written. */
+  /** The state after the newest durable frame. Call it between turns. `isLive`: the state keeps changing before the image is written. */
   pack(isLive = false): Image {
     const columns = new Columns([], isLive)
     const more: PackedShard = [this.#now, this.#acceptance.pack(columns)]
@@ -221,7 +233,7 @@ export class Shard {
     return frame
   }
 
-  /** These events will be read next, with their records. */
+  /** Hints that these events will be read next, with their records. */
   prefetch(slots: readonly number[]): void {
     const { events } = this.board
     events.prefetch(slots)
@@ -236,7 +248,7 @@ export class Shard {
     if (mail.isWaiting) this.wake()
   }
 
-  /** A turn follows for letters that go to, or have come back from, other shards. */
+  /** Schedules a turn for letters going to, or returned from, other shards. */
   wake(): void {
     this.#hurries = true
     this.#schedule()
@@ -250,7 +262,7 @@ export class Shard {
     this.#schedule()
   }
 
-  /** The next turn, when there is something to decide and the log has had the last one. */
+  /** Schedules the next turn if there is something to decide and the log has confirmed the last one. */
   #schedule(): void {
     if (!this.#isResumed || this.#scheduled) return
     if (this.#mailbox.length === 0 && this.#mail?.isWaiting !== true) return
@@ -280,8 +292,8 @@ export class Shard {
   }
 
   /**
-   * The log covers `through` already; what this journal has after that is confirmed like any other. The log is notified of it: the
-   * thread that wrote it may have died before it could.
+   * The log already covers frames up to `through`; later public frames are confirmed as usual. Also notifies the log of
+   * them, because the thread that wrote them may have died before it could.
    */
   resume(through: number): void {
     const { journal, toLog } = this.#options
@@ -305,7 +317,7 @@ export class Shard {
     then()
   }
 
-  /** Until then nothing is shown of what was decided, by a read either. No turn begins meanwhile. */
+  /** Until others have the journal, nothing that was decided is visible, not even to reads, and no turn starts. */
   #afterOthers(then: () => void): void {
     if (this.#options.waitsForOthers !== true) return then()
     this.#isWriting = true
@@ -324,7 +336,7 @@ export class Shard {
     const room = this.#options.diskHasRoom()
     const answers: (() => void)[] = []
     this.#delivered = 0
-    // What an earlier life or turn has left comes before anything new: its room has to know of it.
+    // Letters left by an earlier turn, or from before a restart, come first: their room must know of them before anything new.
     this.#deliver(room, answers, false)
     for (const letter of letters) {
       this.#decide(letter, room, answers)
@@ -347,7 +359,7 @@ export class Shard {
     })
   }
 
-  /** Stamps do not go back, unless a clock once was so far ahead that they would never be right again. */
+  /** Timestamps never go back, unless the clock was once so far ahead that they would stay wrong forever. */
   #takeTime(): void {
     this.state.market.timeoutsHeldAt = this.#options.timeoutsHeldAt?.()
     this.#advance(this.#options.wallSeconds())
@@ -357,7 +369,7 @@ export class Shard {
     this.#now = this.#now > wall + absurdSeconds ? wall : Math.max(this.#now, wall)
   }
 
-  /** Frames that another machine has decided, and that are durable in this journal since a moment ago. Returns the acts among them. */
+  /** Applies frames that another machine decided and that have just become durable in this journal. Returns the acts among them. */
   follow(frames: readonly Frame[]): FactRecord[] {
     const now = this.#options.wallSeconds()
     const acts: FactRecord[] = []
@@ -370,23 +382,23 @@ export class Shard {
     return acts
   }
 
-  /** Time of the newest record, Unix seconds; 0: there is none. */
+  /** Time of the newest record, Unix seconds; 0 if there is none. */
   get newest(): number {
     return this.#now
   }
 
-  /** The actor that accepted the command of this id (32 hex). */
+  /** The actor that accepted the command with this id (32 hex). */
   acceptedBy(command: string): string | undefined {
     return this.#acceptance.acceptedBy(command)
   }
 
-  /** Takes no more turns. Resolves when none is on its way to the disk. */
+  /** Stops taking turns. Resolves when none is still being written. */
   stop(): Promise<void> {
     this.#isResumed = false
     return this.#options.journal.idle()
   }
 
-  /** A turn is on its way to the disk: what it decided may not be shown yet, by a read either. */
+  /** A turn is being written: what it decided may not be shown yet, not even to reads. */
   get isWriting(): boolean {
     return this.#isWriting
   }
@@ -411,7 +423,7 @@ export class Shard {
     this.#schedule()
   }
 
-  /** Letters that decisions left for actors of this shard are decided in the same turn, on disk with the same sync. */
+  /** Letters that decisions left for actors of this shard are decided in the same turn, and are durable with the same sync. */
   #deliver(room: boolean, answers: (() => void)[], marks: boolean): void {
     while (this.#mail !== undefined && this.#delivered < this.#options.lettersPerTurnMax) {
       const delivery = this.#mail.next(this.#now, marks)
@@ -436,7 +448,7 @@ export class Shard {
       answers.push(() => answer(decision))
       return
     }
-    // Nothing public by a delegate before its delegation: the main thread publishes that one, and comes again.
+    // A delegate can do nothing public before its delegation is published: the main thread publishes it and retries.
     const isSeen = decision.leadsToPublic === true || decision.records.some(({ isPublic }) => isPublic)
     if (write.delegated?.isPublished === false && isSeen) {
       answers.push(() => answer(refusal(refuse(unpublishedDelegation, 'the delegation is not in the public log yet'))))
@@ -478,7 +490,7 @@ export class Shard {
 
   #judge(write: WriteLetter, room: boolean): Known | Decision {
     if (write.nonce !== '') {
-      // The registry decides a suspension before the main thread knows of it, and an erased identity must not write any more.
+      // The registry may know of a suspension before the main thread does, and an erased identity must not write anymore.
       const isSuspended = write.suspended || this.state.people.suspension(write.author) !== undefined
       const judged = this.#acceptance.judge(write, this.#now, this.#options.wallSeconds(), isSuspended)
       if (judged !== undefined) return judged
@@ -498,7 +510,7 @@ export class Shard {
     )
   }
 
-  /** A retry of something that still waits for the log waits with it. */
+  /** If the original command still waits for the log, its retry waits too. */
   #whenCovered(seq: number, answers: (() => void)[], give: (head?: Head, change?: number) => void): void {
     const waits = this.#unconfirmed.some((each) => each.seq === seq)
     if (!waits) {
@@ -523,7 +535,7 @@ export class Shard {
         ...(owner === undefined ? {} : { owner }),
       }
       if (!this.board.rooms.has(room)) this.#writeDown(made, `first room ${room}`)
-      // A start that was killed between the two left the room alone.
+      // A start that was killed between the two writes left the room without its policy.
       const isRuled = this.board.rooms.get(room)!.owner !== keeper || this.state.rules.isRuled(room)
       if (owner === undefined || isRuled) continue
       const policy: Policy = { ...openPolicy, write: 'owner' }
@@ -533,7 +545,7 @@ export class Shard {
     }
   }
 
-  /** A public record of the board's own making, named by its cause. */
+  /** Appends a public record made by the board itself, with a key derived from its cause. */
   #writeDown(record: BoardRecord, cause: string): void {
     const key = createHash('sha256').update(cause).digest().subarray(0, 16)
     const seq = this.#options.journal.append([toFrame(record, key, true, [])])
@@ -546,7 +558,7 @@ export class Shard {
     try {
       this.state.apply(record, key, { shard: this.#options.number, seq: frame.seq, change: frame.seq, leaf: 0 })
     } catch (error) {
-      // A fault of the board, which ends the start: the frame's number is needed for the repair, and nothing of its text.
+      // A bug in the board, which aborts the start. The repair needs the frame's number, but nothing of its text may be reported.
       const { seq, type, flags, payload } = frame
       const what = `frame ${seq}, type ${type}, flags ${flags}, ${payload.length} bytes, with ${Object.keys(record)}`
       if (error instanceof TypeError) error.message += ` (${what})`
@@ -563,13 +575,13 @@ export class Shard {
     return record
   }
 
-  /** An act may say that a command recorded before it has come to nothing. */
+  /** An act may void a command that was recorded before it. */
   #forgetVoided({ facts, at }: FactRecord): void {
     if (typeof facts.voids === 'string') this.#acceptance.forget(facts.voids, at)
   }
 }
 
-/** What of a snapshot lies in files that turn out to be damaged makes it one of no use. */
+/** If files that a snapshot refers to turn out to be damaged, the snapshot is unusable. */
 function unlessUnsound<Made>(restore: () => Made): Made | undefined {
   try {
     return restore()
@@ -584,12 +596,12 @@ function refusal(decision: Decision): ShardAnswer {
   return decision
 }
 
-/** A name that this shard decides over: no room or other actor has it. */
+/** A name for this shard's own decisions: no room or other actor has it. */
 export function nameOn(shard: number, shards: number): string {
   for (let n = 0; ; n++) if (shardOf(`@${n}`, shards) === shard) return `@${n}`
 }
 
-/** Which shard decides over a room: the same name on the same number of shards, always. */
+/** Which shard decides for a room: always the same for the same name and number of shards. */
 export function shardOf(name: string, shards: number): number {
   if (shards === 1 || name === registryName) return 0
   let hash = 0x811c_9dc5

@@ -1,6 +1,7 @@
 /**
- * The whole state of a shard or of the feed: the board, the order of what happened, and the parts.
- * One `apply`, used by a decision, by a replay and by the feed; nothing else changes anything.
+ * The whole state of a shard or of the feed: the board, the order of changes, and the parts.
+ *
+ * Decisions, replay and the feed all change it through the one method `apply`; nothing else changes anything.
  */
 
 import { NewerFormat } from '../storage/disk.ts'
@@ -43,7 +44,7 @@ import { Mail } from './works/mail.ts'
 import { LedgerIndex } from './works/market/ledger.ts'
 import { Market } from './works/market/market.ts'
 
-/** `deciding`: a shard, which has outboxes. `reading`: the feed, which only shows. */
+/** `deciding`: a shard, which has outboxes. `reading`: the feed, which only serves reads. */
 type Role = 'deciding' | 'reading'
 
 declare module './records/core.ts' {
@@ -57,7 +58,7 @@ const recordTypes: ReadonlySet<number> = new Set(Object.values(RecordType))
 export class State implements Core {
   readonly board: Board
   readonly changes: Changes
-  /** The public logs, where this state follows them; leaves of records are counted through all of them. */
+  /** The public logs, if this state follows them; leaves of records are numbered across all of them. */
   readonly book: LogBook
   readonly marks: PostMarks
   readonly rules: Rules
@@ -72,7 +73,7 @@ export class State implements Core {
   readonly delegations: Delegations
   readonly bound: RoomWorks
   readonly mail: Mail
-  /** In the feed alone. */
+  /** Used only in the feed. */
   readonly ledgerIndex = new LedgerIndex()
   readonly market = new Market()
   readonly hooks = new Hooks()
@@ -81,10 +82,10 @@ export class State implements Core {
   readonly subscriptions = new IdentitySubscriptions()
   readonly threadFlags: ThreadFlags
   readonly moderation: BoardModeration
-  /** Made from the others when a reader first asks for it: no snapshot has it. */
+  /** Built from the other parts when a reader first needs it; not in snapshots. */
   readonly threads: Threads
   readonly #role: Role
-  /** In the order of snapshots. */
+  /** In the order in which snapshots store them. */
   readonly #parts: readonly Projection[]
   readonly #handlers = new Map<string, Projection>()
 
@@ -117,7 +118,7 @@ export class State implements Core {
       this.receivers,
       this.tools,
       this.delegations,
-      // What is bound in which room is for those who decide; the feed has what they wrote down of it.
+      // Deciders need to know which works are bound to which room; the feed has what they recorded of it.
       role === 'deciding' ? this.bound : this.ledgerIndex,
       this.market,
       this.mail,
@@ -144,7 +145,7 @@ export class State implements Core {
     this.board.apply(record, key, place)
     const from: RecordPlace = { ...place, id: key }
     if (record.type === RecordType.act) {
-      // What the decider of this name decided, as it wrote it down.
+      // Applies what the decider of this operation recorded.
       this.#handlers.get(record.op)!.acts[record.op]!(record as FactRecord<never>, from)
       for (const part of this.#parts) part.onAct?.(record, from)
       return
@@ -152,7 +153,7 @@ export class State implements Core {
     const { board, changes } = this
     if (record.type === RecordType.event) {
       const slot = board.events.find(key)
-      // A new version is reported as a change of its original, by the part that knows versions.
+      // A new version is reported as a change of its original, by the part that tracks versions.
       if (record.original === undefined && this.tells(board.roomList[board.events.room(slot)]!)) changes.posted(slot)
       for (const part of this.#parts) part.onEvent?.(record, slot, from)
     } else if (record.type === RecordType.roomCreated) {
@@ -165,7 +166,7 @@ export class State implements Core {
     return this.#role === 'reading' || visibility === 'private'
   }
 
-  /** What a newer release wrote is refused before anything of it is applied. */
+  /** Refuses a record from a newer release before any of it is applied. */
   #checkKnown(record: BoardRecord, { shard, seq }: Place): void {
     const isKnown = record.type === RecordType.act ? this.#handlers.has(record.op) : recordTypes.has(record.type)
     if (isKnown) return
@@ -173,7 +174,7 @@ export class State implements Core {
     throw new NewerFormat(`frame ${seq} of shard ${shard}`, what)
   }
 
-  /** The actor that decides over the event, document, blob or receiver with this id (32 hex), if it is here. */
+  /** The actor that decides for the event, document, blob or receiver with this id (32 hex), if it is here. */
   actorOf(id: string): string | undefined {
     const slot = this.board.events.find(Buffer.from(id, 'hex'))
     if (slot !== none) return this.board.roomList[this.board.events.room(slot)]!.name
@@ -192,14 +193,14 @@ export class State implements Core {
     return this.blobs.find(id)?.author ?? this.documents.find(id)?.owner
   }
 
-  /** `more`: what else the thread needs to continue, anything msgpack can hold. */
+  /** `more`: whatever else the thread needs to continue; anything that msgpack can hold. */
   pack(more: unknown, columns = new Columns()): Image {
     const parts = this.#parts.map((part) => part.pack(columns))
     const packed: More = [this.changes.pack(columns), parts, this.book.pack(), more]
     return { bytes: packBoard(this.board, packed, columns), columns: columns.all }
   }
 
-  /** Undefined: bytes of another format, or the shelf lacks a part of it. */
+  /** Undefined if the bytes have another format, or the shelf lacks a part that they refer to. */
   static unpack(
     image: Image,
     role: Role = 'deciding',

@@ -1,6 +1,6 @@
 /**
- * The fields of a command. Each is declared once, as JSON Schema, with the sentence that a caller reads when it is
- * wrong. Schemas check and never rewrite: what was signed is what is stored.
+ * The fields of a command. Each is declared once, as JSON Schema, with the sentence that a caller gets if it is
+ * invalid. Schemas only check and never rewrite: what was signed is what is stored.
  */
 
 import { sizes } from './limits.ts'
@@ -46,7 +46,7 @@ export type ValueOf<Name extends FieldName> = Name extends NumberName
     ? readonly string[]
     : string
 
-/** A command whose every field has its type. Absent fields are undefined, `''`, `0` or `[]`. */
+/** A command whose fields all have the right type. Absent fields are undefined, `''`, `0` or `[]`. */
 export type Command = { readonly operation: string } & {
   readonly [Name in Exclude<FieldName, 'operation'>]?: ValueOf<Name>
 }
@@ -60,23 +60,23 @@ export type Field = {
   readonly rule: string
   /** UTF-8 bytes; JSON Schema can only count characters. */
   readonly bytesMax?: number
-  /** An operation's rule that allows what the general rule of the field does not. */
+  /** Set if an operation's rule allows values that the field's general rule does not. */
   readonly widens?: true
 }
 
-/** A field whose values are texts. */
+/** A field with string values. */
 type TextField = Field & { readonly schema: Schema<string> }
 
 export const slugPattern = '^[a-z0-9][a-z0-9_-]{0,63}$'
 export const idPattern = '^[0-9a-f]{32}$'
 export const hashPattern = '^[0-9a-f]{64}$'
-/** Largest integer that every JSON reader keeps as it was written (RFC 8259 section 6). */
+/** Largest integer that every JSON reader preserves exactly (RFC 8259 section 6). */
 const safe = Number.MAX_SAFE_INTEGER
 const handleText = '[a-z0-9][a-z0-9_-]{1,31}'
 export const handlePattern = `^${handleText}$`
 /** An identity by its id, or by its handle. */
 const namePattern = `^([0-9a-f]{64}|@${handleText})$`
-/** Canonical base64url of 32 and 64 bytes: the bits that the last character has too many are zero. */
+/** Canonical base64url of 32 and 64 bytes: the unused bits of the last character are zero. */
 export const base64url32Pattern = '^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$'
 export const base64url64Pattern = '^[A-Za-z0-9_-]{85}[AQgw]$'
 
@@ -91,16 +91,13 @@ export function patterned(pattern: string, meaning: string, rule: string): TextF
   return { type: 'string', meaning, schema, rule }
 }
 
-/**
- * An identity by its id alone: what is signed here gives something away, or takes it, and a name in signed bytes would not say
- * to whom.
- */
+/** An identity by its id only: the signed command gives something away or takes it, and a handle in signed bytes would not say to whom. */
 export function identityId(meaning: string, { pattern = hashPattern, rule = idRule } = {}): TextField {
   const { schema, ...field } = patterned(pattern, meaning, rule)
   return { ...field, schema: Type.Naming('id', schema) }
 }
 
-/** An identity by its id or, behind an @, its handle. */
+/** An identity by its id or, after an @, its handle. */
 export function identityName(
   meaning: string,
   { pattern = namePattern, rule = `${idRule}, or a handle such as @ada` } = {},

@@ -1,23 +1,23 @@
 /**
- * What the operator says of limits: the environment variable LIMITS, one JSON object such as
+ * Reads the limits that the operator sets in the environment variable LIMITS, one JSON object such as
  * `{"writes_per_identity_per_minute":300,"text_bytes":16384,"networks":{"192.0.2.0/24":10}}`.
  *
- * A size may be set from 1 to its ceiling, a rate or quota from 1; null lifts a rate. `limitsFault` names the first
- * value that is not allowed, and stops the start; that limit keeps its default.
+ * A size may be set from 1 to its ceiling, a rate or quota to 1 or more; null lifts a rate. A value that is not allowed
+ * leaves the default in place; `limitsFault` names the first such value, and the board then refuses to start.
  */
 type Table = Readonly<Record<string, number>>
-/** The same limits, as numbers that are no longer literal types. */
+/** The same limits, with numbers instead of literal types. */
 export type Settled<Defaults extends Table> = { readonly [Name in keyof Defaults]: number }
 
 const rateMaximum = 1_000_000_000_000
-/** Networks, and identities, that LIMITS may name: more are better named by a wider network. */
+/** Networks, and identities, that LIMITS may name; beyond that, name a wider network. */
 export const raisedMaximum = 1_000
-/** How many times the limits somebody may be given; more is no limit. */
+/** Largest factor by which limits may be raised; beyond that, use null for no limit. */
 export const factorMaximum = 1_000
 
 const faults: string[] = []
 const unused = new Set<string>()
-// Read before there is a configuration: schemas hold these numbers, and are made when their modules load, in every thread.
+// Read before there is a configuration: schemas contain these numbers, and are created when their modules load, in every thread.
 const given = read(process.env.LIMITS ?? '')
 for (const name of given.keys()) unused.add(name)
 
@@ -33,7 +33,7 @@ function read(text: string): ReadonlyMap<string, unknown> {
   return new Map()
 }
 
-/** Sizes with the operator's values. `ceilings`: how far each may be raised; a size that is not in it is fixed. */
+/** Sizes with the operator's values. `ceilings`: how far each may be raised; a size without a ceiling is fixed. */
 export function settledSizes<Defaults extends Table>(
   defaults: Defaults,
   ceilings: Partial<Record<keyof Defaults, number>>,
@@ -45,7 +45,7 @@ export function settledSizes<Defaults extends Table>(
   })
 }
 
-/** Rates and quotas with the operator's values; Infinity where there is no limit. */
+/** Rates and quotas with the operator's values; Infinity means no limit. */
 export function settledRates<Defaults extends Table>(defaults: Defaults): Settled<Defaults> {
   return settled(defaults, (name, value) =>
     value === null || isWhole(value, rateMaximum)
@@ -55,8 +55,9 @@ export function settledRates<Defaults extends Table>(defaults: Defaults): Settle
 }
 
 /**
- * Those whose rates and quotas the operator raises: `{"192.0.2.0/24":10,"10.0.0.0/8":null}` at `name`, each with how many times it
- * may use them, null for no limit. `canonical`: undefined for a text that is none of `what`.
+ * The networks or identities whose rates and quotas the operator raises: `{"192.0.2.0/24":10,"10.0.0.0/8":null}` under
+ * `name`. Each has the factor for its limits, or null for no limit. `canonical` returns undefined for a text that is
+ * not one of `what`.
  */
 export function settledFactors(
   name: string,
@@ -104,7 +105,7 @@ function isWhole(value: unknown, maximum: number): boolean {
   return Number.isSafeInteger(value) && (value as number) >= 1 && (value as number) <= maximum
 }
 
-/** The first thing that is wrong with LIMITS, as a sentence, or undefined. Called when every table is settled. */
+/** The first problem with LIMITS, as a sentence, or undefined. Call it after all tables are settled. */
 export function limitsFault(): string | undefined {
   const [name] = unused
   if (faults.length === 0 && name !== undefined)

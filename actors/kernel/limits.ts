@@ -17,7 +17,7 @@ const sizeDefaults = {
   batch_lines: 1_000,
   /** One message to /v1/stream. A larger command goes to POST /v1/command. */
   stream_message_bytes: 65_536,
-  /** A command that carries no file: the largest, tools.import, has 256 KiB of data, and escapes may double them. */
+  /** A command without a file: the largest, tools.import, has 256 KiB of data, and escaping may double that. */
   command_bytes: 512 * 1024,
   text_bytes: 32_768,
   data_bytes: 65_536,
@@ -31,7 +31,10 @@ const sizeDefaults = {
   doc_versions: 1_000,
   members: 100,
   query_bytes: 256,
-  /** Beginnings (word*) in one search of posts, and letters or digits before the asterisk: shorter ones are half of the index. */
+  /**
+   * Prefixes (word*) in one search of posts, and the fewest letters or digits before the asterisk: shorter ones match
+   * half of the index.
+   */
   query_prefixes: 4,
   query_prefix_characters: 2,
   reason_bytes: 2_048,
@@ -51,9 +54,9 @@ const sizeDefaults = {
   url_query_bytes: 8_192,
   page_default: 50,
   page_maximum: 200,
-  /** Tokens of one answer at /mcp: hosts warn of more, and it stays in a model's context. */
+  /** Tokens of one answer at /mcp: hosts warn about longer ones, and an answer stays in a model's context. */
   mcp_answer_tokens: 10_000,
-  /** Longest life a post may ask for: ten years, in seconds. */
+  /** Longest lifetime that a post may request: ten years, in seconds. */
   ttl_maximum: 315_360_000,
   signature_window_seconds: 300,
   nonce_kept_seconds: 600,
@@ -62,9 +65,9 @@ const sizeDefaults = {
   profile_description_bytes: 2_048,
   profile_capabilities: 16,
   profile_links: 8,
-  /** Newest posts that a tail shows before it follows. */
+  /** Most recent posts that a tail may show before it follows. */
   tail_last_maximum: 200,
-  /** Longest wait of updates.get: proxies commonly give up after a minute. */
+  /** Longest wait of updates.get: proxies commonly time out after a minute. */
   updates_wait_seconds: 55,
   /** Rooms that one updates.get may name. */
   updates_rooms: 64,
@@ -81,9 +84,9 @@ const sizeDefaults = {
   read_token_seconds: 3_600,
   work_title_characters: 120,
   work_capabilities: 16,
-  /** The sum over a whole board stays far below the largest exact integer of a number. */
+  /** So that the sum over a whole board stays far below the largest exact integer of a number. */
   work_reward_maximum: 1_000_000_000,
-  /** From creation to deadline. A result has to be submitted before. */
+  /** From creation to deadline. A result must be submitted before the deadline. */
   work_deadline_seconds: 604_800,
   work_claim_minimum: 900,
   work_claim_maximum: 172_800,
@@ -91,7 +94,7 @@ const sizeDefaults = {
   /** A work cannot be claimed or reopened in the last seconds before its deadline. */
   work_claim_margin: 900,
   work_renewals: 3,
-  /** Seconds for which all claims of a work together, by any worker, may hold it without a result. */
+  /** Total seconds for which claims of a work, by any workers, may hold it without a result. */
   work_claim_total: 345_600,
   work_review_window: 259_200,
   work_review_window_minimum: 3_600,
@@ -100,11 +103,11 @@ const sizeDefaults = {
   work_revision_window: 86_400,
   work_dispute_window: 172_800,
   work_arbitration_window: 604_800,
-  /** How long a worker has to confirm what was in flight when a backup was restored. */
+  /** How long a worker has to confirm what was in progress when a backup was restored. */
   work_recovery_window: 259_200,
   /** How long a worker who released a work waits before they may claim it again. */
   work_reclaim_cooldown: 3_600,
-  /** How often one worker's claim on one work may run out. */
+  /** How often one worker's claim on the same work may expire. */
   work_lapses: 2,
   work_reason_characters: 20,
   /** Of the reward, in hundredths of a percent, rounded down. */
@@ -115,12 +118,12 @@ const sizeDefaults = {
   credit_welcome: 100,
   credit_review_reward: 100,
   credit_review_rewards_per_subject: 5,
-  /** A review is rewarded only of who has been here so long, ... */
+  /** A review is rewarded only if the reviewer's identity has existed this long, ... */
   credit_review_author_age_seconds: 30 * 86_400,
-  /** ... or of whom somebody who had been here so long accepted a work with at least such a reward. */
+  /** ... or if they have an accepted work with at least this reward, from a requester whose identity had existed this long. */
   credit_review_requester_age_seconds: 7 * 86_400,
   credit_review_work_minimum: 20,
-  /** What the pool for tool reviews begins with. */
+  /** Initial balance of the pool for tool reviews. */
   credit_rewards_pool: 5_000,
   /** Webhooks and subscriptions of one identity, and of all identities on this board. */
   hooks_per_identity: 64,
@@ -128,16 +131,16 @@ const sizeDefaults = {
   /** Rooms and threads that one identity may follow, and identities that it may mute. */
   follows: 1_000,
   mutes: 1_000,
-  /** Bans that one room may have at a time. */
+  /** Bans that one room may have at the same time. */
   room_bans: 1_000,
-  /** How often positions of one identity are written down. */
+  /** Shortest interval at which one identity's read positions are saved. */
   seen_seconds: 60,
-  /** Longest life of a grant of higher limits, and how many may be in force. */
+  /** Longest lifetime of a grant of higher limits, and how many grants may be in force. */
   limit_grant_seconds: 31_536_000,
   limit_grants: 1_000,
 } as const
 
-/** How far an operator may raise a limit. Above it, queues, frames or typed arrays would be too small. */
+/** The highest value that an operator may set. Above it, queues, frames or typed arrays would be too small. */
 const ceilings = {
   body_bytes: 16 * 1024 * 1024,
   batch_lines: 10_000,
@@ -203,28 +206,28 @@ const settled = settledSizes(sizeDefaults, ceilings)
 
 export const sizes = {
   ...settled,
-  /** Where an operator allows longer texts, so are the commands that carry them. */
+  /** If an operator allows longer texts, the commands that carry them may be longer too. */
   command_bytes: Math.max(
     settled.command_bytes,
     4 * Math.max(settled.text_bytes, settled.data_bytes, settled.doc_text_bytes),
   ),
 }
 
-/** What a post may claim about where it was published before; the time ends with the year 9999. */
+/** What a post may claim about its original publication; times end with the year 9999. */
 export const sourceSizes = { id_characters: 512, author_characters: 128, time_maximum: 253_402_300_799 } as const
 
-/** A body that is larger carries a file, or is none of ours: any text fits into it, escaped. */
+/** Any text fits into a body of this size, escaped. A larger body carries a file, or is not a valid one. */
 export const ordinaryBodyBytes = 2 * Math.max(settled.text_bytes, settled.data_bytes, settled.doc_text_bytes)
 
-/** What one identity, address or network may do; null means no limit. */
+/** Rates and quotas of one identity, address or network; null means no limit. */
 const rateDefaults = {
   writes_per_identity_per_minute: 120,
   writes_per_identity_burst: 60,
   bytes_per_identity_per_day: 16 * 1024 * 1024,
   /**
-   * Request ids and nonces that a shard remembers of one identity: beyond that only this identity is refused. Its bytes are enough
-   * for some 70,000 commands a day, its rate for 1,260 nonces in their ten minutes. A network has five identities' worth of request
-   * ids a day. All together have no bound: what is old lies on disk.
+   * Request ids and nonces that a shard remembers for one identity; beyond that only this identity is refused. An
+   * identity's daily bytes allow some 70,000 commands a day, and its rate allows 1,260 nonces in ten minutes. A network
+   * may use five times one identity's request ids a day. The total is not limited: old ones are on disk.
    */
   request_ids_per_identity_per_day: 20_000,
   request_ids_per_network_per_day: 100_000,
@@ -237,61 +240,61 @@ const rateDefaults = {
   new_identities_per_network_burst: 60,
   new_rooms_per_network_per_day: 100,
   new_conversations_per_network_per_day: 500,
-  /** Every limit of a network holds at so many times its number for the /48 above the /64 of an IPv6 address. */
+  /** For the /48 above an IPv6 /64, every network limit is multiplied by this. */
   ipv6_48_factor: 4,
   reads_per_address_per_minute: 1_200,
-  /** Reads at /mcp by a sign-in, whose address is its host's. */
+  /** Reads at /mcp with a sign-in; their address is that of the MCP host. */
   reads_per_identity_per_minute: 1_200,
-  /** Unsigned commands, and bodies that are no command: reading one costs more than sending it. */
+  /** Unsigned commands, and bodies that are not commands: reading one costs more than sending it. */
   unsigned_commands_per_address_per_minute: 60,
   /** Signed commands with a bad signature: checking one costs more than sending it. */
   bad_signatures_per_address_per_minute: 60,
   /**
-   * Streams (tails, MCP), waits for news and downloads of attachments that one network (an IPv4 address, an IPv6 /64) has open; a /48
-   * has four times as many.
+   * Streams (tails, MCP), waiting requests for updates, and downloads of attachments that one network (an IPv4 address,
+   * an IPv6 /64) may have open; a /48 may have four times as many.
    */
   streams_per_address: 64,
   waits_per_address: 64,
   downloads_per_address: 64,
-  /** An export reads the whole archive; of its pages (`limit`, `cursor`) no start is counted. */
+  /** An export reads the whole archive. Fetching it in pages (`limit`, `cursor`) does not count as starts. */
   exports_per_network: 2,
   export_starts_per_network_per_hour: 30,
-  /** OAuth clients that register by themselves. */
+  /** OAuth clients that register themselves. */
   client_registrations_per_address_per_hour: 30,
-  /** Sign-ins that are begun: each is a record until it ends. */
+  /** Sign-ins started: each is a record until it ends. */
   sign_ins_per_network_per_hour: 600,
   deliveries_per_receiver_per_minute: 60,
   deliveries_per_receiver_per_day: 2_000,
   deliveries_per_address_per_minute: 120,
   new_rooms_per_identity_per_day: 20,
   new_conversations_per_identity_per_day: 100,
-  /** Probes of tools that one identity may ask for. */
+  /** Tool probes that one identity may request. */
   probes_per_identity_per_day: 50,
   probes_per_network_per_day: 500,
-  /** Challenges to the addresses of new webhooks. */
+  /** Verification challenges sent to the URLs of new webhooks. */
   verifications_per_identity_per_hour: 30,
   verifications_per_network_per_hour: 300,
   verifications_per_host_per_hour: 120,
   subscribe_calls_per_identity_per_minute: 60,
-  /** All attachments that one identity has stored and not deleted. */
+  /** Total size of the attachments that one identity has stored and not deleted. */
   blob_bytes_per_identity: 256 * 1024 * 1024,
-  /** Works that one identity has claimed, or has in revision, at one time. */
+  /** Works that one identity has claimed, or has in revision, at the same time. */
   work_live_claims: 3,
-  /** Works that one identity has created and that are not settled. */
+  /** Unsettled works created by one identity. */
   work_live_holds: 32,
   welcome_grants_per_network_per_day: 10,
   welcome_grants_per_board_per_day: 1_000,
   review_rewards_per_reviewer_per_day: 2,
-  /** By the identity that a host names as the owner of what was reviewed, and by the site that the host is of. */
+  /** Counted per identity that a host names as the owner of the reviewed tool, and per site of the host. */
   review_rewards_per_publisher_per_day: 5,
   review_rewards_per_network_per_day: 10,
-  /** A day of attacks leaves most of the pool. */
+  /** Even a day of attacks leaves most of the pool. */
   review_rewards_per_board_per_day: 20,
 } as const
 
 export const rates = settledRates(rateDefaults)
 
-/** Networks and identities that may use their rates and quotas several times, Infinity: to whom none apply. */
+/** Networks and identities whose rates and quotas are multiplied; Infinity: none apply. */
 export const raisedLimits = {
   networks: settledFactors('networks', canonicalNetwork, 'addresses and networks such as 192.0.2.0/24'),
   identities: settledFactors(
@@ -301,18 +304,19 @@ export const raisedLimits = {
   ),
 }
 
-/** What the board gives away or pays for in a day: BROADSIDE_LIMITS=off does not lift it, and it always has an end. */
+/** What the board gives away or pays for in a day. These limits are always finite, and BROADSIDE_LIMITS=off does not lift them. */
 const allowanceDefaults = {
   /**
-   * Calls of other publishers' tools that an identity may make in a UTC day; the board's own tools do not count. A network has three
-   * times as many, a /48 `ipv6_48_factor` times that, all sign-ins at one address 16 times that: each at most half of the board's.
+   * Calls of other publishers' tools that an identity may make per UTC day; the board's own tools do not count. A
+   * network may make three times as many, a /48 `ipv6_48_factor` times as many as a network, and all sign-ins at one
+   * address 16 times as many as a network, but each at most half of the board's total.
    */
   tool_calls_per_identity_per_day: 20,
-  /** What they may cost the board, in millionths of a dollar. */
+  /** What those calls may cost the board, in millionths of a dollar. */
   tool_microdollars_per_identity_per_day: 50_000,
   tool_calls_per_board_per_day: 1_000,
   tool_microdollars_per_board_per_day: 5_000_000,
-  /** Probes of the daily round; a listing has at most one a day. */
+  /** Probes of the daily round; a listing gets at most one a day. */
   tool_looks_per_board_per_day: 20_000,
 } as const
 
@@ -326,21 +330,21 @@ const allowanceCeilings = {
 
 export const allowances = settledSizes(allowanceDefaults, allowanceCeilings)
 
-/** Writes that may wait in a shard when QUEUE_MAX is not set: half a second of work at 16,000 posts a second. */
+/** Writes that may wait in a shard if QUEUE_MAX is not set: half a second of work at 16,000 posts a second. */
 export const queueDefault = 8_192
 
 /**
- * Bounds of the queues, in the order in which a command passes them. What does not fit is answered `overloaded` at
- * once.
+ * Bounds of the queues, in the order in which a command passes through them. A command that does not fit is immediately
+ * refused with `overloaded`.
  */
 export type Queues = {
   /** Signatures that wait for a thread. */
   readonly signatures: number
-  /** Open asks on the link to one thread: a full mailbox, and as much that is decided and not yet answered. */
+  /** Open asks on the link to one thread: a full mailbox, plus as many that are decided but not yet answered. */
   readonly openAsks: number
   /** Letters that wait in a shard for its next turn. */
   readonly mailboxLetters: number
-  /** Public frames that a shard may have written and the log has not covered yet. */
+  /** Public frames that a shard has written and the log has not covered yet. */
   readonly unconfirmedFrames: number
 }
 
@@ -353,31 +357,32 @@ export const inside = {
   /** A turn of 512 posts takes about 15 ms with its sync; longer turns would only add latency. */
   lettersPerTurn: 512,
   entriesPerLogFrame: 4_096,
-  /** Versions of one event, the first one counted. */
+  /** Versions of one event, including the first. */
   eventVersions: 32,
-  /** Milliseconds after which an ask without an answer is given up. */
+  /** Milliseconds after which an unanswered ask is given up. */
   patienceMs: 30_000,
   /** Bytes that may wait for one slow reader before it gets a notice and is disconnected. */
   streamQueueBytes: 256 * 1024,
-  /** A reader that takes nothing for this long is disconnected. */
+  /** A reader that reads nothing for this long is disconnected. */
   streamStallMs: 15_000,
-  /** Requests of updates.get that may wait at the same time: each is a socket and about a kilobyte. */
+  /** Requests of updates.get that may wait at the same time: each takes a socket and about a kilobyte. */
   waitersMax: 20_000,
-  /** Attachments that are being received at the same time: each may have 1 MiB. */
+  /** Attachments being received at the same time: each may have 1 MiB. */
   blobsUnderWay: 64,
-  /** Attachments that are being sent at the same time: each is an open file. */
+  /** Attachments being sent at the same time: each takes an open file. */
   blobsRead: 512,
   /**
-   * Descriptors that are not available to connections, besides those of old segments of journals (storage/sealed-segments.ts), or half of
-   * all if that is fewer: for stores, attachments, and deliveries with the connections that they keep.
+   * Descriptors reserved for stores, attachments, and webhook deliveries with their keep-alive connections; connections
+   * to the board cannot use them. Those of old journal segments (storage/sealed-segments.ts) are reserved in addition.
+   * All together at most half of all descriptors.
    */
   descriptorsKept: 1_152,
-  /** Deliveries to webhooks at the same time, and those to one host: each is a socket. */
+  /** Concurrent deliveries to webhooks, in total and to one host: each takes a socket. */
   deliverySlots: 256,
   deliverySlotsPerHost: 8,
-  /** The least time between two checkpoints that one webhook is sent. */
+  /** Shortest interval between two checkpoints sent to one webhook. */
   headEveryMs: 60_000,
-  /** Searches of posts, or of tools: how many are under way and wait, of one network, of one IPv6 /48, and how long. */
+  /** Searches of posts or tools: how many may run and wait, in total, for one network and for one IPv6 /48, and how long they may wait. */
   searchQueue: {
     runningMax: 32,
     runningOfSiteMax: 4,
@@ -386,8 +391,8 @@ export const inside = {
     waitingMax: 4_096,
     waitMsMax: 5_000,
   },
-  /** Ready answers kept by URL. */
+  /** Complete answers cached by URL. */
   answerCacheBytes: 32 * 1024 * 1024,
-  /** Rendered pages that are kept. */
+  /** Cached rendered pages. */
   pageCacheBytes: 16 * 1024 * 1024,
 } as const

@@ -1,33 +1,33 @@
 /**
- * A link: a port with asks and tells.
+ * A link: sends requests (asks) and one-way messages (tells) over a port between two threads.
  *
- * `ask` gets an answer and is bounded in number and in time. `tell` is a hint that may be lost. What is sent in one
+ * `ask` gets an answer and is bounded in number and in time. `tell` is a hint that may be lost. Everything sent in one
  * tick travels as one message, encoded with msgpackr into one buffer that is transferred, never cloned: one postMessage
- * costs as much as thirty small letters. Large answers are not gathered, so that a thread that answers thousands of
- * asks in one tick holds no more than one message of them.
+ * costs as much as thirty small letters. Large answers are sent early instead of being batched, so that a thread that
+ * answers thousands of asks in one tick buffers at most one message of them.
  *
- * Order is kept: a tell that is sent before an answer arrives before it, one that is sent after it arrives after it.
+ * Tells and answers arrive in the order in which they were sent.
  *
- * Wire form: [asks, answers, tells, notes] with asks = [id, body][], answers = [id, note index or -1, body][]. A note
- * is what a batch of answers shares (the signed head that covers them all), sent once.
+ * Wire format: [asks, answers, tells, notes] with asks = [id, body][], answers = [id, note index or -1, body][]. A note
+ * is shared by a batch of answers (the signed head that covers them all) and sent once.
  */
 import { TurnoverMap } from '../../storage/turnover-map.ts'
 import { encodeApart, Packr } from './msgpack.ts'
 import type { Cancel, Timers } from './timers.ts'
 
-/** One end of a channel between two threads. What is sent arrives in order, or not at all once an end is closed. */
+/** One end of a channel between two threads. Messages arrive in order, or not at all once an end is closed. */
 export interface Port {
-  /** `close`: here, at the other end, or with the thread that holds it. */
+  /** `close`: this end or the other was closed, or the thread that holds it ended. */
   on(event: 'message' | 'close', take: (bytes: Uint8Array) => void): unknown
-  /** The buffers of `transfer` go with it, and are of no use here afterwards. */
+  /** The buffers in `transfer` are moved, and are unusable here afterward. */
   postMessage(bytes: Uint8Array, transfer: readonly ArrayBuffer[]): void
   close(): void
 }
 
-/** A port can be handed to another thread, once. */
+/** A port can be transferred to another thread, once. */
 export type Channel = { readonly port1: Port; readonly port2: Port }
 
-/** Why an ask has no answer: the link is full, the other side died, or time ran out. */
+/** Why an ask has no answer: the link is full, the other side is gone, or time ran out. */
 type Silence = 'overloaded' | 'gone' | 'late'
 export type Answered<Body, Note> =
   | { readonly ok: true; readonly body: Body; readonly note: Note | undefined }
@@ -35,28 +35,28 @@ export type Answered<Body, Note> =
 
 export type LinkOptions = {
   readonly port: Port
-  /** Open asks at most; the next one is `overloaded` at once. */
+  /** Maximum open asks; the next one is `overloaded` immediately. */
   readonly openMax: number
-  /** Milliseconds after which an ask without an answer is `late`. */
+  /** Milliseconds after which an unanswered ask is `late`. */
   readonly patienceMs: number
   /** Monotonic milliseconds. */
   readonly now: () => number
   readonly timers: Timers
   readonly onAsk?: (body: unknown, id: number) => void
   readonly onTell?: (body: unknown) => void
-  /** What has gathered is about to be encoded: nothing may be added to it any more. */
+  /** Called before the gathered messages are encoded: after this nothing may be added to them. */
   readonly onFlush?: () => void
-  /** Bytes of a message that has been handled. */
+  /** Called with the size of each message that has been handled. */
   readonly onReceived?: (bytes: number) => void
 }
 
-/** Answers of this many bytes together are sent at once. */
+/** Gathered answers are sent immediately once they reach this many bytes. */
 const gatheredBytesMax = 1024 * 1024
 
 type Open = { readonly answer: (answered: Answered<unknown, unknown>) => void; readonly due: number }
 type Wire = [[number, unknown][], [number, number, unknown][], unknown[], unknown[]]
 
-/** Without the records extension: every message must be readable by itself. */
+/** Without the records extension, because every message must be decodable on its own. */
 const codec = new Packr({ useRecords: false, moreTypes: false })
 
 export class Link {
@@ -102,10 +102,10 @@ export class Link {
     this.#scheduleFlush()
   }
 
-  /** Answers ask `id`. Answers that are given with the same `note` object in one tick share one copy of it. */
+  /** Answers ask `id`. Answers given with the same `note` object in one tick share one copy of it. */
   answer(id: number, body: unknown, note?: unknown): void {
     if (this.#closed) return
-    // Answers come first in a message, so what was told before this one is sent in a message of its own.
+    // Answers come first in a message, so earlier tells must be sent in a message before this one.
     if (this.#tells.length > 0) this.flush()
     let index = -1
     if (note !== undefined) {
@@ -118,7 +118,7 @@ export class Link {
     else this.#scheduleFlush()
   }
 
-  /** Closes the link. Every open ask ends as `gone`, because its outcome is unknown here. */
+  /** Closes the link. Every open ask gets `gone`, because its outcome is unknown here. */
   close(): void {
     if (this.#closed) return
     this.flush()
@@ -130,7 +130,7 @@ export class Link {
     for (const { answer } of open) answer({ ok: false, silence: 'gone' })
   }
 
-  /** Sends what has gathered, instead of at the end of the tick. */
+  /** Sends gathered messages now instead of at the end of the tick. */
   flush(): void {
     if (this.#closed) return
     if (this.#asks.length + this.#answers.length + this.#tells.length === 0) return
@@ -156,7 +156,7 @@ export class Link {
 
   #receive(bytes: Uint8Array): void {
     const [asks, answers, tells, notes] = codec.unpack(bytes) as Wire
-    // Answers first: an ask to follow something takes effect before the news that was sent after its answer.
+    // Answers first: an ask to follow something takes effect before the news sent after its answer.
     for (const [id, note, body] of answers) {
       const open = this.#open.get(id)
       if (open === undefined) continue
@@ -178,7 +178,7 @@ export class Link {
   }
 }
 
-/** Approximate bytes of the texts and buffers in a body. */
+/** Approximate size in bytes of the texts and buffers in a body. */
 function weightOf(body: unknown): number {
   if (typeof body === 'string') return body.length
   if (typeof body !== 'object' || body === null) return 0

@@ -1,6 +1,6 @@
 /**
- * A mailbox: letters wait here, in order, up to a bound. A full mailbox refuses at once, because a queue that only
- * grows hides an overload until memory runs out.
+ * A mailbox: a bounded FIFO queue of letters. A full mailbox refuses immediately, because an unbounded queue hides an
+ * overload until memory runs out.
  */
 export class Mailbox<Letter> {
   readonly #lettersMax: number
@@ -14,7 +14,7 @@ export class Mailbox<Letter> {
     return this.#letters.length
   }
 
-  /** False: the mailbox is full and the letter was not taken. */
+  /** False if the mailbox is full and the letter was not accepted. */
   offer(letter: Letter): boolean {
     if (this.#letters.length >= this.#lettersMax) return false
     this.#letters.push(letter)

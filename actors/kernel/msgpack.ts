@@ -1,12 +1,12 @@
 /**
- * MessagePack in JavaScript alone.
+ * MessagePack, without native code.
  *
- * The package itself loads a native reader of strings (msgpackr-extract 3.0.4). It has one table for the whole process,
- * and clears and fills it again whenever another thread loads it. A thread that decodes at that moment takes the bytes
- * of a binary value for strings, without any error: 8,377 of 1.1 million decodes were wrong next to a thread that only
- * loaded it, and a board that starts its threads together found an event without its signed command in its journal.
- * With the native reader a record would decode 15 to 35 percent faster; without it a letter costs 0.6 to 1.1 us more (a
- * post costs about 255).
+ * By default msgpackr loads a native string reader (msgpackr-extract 3.0.4). That has a single table for the whole
+ * process, which it clears and refills whenever another thread loads it. A thread that is decoding at that moment reads
+ * the bytes of binary values as strings, without any error. Next to a thread that only loaded it, 8,377 of 1.1 million
+ * decodes were wrong; a board that starts its threads together found an event without its signed command in its
+ * journal. With the native reader, records would decode 15 to 35 percent faster; without it, a letter costs 0.6 to 1.1
+ * us more (a post costs about 255).
  */
 import { Packr, RESET_BUFFER_MODE, Unpackr } from 'msgpackr/pack'
 
@@ -17,8 +17,8 @@ const poolBytesMax = 8 * 1024 * 1024
 
 /**
  * `codec.pack` for values that may be large. All codecs of a thread write into one buffer, which grows to four times
- * the largest value and would stay that large for the life of the thread. A buffer that has grown beyond a bound is
- * given up with the bytes that are returned.
+ * the largest value and would keep that size for the life of the thread. A buffer that has grown beyond a limit is
+ * abandoned along with the returned bytes.
  */
 export function encode(codec: Packr, value: unknown, mode?: number): Buffer {
   const bytes = codec.pack(value, mode)
@@ -27,9 +27,9 @@ export function encode(codec: Packr, value: unknown, mode?: number): Buffer {
 }
 
 /**
- * A value in memory of its own, to be transferred to another thread. The place in the buffer of the codecs is free again at once: a
- * thread that answered with long lists used up that buffer of a megabyte nine times a second, and each one that it left behind brought
- * the next full collection of garbage nearer.
+ * Encodes a value into its own memory, to be transferred to another thread. The space in the codecs' shared buffer is
+ * free again immediately. Otherwise a thread that answered with long lists used up that megabyte buffer nine times a
+ * second, and each abandoned one hastened the next full garbage collection.
  */
 export function encodeApart(codec: Packr, value: unknown): Uint8Array<ArrayBuffer> {
   return Uint8Array.prototype.slice.call(encode(codec, value, RESET_BUFFER_MODE)) as Uint8Array<ArrayBuffer>

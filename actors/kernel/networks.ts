@@ -1,15 +1,15 @@
-/** IP addresses and networks as text: which address it is, which network it counts in, which CIDR networks hold it. */
+/** IP addresses and networks as text: parsing, canonical form, the network an address counts toward, and CIDR matching. */
 import { BlockList, isIPv4, SocketAddress } from 'node:net'
 
-/** `address`: as `parseAddress` gives it. */
+/** `address`: as returned by `parseAddress`. */
 type Network = { readonly address: string; readonly bits: number; readonly family: 'ipv4' | 'ipv6' }
 
-/** Bits before the IPv4 address in an IPv6 one that only carries it (RFC 4291, 2.5.5.2). */
+/** Bits before the IPv4 address in an IPv4-mapped IPv6 address (RFC 4291, 2.5.5.2). */
 const mappedBits = 96
 
 /**
- * One spelling per address: IPv4 dotted, also where an IPv6 address only carries it (::ffff:a.b.c.d), IPv6 as in RFC 5952,
- * without a zone. Undefined: no address.
+ * Canonical form of an address: IPv4 dotted, also for an IPv4-mapped IPv6 address (::ffff:a.b.c.d); IPv6 as in RFC
+ * 5952, without a zone. Undefined if the text is not an address.
  */
 export function parseAddress(text: string): string | undefined {
   if (isIPv4(text)) return text
@@ -18,12 +18,15 @@ export function parseAddress(text: string): string | undefined {
   return address === undefined ? undefined : (carriedBy(bare) ?? carriedBy(address) ?? address)
 }
 
-/** What one customer holds: an IPv4 address, or the /64 of an IPv6 one. `address`: as `parseAddress` gives it. */
+/**
+ * The network that one customer typically has: an IPv4 address, or the /64 of an IPv6 address. `address`: as returned
+ * by `parseAddress`.
+ */
 export function networkOf(address: string): string {
   return address.includes(':') ? `${leadingGroups(address, 4)}::/64` : address
 }
 
-/** The /48 above the network of an IPv6 address: a provider gives one customer up to 65,536 networks. IPv4 has none. */
+/** The /48 above the network of an IPv6 address: a provider may give one customer up to 65,536 networks. Undefined for IPv4. */
 export function widerNetworkOf(address: string): string | undefined {
   return address.includes(':') ? `${leadingGroups(address, 3)}::/48` : undefined
 }
@@ -32,7 +35,7 @@ export function isAddressOrNetwork(text: string): boolean {
   return parse(text) !== undefined
 }
 
-/** One spelling per address or network: no bits set behind the prefix, and no prefix where it is a single address. */
+/** Canonical form of an address or network: no bits set after the prefix, and no prefix for a single address. */
 export function canonicalNetwork(text: string): string | undefined {
   const network = parse(text)
   if (network === undefined) return undefined
@@ -51,20 +54,20 @@ export function canonicalNetwork(text: string): string | undefined {
   return bits === (family === 'ipv4' ? 32 : 128) ? masked : `${masked}/${bits}`
 }
 
-/** Of so many bits the first `set`. */
+/** A mask of `width` bits whose first `set` bits are set. */
 function prefixMask(width: number, set: number): number {
   const kept = Math.min(width, Math.max(0, set))
   return ((1 << kept) - 1) << (width - kept)
 }
 
-/** Whether an address lies in one of these; what is no address lies in none. */
+/** Whether an address is in one of these networks; false if the text is not an address. */
 export function isWithin(address: string, networks: readonly string[]): boolean {
   return new NetworkSet(networks).has(address)
 }
 
-/** Addresses and networks that are asked about again and again. */
+/** A set of addresses and networks for repeated lookups. */
 export class NetworkSet {
-  // A list for each family: in one list an IPv4 address would be looked for in IPv6 networks too.
+  // A separate list per family: in a shared list an IPv4 address would also be looked up in IPv6 networks.
   readonly #lists = { ipv4: new BlockList(), ipv6: new BlockList() }
 
   constructor(networks: readonly string[]) {
@@ -82,7 +85,7 @@ export class NetworkSet {
   }
 }
 
-/** Undefined: neither an address nor a network. */
+/** Undefined if the text is neither an address nor a network. */
 function parse(text: string): Network | undefined {
   const [address = '', bits, ...rest] = text.split('/')
   const ipv4 = isIPv4(address)
@@ -102,7 +105,10 @@ function carriedBy(address: string): string | undefined {
   return address.startsWith('::ffff:') && isIPv4(tail) ? tail : undefined
 }
 
-/** As in RFC 5952; undefined: no IPv6 address. `isIPv6` of Node would compile a long pattern first, for 5 ms of each thread's start. */
+/**
+ * Canonical IPv6 (RFC 5952); undefined if not an IPv6 address. Node's `isIPv6` would compile a long pattern first: 5 ms
+ * of each thread's start.
+ */
 function ipv6Of(text: string): string | undefined {
   if (!/^[0-9A-Fa-f:.]+$/.test(text)) return undefined
   try {
@@ -112,7 +118,7 @@ function ipv6Of(text: string): string | undefined {
   }
 }
 
-/** Every request asks for them: most addresses have them as they stand. */
+/** The first groups of an IPv6 address. Called for every request, so most addresses are cut as they are, without expanding them. */
 function leadingGroups(address: string, count: number): string {
   let end = -1
   for (let group = 0; group < count; group++) {
@@ -132,15 +138,15 @@ function groupsOf(address: string): string[] {
   return [...first, ...zeros, ...last]
 }
 
-/** Of an end that is written as IPv4. */
+/** Converts a trailing dotted IPv4 address to two groups. */
 function lastTwoGroups(_: string, ...bytes: string[]): string {
   const [a = 0, b = 0, c = 0, d = 0] = bytes.slice(0, 4).map(Number)
   return `${(a * 256 + b).toString(16)}:${(c * 256 + d).toString(16)}`
 }
 
 /**
- * Whether a host names this machine itself. `hostname`: as URLs have it, without a port and with brackets around IPv6 (WHATWG URL,
- * "host serializing").
+ * Whether a host name refers to this machine. `hostname`: as in a URL, without a port and with brackets around IPv6
+ * (WHATWG URL, "host serializing").
  */
 export function isLoopbackHost(hostname: string): boolean {
   return /^(localhost|127(\.\d{1,3}){3}|\[::1\])$/.test(hostname)

@@ -1,6 +1,4 @@
-/**
- * What an operation is: one declaration, from which the validator, /capabilities, /openapi.json and the docs are made.
- */
+/** The declaration of an operation. The validator, /capabilities, /openapi.json and the docs are generated from it. */
 
 import { type Field, type FieldName, fields } from './fields.ts'
 import type { RefusalCode } from './refusals.ts'
@@ -17,7 +15,7 @@ export const scopes = [
   'board:operate',
 ] as const
 export type Scope = (typeof scopes)[number]
-/** What a program may ask for when a person signs in. */
+/** Scopes that a program may request when a person signs in. */
 export const signInScopes = scopes.filter((scope) => scope !== 'board:operate')
 
 export type Operation = {
@@ -25,52 +23,52 @@ export type Operation = {
   readonly aliases?: readonly string[]
   readonly group: string
   readonly summary: string
-  /** A write changes the board and is remembered. A read may be sent unsigned where it reads public things. */
+  /** A write changes the board and is recorded. A read of public data may be unsigned. */
   readonly kind: 'read' | 'write'
   /**
-   * What answers a read that no actor's state answers alone: the main thread, from the newest head or from what it counts and
-   * holds; the log's own thread; the index of the tools directory; the thread that delivers.
+   * What answers a read that no actor can answer from its state alone: the main thread, from the newest head or from
+   * its own counts and state; the log's thread; the index of the tools directory; the delivery thread.
    */
   readonly answeredBy?: 'main' | 'head' | 'log' | 'directory' | 'delivery'
-  /** A read of what belongs to the signer alone. */
+  /** A read of data that only its signer may see. */
   readonly mustSign?: true
-  /** The scope that a delegate needs. Absent: only the identity's own key may do it. */
+  /** The scope that a delegate needs. If absent, only the identity's own key may sign it. */
   readonly scope?: Scope
-  /** Listed at /mcp without being asked for. Whatever has a scope is a tool there, under its name with `_` for `.`. */
+  /** Listed at /mcp by default. Every operation with a scope is a tool there, named with `_` for `.`. */
   readonly isEveryday?: true
-  /** A write that strangers see nothing of: only its signer, or those whom it names. */
+  /** A write that only its signer, or identities that it names, can see. */
   readonly isUnseen?: true
-  /** At /mcp a long text of its answer is read in parts, by `text_offset`; of a list, the text of its first item. */
+  /** At /mcp, long text in the answer is read in parts, by `text_offset`; for a list, the text of its first item. */
   readonly inParts?: true
-  /** What is written takes the place of a whole text, which is read so: deleted is whatever the new text leaves out. */
+  /** A write that replaces a whole text. `read` reads the current one; anything that the new text omits is deleted. */
   readonly replaces?: {
     readonly read: string
-    /** Arguments of that read, and the arguments of this operation that they are. */
+    /** Arguments of that read, and the arguments of this operation that supply them. */
     readonly fields: Readonly<Record<string, string>>
     /** Where the text is in the answer. */
     readonly text: string
   }
-  /** Who may, in words for people. */
+  /** Who may use it, in words for people. */
   readonly who: string
-  /** Fields besides the envelope, required ones first. */
+  /** Fields other than the envelope, required ones first. */
   readonly required: readonly FieldName[]
   readonly optional: readonly FieldName[]
-  /** Narrower rules than the general one of a field. */
+  /** Rules that replace the general one of a field. */
   readonly narrowed?: Partial<Record<FieldName, Field>>
   /** Closed schema of the JSON inside `data`. */
   readonly data?: Schema & { readonly properties?: Readonly<Record<string, Schema>> }
-  /** UTF-8 bytes that texts inside `data` may have, by their keys; JSON Schema can only count characters. */
+  /** Maximum UTF-8 bytes of texts in `data`, by key; JSON Schema can only count characters. */
   readonly dataBytes?: Readonly<Record<string, number>>
   readonly refusals: readonly RefusalCode[]
   /** Schema of `data` in the answer. */
   readonly result: Schema
-  /** The command's own fields, as a caller would send them. */
+  /** The operation-specific fields, as a caller would send them. */
   readonly example: { readonly operation: string } & Readonly<Record<string, string | number | readonly string[]>>
-  /** Public reads that plain GET answers too. */
+  /** For reads that a plain GET also answers. */
   readonly get?: { readonly path: string; readonly query: readonly QueryName[] }
 }
 
-/** Declares an operation. It is returned as it is; its exact type is what every table of operations follows from. */
+/** Declares an operation. Returns it unchanged; every table of operations derives from its exact type. */
 export function declare<const Given extends Operation>(given: Given): Given {
   return given
 }
@@ -89,7 +87,7 @@ export function isSigned({ kind, mustSign }: Operation): boolean {
   return kind === 'write' || mustSign === true
 }
 
-/** How every list is paged by a GET. */
+/** The query parameters for paging any list with GET. */
 export const paged: readonly QueryName[] = [
   { name: 'cursor', field: 'cursor' },
   { name: 'limit', field: 'limit' },
@@ -105,7 +103,7 @@ export const commonRefusals: readonly RefusalCode[] = [
   'rate_limited',
   'overloaded',
 ]
-/** Refusals of any signed command; `unsigned` of those that must be signed. */
+/** Refusals of any signed command; operations that must be signed also have `unsigned`. */
 export const signedRefusals: readonly RefusalCode[] = ['bad_key', 'bad_signature', 'stale_timestamp', 'key_rotated']
 export const writeRefusals: readonly RefusalCode[] = [
   'suspended',

@@ -1,6 +1,6 @@
 /**
- * Refusals: every code that a caller may get, and its status. Adding one changes the protocol. Sentences are made where
- * the facts are known; this table only says which codes exist.
+ * Refusals: every code that a caller may get, and its HTTP status. Adding one changes the protocol. Messages are
+ * written where the facts are known; this table only defines which codes exist.
  */
 
 export const statusOf = {
@@ -57,13 +57,13 @@ export type Refusal = {
   readonly details?: Readonly<Record<string, unknown>>
 }
 
-/** For the command path alone: the delegation has to be in the public log before what was decided. */
+/** Internal to the command path: the delegation must be in the public log before the decision. */
 export const unpublishedDelegation = 'delegation_unpublished'
 
-/** An actor's refusal: one for a caller, or one for the command path alone. */
+/** An actor's refusal: for a caller, or internal to the command path. */
 export type ActorRefusal = Omit<Refusal, 'code'> & { readonly code: RefusalCode | typeof unpublishedDelegation }
 
-/** The refusal of an actor as its caller gets it: codes for the command path alone become `internal`. */
+/** An actor's refusal in the form that its caller gets: codes internal to the command path become `internal`. */
 export function forCaller(found: ActorRefusal): Refusal {
   const { code } = found
   return code === unpublishedDelegation ? refusal('internal', found.message) : { ...found, code }
@@ -78,7 +78,7 @@ export function refusal(code: RefusalCode, message: string, field?: string, retr
   }
 }
 
-/** Nothing of the request was done: more are waiting than the board takes. */
+/** None of the request was done: too many requests are already waiting. */
 export const tooBusy: Refusal = refusal('overloaded', 'this board is too busy: try again', undefined, 1)
 
 /** The JSON body of a refusal. */

@@ -1,6 +1,6 @@
 /**
- * Shapes of answers: schemas that the results of operations share. A `title` is the name of the shape in /openapi.json.
- * They are open (a reader must expect further keys), and every string and list is bounded.
+ * Shapes of answers: schemas shared by the results of operations. A `title` is the name of the shape in /openapi.json.
+ * They are open (a reader must accept additional keys), and every string and list is bounded.
  */
 
 import {
@@ -24,9 +24,9 @@ export const publicKey = Type.String({ pattern: base64url32Pattern, description:
 export const count = (description: string) => Type.Integer({ minimum: 0, maximum: safe, description })
 export const seconds = (description: string) => count(`${description}, Unix seconds`)
 
-/** A C2SP signed note of a checkpoint: three lines, and one line for each signature. */
+/** A C2SP signed note of a checkpoint: three lines, plus one line per signature. */
 export const note = (description: string) => Type.String({ maxLength: 16_384, description })
-/** No control, no line break, nothing that turns the direction of what stands beside it. */
+/** Control characters, line breaks, and characters that change the direction of the surrounding text. */
 const unseen = '\\x00-\\x1f\\x7f-\\x9f\\u2028-\\u202e\\u2066-\\u2069'
 export const title = (characters: number, meaning: string) => {
   const rule = `one line of 1 to ${characters} characters`
@@ -88,7 +88,7 @@ export const DelegationProof = Type.Object(
   },
 )
 
-/** Where an imported post is from. The board checks its form alone. */
+/** Where an imported post comes from. The board checks only its form. */
 export const SourceSchema = Type.Object(
   {
     system: slug('where it was published before: mbox, discourse, slack, hackernews, jsonl, or any other slug'),
@@ -260,7 +260,7 @@ const paging = {
   has_more: Type.Boolean(),
 }
 
-/** One page of a list that is called `name`. */
+/** One page of a list with the key `name`. */
 export const listOf = <
   const Name extends string,
   Item,
@@ -274,20 +274,20 @@ export const listOf = <
   return Type.Object({ ...(more as More), ...(items as Record<Name, Schema<readonly Item[]>>), ...paging })
 }
 
-/** Of a list on a board whose disk is damaged. */
+/** In lists, if the board's disk is damaged. */
 export const Unreadable = Type.Optional(
   count(
     'records that belong on this page and are left out, because bytes on the disk of the board are not what was written',
   ),
 )
 
-/** Of a read that named somebody by a handle. */
+/** In reads that named an identity by its handle. */
 export const Resolved = Type.Optional(
   Type.Record(Type.String({ pattern: `^@${handlePattern.slice(1)}` }), hash('identity id'), {
     description: 'the id of each handle in the request; absent if there was none',
   }),
 )
-/** What a list of events says beside them. */
+/** Returned with every list of events. */
 export const Generation = id('recovery epoch: changes only when a backup is restored')
 export const ThreadPlace = {
   root_id: id('first event of the thread'),
@@ -325,7 +325,7 @@ export const ThreadPlace = {
   ),
 }
 export const Versions = Type.Integer({ minimum: 1, maximum: 32, description: 'number of versions' })
-/** Where the versions of one answer stand among all of the event. */
+/** The position of the returned versions among all versions of the event. */
 export const VersionPlace = {
   first_number: Type.Integer({
     minimum: 1,
@@ -360,7 +360,7 @@ export const Consistency = Type.Object(
   { description: 'a consistency proof (RFC 9162 2.1.4)' },
 )
 
-/** Entries of one answer. */
+/** Maximum entries of one answer. */
 export const leavesMax = 256
 
 export const Leaves = Type.Object(

@@ -1,7 +1,7 @@
 /**
- * JSON Schema (2020-12) as the declarations write it, with the TypeScript type that each schema describes.
+ * JSON Schema (2020-12) for the declarations, with the TypeScript type that each schema describes.
  *
- * Schemas are plain objects and are published as they are. Their types are at the keys `~value` and `~optional`, which
+ * Schemas are plain objects and are published unchanged. Their types are at the keys `~value` and `~optional`, which
  * exist only for the compiler: no schema has such a property at run time. A builder library with its own compiler
  * loaded 683 modules, 26 MB and 275 ms of processor time at every start. src/format/schema-check.ts turns a schema into
  * a check.
@@ -17,13 +17,13 @@ export type Infer<Given extends Schema> = Given extends { readonly '~value'?: in
   ? Exclude<Value, undefined>
   : never
 
-/** Marks a property that may be absent. A symbol, so that no document contains it. */
+/** Marks a property as optional. A symbol, so that no document contains it. */
 const mayBeAbsent = Symbol('may be absent')
-/** What a text must be, in words for people, where a schema can only say it as a pattern. */
+/** A pattern's rule in words for people, because a schema can express it only as a pattern. */
 const inWords = Symbol('in words')
-/** Words of which a text is one, or several separated by commas. */
+/** The words that a text may consist of: one, or several separated by commas. */
 const listedWords = Symbol('words')
-/** Marks a text that must show something: more than white space. */
+/** Marks a text that must contain more than white space. */
 const visible = Symbol('visible')
 
 type Optional<Value = unknown> = Schema<Value> & { readonly '~optional': true }
@@ -31,13 +31,13 @@ type Properties = Readonly<Record<string, Schema>>
 type OptionalNames<Given extends Properties> = {
   [Name in keyof Given]: Given[Name] extends { readonly '~optional': true } ? Name : never
 }[keyof Given]
-/** The object that properties make; optional ones may be absent. */
+/** The object type that properties describe; optional ones may be absent. */
 type Shaped<Given extends Properties> = {
   readonly [Name in Exclude<keyof Given, OptionalNames<Given>>]: Infer<Given[Name]>
 } & { readonly [Name in OptionalNames<Given>]?: Infer<Given[Name]> }
 type Flat<Value> = { readonly [Name in keyof Value]: Value[Name] }
 
-/** A schema whose properties can be used again in others. */
+/** A schema whose properties can be reused in others. */
 type ObjectSchema<Given extends Properties = Properties> = Schema<Flat<Shaped<Given>>> & {
   readonly properties: Given
 }
@@ -61,38 +61,38 @@ function partial<const Given extends Properties>(
   return object(all as AllOptional<Given>, options)
 }
 
-/** Says of a text that names an identity whether a handle does, or its id alone. */
+/** For a text that names an identity: whether a handle is allowed, or only its id. */
 const naming = Symbol('naming')
 type Naming = 'handle' | 'id'
 
-/** A text of this pattern; `rule` says in words what the pattern asks for, to follow "must be". */
+/** A text that matches this pattern; `rule` states the pattern in words, to follow "must be". */
 function patterned(pattern: string, rule: string, options: Keywords = {}): Schema<string> {
   return { type: 'string', pattern, ...options, [inWords]: rule } as Schema<string>
 }
 
-/** One of these words, or up to eight with commas between them, as a parameter of a URL can give several. */
+/** One of these words, or up to eight separated by commas, so that one URL parameter can give several. */
 function words(choices: readonly string[], options: Keywords = {}): Schema<string> {
   const one = `(${choices.join('|')})`
   const rule = `one of ${choices.join(', ')}, or several separated by commas`
   return { ...patterned(`^${one}(,${one}){0,7}$`, rule, options), [listedWords]: choices } as Schema<string>
 }
 
-/** The words that a text is made of; none: any text. */
+/** The words that a text may consist of; empty if any text is allowed. */
 export function wordsOf(schema: Schema): readonly string[] {
   return (schema as { readonly [listedWords]?: readonly string[] })[listedWords] ?? []
 }
 
-/** The words that a pattern was declared with. */
+/** The rule in words that a pattern was declared with. */
 export function ruleOf(schema: Schema): string | undefined {
   return (schema as { readonly [inWords]?: string })[inWords]
 }
 
-/** How this text names an identity; undefined: it names none. */
+/** How this text names an identity; undefined if it does not. */
 export function namingOf(schema: Schema): Naming | undefined {
   return (schema as { readonly [naming]?: Naming })[naming]
 }
 
-/** Names of the properties of this shape that must hold more than white space. */
+/** Names of the properties of this shape that must contain more than white space. */
 export function visibleTexts({ properties = {} }: Schema): readonly string[] {
   return Object.entries(properties as Properties).flatMap(([name, schema]) => (visible in schema ? [name] : []))
 }
@@ -126,7 +126,7 @@ export const Type = {
     anyOf,
     ...options,
   }),
-  /** Keys of this pattern, values of this shape. */
+  /** Keys that match this pattern, values of this shape. */
   Record: <Value>(
     key: Schema<string>,
     value: Schema<Value>,
@@ -138,6 +138,6 @@ export const Type = {
   }),
   Object: object,
   Optional: optional,
-  /** An object whose properties may all be absent. */
+  /** An object whose properties are all optional. */
   Partial: partial,
 } as const

@@ -1,11 +1,11 @@
 /**
- * A supervised thread: started, awaited until it is ready, restarted when it dies, stopped in order.
+ * A supervised thread: starts it, waits until it is ready, restarts it when it dies, and stops it in an orderly way.
  *
- * Failure has one meaning: forget memory, replay files. There is one restart verb and no tree. A thread is given up
- * when it dies more than a few times a minute, when it cannot be started again, and when its error says that a file
- * cannot be trusted. For the threads that everything depends on (shards, log, feed) that ends the process, and the
- * service manager starts it again into recovery. Those that only derive what they hold or send (search, tools,
- * delivery) are started again after a while, and the board continues without them.
+ * Every failure is handled the same way: discard memory and replay files. There is only a restart, and no supervision
+ * tree. A thread is given up if it dies more than a few times a minute, if it cannot be restarted, or if its error says
+ * that a file cannot be trusted. If the process depends on that thread (shards, log, feed), the process exits, and the
+ * service manager restarts it into recovery. Threads that only hold or send derived data (search, tools, delivery) are
+ * restarted after a while, and the board continues without them until then.
  */
 import type { Port } from './link.ts'
 import type { Timers } from './timers.ts'
@@ -16,16 +16,16 @@ export type LastWords = { readonly name: string; readonly message: string; reado
 export type ThreadStart = {
   readonly name: string
   readonly data: unknown
-  /** Those in `data`. */
+  /** The ports in `data`. */
   readonly ports: readonly Port[]
   readonly youngGenerationMb: number
   readonly oldGenerationMb?: number
   readonly stackMb?: number
-  /** It keeps no process alive. */
+  /** Does not keep the process alive. */
   readonly isBackground?: boolean
 }
 
-/** What a thread takes of the machine. `activeSeconds`: how long its event loop had something to do since its start. */
+/** Resource usage of a thread. `activeSeconds`: how long its event loop has been busy since its start. */
 export type ThreadUsage = { readonly heapBytes: number; readonly activeSeconds: number }
 
 /** A thread that was started. */
@@ -35,36 +35,36 @@ export interface Thread {
   onExit(take: (code: number) => void): void
   /** `ports`: those in the message. */
   send(message: unknown, ports: readonly Port[]): void
-  /** At once, whatever it is doing. */
+  /** Immediately, whatever it is doing. */
   terminate(): Promise<void>
-  /** Rejects when it is not running. */
+  /** Rejects if the thread is not running. */
   usage(): Promise<ThreadUsage>
 }
 
-/** Starts the thread of a file: the `thread` that it exports. Throws the error of the system. */
+/** Starts a thread from a file, which exports it as `thread`. Throws the system error. */
 export type StartThread = (file: URL, start: ThreadStart) => Thread
 
 type SupervisedOptions = {
   readonly startThread: StartThread
   readonly name: string
   readonly file: URL
-  /** Makes what the thread is started with: fresh links each time. */
+  /** Creates the start data of the thread, with new links each time. */
   readonly birth: () => { data: unknown; transfer: readonly Port[] }
-  /** What a thread reports before it is ready. */
+  /** Called with what a thread reports before it is ready. */
   readonly onKnown?: (facts: Readonly<Record<string, unknown>>) => void
-  /** Facts of a restarted thread. */
+  /** Called with the facts of a restarted thread. */
   readonly onRestart?: (facts: Readonly<Record<string, unknown>>) => void
   readonly onEvent: (level: 'error' | 'warn' | 'info', event: string, facts: Readonly<Record<string, unknown>>) => void
-  /** The thread is given up. The callback decides whether the process can continue without it. */
+  /** Called when the thread is given up. The callback decides whether the process can continue without it. */
   readonly onFatal: (name: string, words: LastWords) => void
-  /** May this thread be restarted after this error? */
+  /** Whether this thread may be restarted after this error. */
   readonly mayRestart: (words: LastWords) => boolean
   /** Monotonic milliseconds. */
   readonly now: () => number
   readonly timers: Timers
 }
 
-/** Of every thread: bursts of messages die young. */
+/** For every thread: most messages are garbage soon, so a large young generation collects them cheaply. */
 const youngGenerationMb = 16
 const restartsMax = 3
 const restartWindowMs = 60_000
@@ -72,7 +72,7 @@ const restartWindowMs = 60_000
 /** What a thread sends to its supervisor. */
 export type FromThread =
   | { readonly kind: 'ready'; readonly facts: Readonly<Record<string, unknown>> }
-  /** What others can continue with while it is not ready yet. */
+  /** Facts that allow others to continue before it is ready. */
   | { readonly kind: 'known'; readonly facts: Readonly<Record<string, unknown>> }
   | { readonly kind: 'dying'; readonly words: LastWords }
   | {
@@ -81,7 +81,7 @@ export type FromThread =
       readonly event: string
       readonly facts: Readonly<Record<string, unknown>>
     }
-  /** What it answers to a message. */
+  /** Its answer to a message. */
   | { readonly kind: 'answer'; readonly body: unknown }
   | { readonly kind: 'stopped' }
 
@@ -104,8 +104,8 @@ export class Supervised {
   }
 
   /**
-   * Starts the thread. Resolves with its facts when it is ready; rejects with its error and name when it dies before
-   * that or cannot be started.
+   * Starts the thread. Resolves with its facts when it is ready; rejects with its error and name if it dies before that
+   * or cannot be started.
    */
   async start(): Promise<Readonly<Record<string, unknown>>> {
     const { data, transfer } = this.#options.birth()
@@ -114,7 +114,7 @@ export class Supervised {
     this.#thread = thread
     return new Promise((resolve, reject) => {
       let ready = false
-      // The first failure is the cause: until the thread is gone, what it still does can fail in consequence.
+      // The first failure is the cause; later ones, until the thread is gone, may be consequences.
       let words: LastWords | undefined
       thread.onMessage((message) => {
         if (message.kind === 'dying') words ??= message.words
@@ -143,15 +143,15 @@ export class Supervised {
     this.#thread?.send(message, ports)
   }
 
-  /** Nothing when it is not running. */
+  /** Zeros if it is not running. */
   async usage(): Promise<ThreadUsage> {
-    // It may end while it is asked.
+    // It may exit during the query.
     return (await this.#thread?.usage().catch(() => undefined)) ?? { heapBytes: 0, activeSeconds: 0 }
   }
 
   /**
-   * Asks the thread to finish and waits until it is gone, at most `withinMs`. Then it is terminated, or left as it is where it must not
-   * be.
+   * Tells the thread to stop and waits until it is gone, for at most `withinMs`. After that it is terminated, or left
+   * running if `late` says so.
    */
   async stop(withinMs: number, late: 'terminate' | 'leave' = 'terminate'): Promise<void> {
     const thread = this.#thread
@@ -162,7 +162,7 @@ export class Supervised {
     thread.send({ kind: 'stop' }, [])
     const { name, onEvent, timers } = this.#options
     const inTime = timers.later(() => {
-      // What it has kept before stays; what it was writing is left out.
+      // What it has saved so far stays; what it was writing is lost.
       onEvent('warn', 'thread.not_stopped', { thread: name, within_ms: withinMs })
       if (late === 'leave') gone.resolve()
       else void thread.terminate()

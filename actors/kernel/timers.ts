@@ -1,13 +1,13 @@
-/** Timers as a part is handed them: the machine's own are in src/clock.ts. */
+/** The interface for timers; the real ones are in src/clock.ts. */
 
-/** Ends a timer; nothing happens where it has run. */
+/** Cancels a timer; does nothing if it has already run. */
 export type Cancel = () => void
 
-/** Timers as a part is handed them. They keep no process alive. */
+/** Timers as they are passed to a component. They do not keep the process alive. */
 export type Timers = {
-  /** Calls back once, after so many milliseconds. */
+  /** Calls back once, after this many milliseconds. */
   readonly later: (callback: () => void, ms: number) => Cancel
   readonly every: (callback: () => void, ms: number) => Cancel
-  /** Calls back once, when the thread has looked at other work. */
+  /** Calls back once, after the thread has handled other pending work. */
   readonly soon: (callback: () => void) => Cancel
 }

@@ -1,24 +1,26 @@
 /**
- * The logs of a board, oldest first, as the frames of the log's journal tell them: which sizes were signed, and where.
+ * The logs of a board, oldest first, as recorded in the frames of the log's journal: which sizes were signed, and in
+ * which frames.
  *
- * A board has one log until it is rotated; then the old one is closed forever and the next one begins at leaf 0. Every state
- * that holds leaves of all of them counts them through: leaf i of a log is leaf `base + i` of the board.
+ * A board has one log until it is rotated; then the old one is closed permanently and the next one begins at leaf 0.
+ * State that refers to leaves of several logs numbers them consecutively: leaf i of a log is leaf `base + i` of the
+ * board.
  */
 import type { Head } from '../records/answer.ts'
 import { entriesOf, type LogFrame, openFrameType } from './frame.ts'
 import { previousOf } from './rotation.ts'
 
-/** One log, as far as its frames were taken. */
+/** One log, as far as its frames have been taken. */
 export class BookedLog {
   /** First line of its checkpoints. */
   readonly origin: string
-  /** Leaves of all logs before it. */
+  /** Number of leaves in all logs before it. */
   readonly base: number
   /** Every size that was signed, and the log frame that carries it. */
   readonly sizes: number[]
   readonly frames: number[]
   head: Head
-  /** It was not closed: what it had after its head is lost, as the first entry of the next log says. */
+  /** It was not closed: anything after its head is lost, as the first entry of the next log states. */
   isLost: boolean
 
   constructor({ origin, base, sizes, frames, head, isLost = false }: PackedLog) {
@@ -40,14 +42,14 @@ export class BookedLog {
     return this.frames[firstAtLeast(this.sizes, index + 1)]!
   }
 
-  /** The frame whose head has exactly this size, or undefined when none was signed. */
+  /** The frame whose head has exactly this size, or undefined if none was signed. */
   frameOfSize(size: number): number | undefined {
     const at = firstAtLeast(this.sizes, size)
     return this.sizes[at] === size ? this.frames[at] : undefined
   }
 }
 
-/** A leaf of one log; `origin` names the log where it is not the newest. */
+/** A leaf of one log; `origin` names the log unless it is the newest. */
 export type LeafPlace = { readonly index: number; readonly origin?: string }
 
 export type PackedLog = Pick<BookedLog, 'origin' | 'base' | 'sizes' | 'frames' | 'head'> & { readonly isLost?: boolean }
@@ -75,7 +77,7 @@ export class LogBook {
     }))
   }
 
-  /** The log that grows. Throws before the first frame was taken. */
+  /** The newest log, the only one that grows. Throws before the first frame was taken. */
   get newest(): BookedLog {
     const newest = this.logs.at(-1)
     if (newest === undefined) throw new Error('no frame of the log was read')
@@ -92,13 +94,13 @@ export class LogBook {
     return this.logs.findLast(({ base }) => base <= leaf)!
   }
 
-  /** Where a leaf of the board lies. */
+  /** The position of a leaf of the board. */
   placeOf(leaf: number): LeafPlace {
     const log = this.holding(leaf)
     return log === this.newest ? { index: leaf - log.base } : { index: leaf - log.base, origin: log.origin }
   }
 
-  /** Takes the next frame of the log's journal; `base` of the log it belongs to. */
+  /** Takes the next frame of the log's journal; returns the `base` of the log that it belongs to. */
   take(frame: LogFrame, seq: number): number {
     const head: Head = { size: frame.size, checkpoint: frame.checkpoint }
     if (this.logs.length === 0 || frame.type === openFrameType) {
@@ -118,7 +120,7 @@ export class LogBook {
   }
 }
 
-/** Index of the first number that is not smaller. */
+/** Index of the first number that is not smaller than `value`. */
 function firstAtLeast(sorted: readonly number[], value: number): number {
   let low = 0
   let high = sorted.length

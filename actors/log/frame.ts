@@ -1,5 +1,5 @@
 /**
- * The frames of the log's journal: each is one durable head of the public log with the entries that made it.
+ * The frames of the log's journal: each holds one head of the public log with the entries that led to it.
  *
  * Payload (little-endian):
  *
@@ -10,20 +10,20 @@
  * | 8  | new size |
  * | 32 | new root |
  * | 2  | r = ranges |
- * | 28·r | every shard in number order, also where nothing is new (last = first - 1); in a board that was resharded a shard may stand several times, in the order of the entries: shard u16, reserved u16, first seq u64, last seq u64, changes u32, leaves u32 |
+ * | 28·r | every shard in number order, even if it has nothing new (last = first - 1); on a resharded board a shard may appear several times, in the order of the entries: shard u16, reserved u16, first seq u64, last seq u64, changes u32, leaves u32 |
  * | 4  | e = entries |
- * | …  | e times: length u16 big-endian, entry as a journal keeps it (see entry.ts) |
+ * | …  | e times: length u16 big-endian, entry as journals store it (see entry.ts) |
  * | …  | checkpoint: the signed note, to the end |
  *
- * Type 1: a batch of records. Type 2: the last frame of a log, whose one entry is of kind `close`. Type 3: the first frame of
- * the log that follows, whose one entry is of kind `open`; sizes begin again at 0 there, changes and ranges continue. Before the
- * payload of type 3, which is keyed, stand
+ * Type 1: a batch of records. Type 2: the last frame of a log; its one entry is of kind `close`. Type 3: the first
+ * frame of the next log; its one entry is of kind `open`. There sizes restart at 0, while changes and ranges continue.
+ * Frames of type 3 are keyed, and their payload is preceded by
  *
  * | bytes | what |
  * |---|---|
- * | 16 | `openKey`: by it the newest such frame is found without reading the journal |
+ * | 16 | `openKey`: finds the newest such frame without reading the journal |
  * | 4  | n |
- * | n  | JSON of the logs that were closed, oldest first (`ClosedLog`) |
+ * | n  | JSON list of the closed logs, oldest first (`ClosedLog`) |
  */
 
 import { createHash } from 'node:crypto'
@@ -53,29 +53,29 @@ export type LogFrame = {
   readonly size: number
   readonly root: Buffer
   readonly ranges: readonly Range[]
-  /** Entries as a journal keeps them, each after its length (u16 big-endian). */
+  /** Entries as journals store them, each after its length (u16 big-endian). */
   readonly bundle: Buffer
   readonly entries: number
   readonly checkpoint: string
 }
 
-/** A log that ended: what there is to know of it without its frames. */
+/** A log that ended: what can be known about it without its frames. */
 export type ClosedLog = {
   readonly origin: string
   readonly vkey: string
   readonly size: number
   /** Its last head, as a signed note. */
   readonly checkpoint: string
-  /** Its first and its last frame in the journal. */
+  /** Its first and last frame in the journal. */
   readonly first: number
   readonly last: number
-  /** It was not closed: what it had after this head is lost. */
+  /** It was not closed: anything after this head is lost. */
   readonly isLost?: true
-  /** Where the journals of the shards ended when it was given up; absent in logs of old releases. */
+  /** Where the shards' journals ended when the log was given up; absent for logs from old releases. */
   readonly ends?: readonly number[]
 }
 
-/** `closed`: of the first frame of a log that follows others, those. */
+/** `closed`: for the first frame of a log, the logs before it. */
 export function encodeLogFrame(frame: LogFrame, closed: readonly ClosedLog[] = []): NewFrame {
   const checkpoint = Buffer.from(frame.checkpoint, 'utf8')
   const payload = Buffer.allocUnsafe(62 + frame.ranges.length * 28 + frame.bundle.length + checkpoint.length)
@@ -110,14 +110,14 @@ export function closedBefore({ type, payload }: Frame): ClosedLog[] {
   return JSON.parse(payload.toString('utf8', 20, 20 + payload.readUInt32LE(16))) as ClosedLog[]
 }
 
-/** The logs before the one that grows, as its first frame lists them. */
+/** The logs before the newest one, as its first frame lists them. */
 export function closedLogs(journal: Pick<Journal, 'findKey' | 'read'>): ClosedLog[] {
   const seq = journal.findKey(openKey)
   const frame = seq === undefined ? undefined : journal.read(seq)
   return frame?.type === openFrameType ? closedBefore(frame) : []
 }
 
-/** Reads a log frame; `bundle` and `root` are views of the frame's payload. */
+/** Decodes a log frame; `bundle` and `root` are views of the frame's payload. */
 export function decodeLogFrame({ type, payload: whole }: Frame): LogFrame {
   if (type < logFrameType || type > openFrameType) throw new NewerFormat('the log', `has a frame of type ${type}`)
   const payload = type === openFrameType ? whole.subarray(20 + whole.readUInt32LE(16)) : whole
@@ -150,7 +150,7 @@ export function decodeLogFrame({ type, payload: whole }: Frame): LogFrame {
   }
 }
 
-/** The entries of a bundle as C2SP tlog-tiles has them, in their order: views of it. */
+/** The entries of a C2SP tlog-tiles bundle, in order, as views of it. */
 export function entriesIn(bundle: Buffer): Buffer[] {
   const entries: Buffer[] = []
   for (let at = 0; at < bundle.length; ) {
@@ -161,7 +161,7 @@ export function entriesIn(bundle: Buffer): Buffer[] {
   return entries
 }
 
-/** The texts of the entries of a frame, in their order: of those from number `first`, counted from 0, to before `end`. */
+/** The texts of a frame's entries, in order: from entry `first`, counted from 0, to before `end`. */
 export function* entriesOf(
   { bundle, entries }: LogFrame,
   first = 0,

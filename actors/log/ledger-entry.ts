@@ -1,5 +1,5 @@
 /**
- * Ledger entries: what the public log says of credits, one leaf for each posting.
+ * Ledger entries: the record of credits in the public log, with one leaf per posting.
  *
  *   broadside/entry@v1
  *   kind ledger
@@ -7,7 +7,7 @@
  *   room <room, or ->
  *   seq <gap-free count of public postings, from 1>
  *   time <Unix seconds>
- *   command <64 hex of the command that caused it; zeros where the board did>
+ *   command <64 hex of the command that caused it; zeros if the board did>
  *   transfer <32 hex: the unique name of this posting>
  *   type hold|post|void|direct
  *   code <what it was for: a number>
@@ -15,8 +15,9 @@
  *   credit <account>
  *   amount <whole credits>
  *
- * A hold is resolved once, by a post of some of it (the rest goes back) or by a void; what was posted lies in escrow and leaves
- * it by direct postings of the same decision. Postings of simulated works move no credits and are no entries.
+ * A hold is resolved once: by a post of all or part of it (the rest is returned) or by a void. Posted credits are in
+ * escrow, and leave it by direct postings of the same decision. Postings of simulated works move no credits and have no
+ * entries.
  */
 import { entryFirstLine, parseEntry } from '../records/entry.ts'
 
@@ -33,9 +34,9 @@ type LedgerPosting = {
   readonly transfer: string
 }
 
-/** What the postings of one decision have in common. */
+/** Fields shared by the postings of one decision. */
 type LedgerCause = {
-  /** Id of the work, `-`: none. */
+  /** Id of the work; `-`: none. */
   readonly event: string
   /** `-`: none. */
   readonly room: string
@@ -44,10 +45,10 @@ type LedgerCause = {
   readonly command: string
 }
 
-/** Who is named where no command caused a posting. */
+/** The command id of postings that no command caused. */
 export const noCommand = '0'.repeat(64)
 
-/** One entry for each posting, numbered from `firstSeq`. */
+/** One entry per posting, numbered from `firstSeq`. */
 export function ledgerEntries(postings: readonly LedgerPosting[], firstSeq: number, cause: LedgerCause): Buffer[] {
   return postings.map((posting, n) => formatLedgerEntry({ ...cause, ...posting, seq: firstSeq + n }))
 }
@@ -67,7 +68,7 @@ export type LedgerLine = LedgerCause & LedgerPosting & { readonly seq: number }
 
 const lines = ['event', 'room', 'command', 'transfer', 'type', 'debit', 'credit'] as const
 
-/** The fields of an entry of kind ledger, undefined when the bytes are another entry or none. */
+/** The fields of an entry of kind ledger; undefined if the bytes are another entry or none. */
 export function parseLedgerEntry(bytes: Uint8Array): LedgerLine | undefined {
   const fields = parseEntry(bytes)
   if (fields?.get('kind') !== 'ledger') return undefined

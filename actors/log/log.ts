@@ -1,16 +1,17 @@
 /**
- * The log actor: makes of every public record a leaf of one Merkle tree, and signs each new size.
+ * The log actor: turns every public record into a leaf of one Merkle tree, and signs each new size.
  *
- * It alone holds the log's key. Messages are hints, files are facts: a shard says how far its journal is durable, and this
- * actor reads the journal from where its own newest frame stopped. One batch = one frame in the log's own journal:
- * entries, new size, new root, the signed checkpoint and, per shard, the journal range it covers. After a failed sync the
- * process ends.
+ * Only this actor holds the log's key. Messages are only hints; the files are authoritative: a shard says how far its
+ * journal is durable, and this actor reads the journal from where its own newest frame stopped. One batch is one frame
+ * in the log's own journal: entries, new size, new root, the signed checkpoint and, per shard, the covered journal
+ * range. After a failed sync the process exits.
  *
- * Of several shards that frame is the commit point: it alone says in which order their records became leaves, and nothing computed
- * for it leaves this actor before its sync returned. Of one shard the order is that of its journal, which is durable before this
- * actor reads it. What a power cut takes from the end of the log is made again from there: the same leaves, so for every size that
- * was signed the same root. So the shard is told of a frame when it is written, and a write is answered with one sync; everybody
- * else (readers, witnesses, the mark, search, webhooks) is told when it is synced.
+ * With several shards that frame is the commit point: it alone determines the order in which their records became
+ * leaves, and nothing computed for it leaves this actor before its sync has returned. With one shard the order is that
+ * of its journal, which is durable before this actor reads it. If a power cut removes frames from the end of the log,
+ * they are rebuilt from that journal: the same leaves, and so the same root for every size that was signed. Therefore
+ * the shard is notified of a frame when it is written, and a write is answered after only one sync. All others
+ * (readers, witnesses, the mark, search, webhooks) are notified once the frame is synced.
  */
 
 import type { Journal, JournalReader, NewFrame } from '../../storage/journal.ts'
@@ -26,32 +27,32 @@ export type LogOptions = Pick<Timers, 'soon' | 'later'> & {
   readonly tree: TreeWriter
   /** Readers of the shards' journals, by shard number. */
   readonly shards: readonly JournalReader[]
-  /** Signs the checkpoint of a size and root; the result is the whole signed note. */
+  /** Signs the checkpoint of a size and root; returns the whole signed note. */
   readonly sign: (size: number, root: Uint8Array) => string
-  /** Leaf hash of the entry (RFC 9162 2.1.1) into `into` at `at`. */
+  /** Writes the leaf hash of the entry (RFC 9162 2.1.1) into `into` at `at`. */
   readonly leafHash: (entry: Uint8Array, into: Buffer, at: number) => void
   /** Tells a shard what is covered now. */
   readonly confirm: (
     shard: number,
     range: { through: number; firstChange: number; firstLeaf: number; head: Head },
   ) => void
-  /** Tells readers of the log, at a pace, that its journal is durable up to `seq`. */
+  /** Tells readers of the log, at a limited rate, that its journal is durable up to `seq`. */
   readonly published: (seq: number, head: Head, change: number) => void
   readonly entriesPerFrameMax: number
-  /** Every frame is synced before a shard is told of it. Other machines copy it, so it must not be made again after a crash. */
+  /** Sync every frame before a shard is told of it. Needed if other machines copy frames, which must then not be rebuilt after a crash. */
   readonly syncsFirst?: boolean
   /** The state after the newest frame, from `stateAfter`. */
   readonly start: LogState
 }
 
 /**
- * A message that wakes a thread costs more than what it carries, and a sync slows those of the shards, so there is a pause between two
- * of them. Readers follow the files, so they miss nothing.
+ * Pause between two syncs: a message that wakes a thread costs more than its contents, and a sync slows down those of
+ * the shards. Readers follow the files, so they miss nothing.
  */
 const publishPauseMs = 3
 /**
- * So few changes are made durable and told at once, and the pause follows. Where more came together the last time, the pause goes
- * first: readers get more with each message.
+ * Up to this many changes are made durable and published immediately, with the pause afterward. If the last sync
+ * covered more, the pause comes first, so that readers get more with each message.
  */
 const fewChangesMax = 2
 
@@ -62,7 +63,7 @@ export type LogState = {
   readonly covered: readonly number[]
 }
 
-/** State after a frame: every frame names the position of every shard, so the newest one says it all. */
+/** State after a frame. Every frame names the position of every shard, so the newest one is sufficient. */
 export function stateAfter(frame: LogFrame): LogState {
   const change = frame.ranges.reduce((sum, { changes }) => sum + changes, frame.firstChange - 1)
   return { size: frame.size, change, checkpoint: frame.checkpoint, covered: frame.ranges.map(({ last }) => last) }
@@ -76,7 +77,7 @@ export class Log {
   #change: number
   #checkpoint: string
   #scheduled = false
-  /** Frames are being made durable, or it is a pause: what is written meanwhile comes after it. */
+  /** Frames are being made durable, or it is a pause: frames written now must wait. */
   #isHeld = false
   #cancelPause: Cancel | undefined
   /** The newest change that readers were told of, and whether many came with it. */
@@ -109,7 +110,7 @@ export class Log {
     return this.#covered[shard] ?? 0
   }
 
-  /** Up to where each shard's journal is durable, as far as was said. */
+  /** How far each shard's journal is durable, according to the hints. */
   get hinted(): readonly number[] {
     return [...this.#durable]
   }
@@ -122,7 +123,7 @@ export class Log {
     this.#options.soon(() => this.#turn())
   }
 
-  /** Reads everything hinted so far, in frames of at most `entriesPerFrameMax` entries, makes it durable, and tells readers. */
+  /** Reads everything hinted so far, in frames of at most `entriesPerFrameMax` entries, makes it durable, and notifies readers. */
   catchUp(): void {
     this.#cancelPause?.()
     this.#isHeld = true
@@ -133,7 +134,7 @@ export class Log {
     if (this.#hasNews()) this.#publish(journal.nextSeq - 1, this.head, this.#change)
   }
 
-  /** Takes no more turns. Resolves when all that was hinted is covered, durable and told to readers. */
+  /** Stops taking turns. Resolves when everything hinted is covered, durable and published to readers. */
   async stop(): Promise<void> {
     await this.#options.journal.idle()
     this.catchUp()
@@ -148,7 +149,7 @@ export class Log {
     this.#options.soon(() => this.#turn())
   }
 
-  /** Frames were written that readers are not told of yet: each has a change. */
+  /** Whether frames were written that readers have not been notified of: each frame has a change. */
   #hasNews(): boolean {
     return this.#published < this.#change
   }
@@ -168,7 +169,7 @@ export class Log {
     else this.#settle()
   }
 
-  /** Makes durable what was written, beside other work, and tells readers of it. */
+  /** Makes the written frames durable in the background, then notifies readers. */
   #settle(): void {
     const { journal } = this.#options
     const seq = journal.nextSeq - 1
@@ -197,14 +198,14 @@ export class Log {
     this.#options.published(seq, head, change)
   }
 
-  /** Takes what was hinted into the tree and signs its new size: the frame that makes it so. */
+  /** Appends what was hinted to the tree, signs the new size, and builds the frame that commits it. */
   #seal(): Sealed {
     const batch = this.#gather()
     const size = this.#size + batch.leaves
     const { tree } = this.#options
     if (batch.leaves > 0) tree.append(batch.hashes.subarray(0, batch.leaves * 32))
     const checkpoint = batch.leaves > 0 ? this.#options.sign(size, tree.root()) : this.#checkpoint
-    // A turn that found only private frames moves the position without a frame: the next frame will carry it.
+    // A turn that found only private frames advances the position without a frame: the next frame will record it.
     if (batch.changes === 0) return { batch, size, checkpoint, frame: undefined }
     const frame = encodeLogFrame({
       type: logFrameType,
@@ -236,7 +237,7 @@ export class Log {
     }
   }
 
-  /** Reads the journals from where the newest frame stopped, shards in number order. */
+  /** Reads the journals from where the newest frame stopped, in order of shard number. */
   #gather(): Batch {
     const batch = this.#batch
     batch.clear()
@@ -265,7 +266,7 @@ export class Log {
   }
 }
 
-/** What a turn has gathered, and the frame that covers it; undefined: nothing public. */
+/** What a turn has gathered, and the frame that covers it; undefined if nothing public. */
 type Sealed = {
   readonly batch: Batch
   readonly size: number
@@ -273,10 +274,10 @@ type Sealed = {
   readonly frame: NewFrame | undefined
 }
 
-/** A bundle of this size is kept for the next frame; a rare larger one is given back. */
+/** A bundle buffer up to this size is reused for the next frame; a rare larger one is released. */
 const bundleBytesKept = 4 * 1024 * 1024
 
-/** Entries and leaf hashes of one frame while it is gathered; its memory serves one frame after the other. */
+/** Entries and leaf hashes gathered for one frame; its memory is reused for the next. */
 class Batch {
   ranges: Range[] = []
   bundle = Buffer.allocUnsafe(64 * 1024)
@@ -303,7 +304,7 @@ class Batch {
     return this.leaves >= this.#leavesMax
   }
 
-  /** `kept`: an entry as the record with this key keeps it. */
+  /** `kept`: an entry as stored in the record with this key. */
   add(kept: Buffer, key: Uint8Array, leafHash: LogOptions['leafHash']): void {
     if (this.bundleLength + 2 + kept.length + key.length > this.bundle.length) this.bundle = doubled(this.bundle)
     if ((this.leaves + 1) * 32 > this.hashes.length) this.hashes = doubled(this.hashes)

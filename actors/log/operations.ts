@@ -1,4 +1,4 @@
-/** The public log: its newest signed head, proofs against it, how it grew, and who else signs it. */
+/** The operations on the public log: its newest signed head, proofs against it, its growth, and its witnesses. */
 
 import { declare } from '../kernel/operation.ts'
 import { Checkpoint, Consistency, Leaves, leavesMax, Proof } from '../kernel/results.ts'
@@ -64,7 +64,7 @@ const logProof = declare({
 
 const size = (description: string) => Type.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, description })
 
-/** A board whose log was rotated has several. */
+/** Needed on a board whose log was rotated, which has several. */
 const ofLog = Type.Optional(LogTitle)
 
 const logConsistency = declare({

@@ -1,6 +1,6 @@
 /**
- * The public records that a frame of the log covers, in the order of everything public, read from the journals of the shards.
- * Who follows the log (the feed, the search index) reads them here.
+ * Reads the public records that a frame of the log covers from the shards' journals, in the order of everything public.
+ * Followers of the log (the feed, the search index) use it.
  */
 import { isUnreadable } from '../../storage/disk.ts'
 import { Damage, type Frame, type JournalReader } from '../../storage/journal.ts'
@@ -8,7 +8,7 @@ import { leafHash } from '../../storage/merkle.ts'
 import { frameEntries, leavesOf, PUBLIC } from '../records/record.ts'
 import { decodeLogFrame, type LogFrame, type Range } from './frame.ts'
 
-/** `leaf`: of a record with several leaves the first, 0xffff_ffff where it has none. */
+/** `leaf`: for a record with several leaves the first; 0xffff_ffff if it has none. */
 export type PublicRecord = {
   readonly frame: Frame
   readonly shard: number
@@ -36,7 +36,10 @@ export function* publicRecords(logFrame: Frame, shards: readonly JournalReader[]
   }
 }
 
-/** What frame `seq` of the log covers. Its records are read as they are taken; their frames are views that the next one overwrites. */
+/**
+ * The records that frame `seq` of the log covers. They are read as they are consumed; their frames are views that the
+ * next one overwrites.
+ */
 export type ReadableBatch = {
   readonly seq: number
   readonly records: Iterable<Omit<PublicRecord, 'leaf'>>
@@ -48,14 +51,14 @@ type Readable = {
   /** Frames of the log, both inclusive. */
   readonly from: number
   readonly through: number
-  /** Gets what is damaged, once each time that it is met. */
+  /** Called with damage each time it is found. */
   readonly onDamage: (damage: Damage) => void
 }
 
 /**
- * The public records that the log covers, for readers that can do without those that are damaged (the search index, the directory of
- * tools): damage in a segment that is sealed costs what it is in, and all others keep their numbers. Throws Damage where more than that
- * is not readable.
+ * The public records that the log covers, for readers that can do without damaged ones (the search index, the tools
+ * directory). Damage in a sealed segment loses only the frames that it affects; all others keep their numbers. Throws
+ * Damage if more than that is unreadable.
  */
 export function* readableRecords({
   log,
@@ -83,12 +86,12 @@ export function* readableRecords({
   }
 }
 
-/** `changes` of a range: not known where the frame of the log is damaged. */
+/** `changes` of a range: unknown if the frame of the log is damaged. */
 type Covered = Pick<LogFrame, 'firstChange'> & {
   readonly ranges: readonly (Omit<Range, 'changes' | 'leaves'> & { readonly changes?: number })[]
 }
 
-/** What frame `seq` of the log covers, by those beside it; undefined: there is none behind it. Throws Damage. */
+/** What frame `seq` of the log covers, inferred from the frames before and after it; undefined if none follows. Throws Damage. */
 function coveredBetween(log: JournalReader, seq: number): Covered | undefined {
   const after = log.read(seq + 1)
   if (after === undefined) return undefined
@@ -118,7 +121,8 @@ function* coveredRecords(
       const frames = Array.from({ length: last - seq + 1 }, (_, n) => unlessDamaged(reader, seq + n, onDamage))
       const whole = frames.filter((frame) => frame !== undefined)
       const damaged = frames.length - whole.length
-      // Changes that were not read are in the damaged frames: in each of them, or in none. Otherwise the numbers of the others are unknown.
+      // The changes that were not read are in the damaged frames: one in each of them, or none at all. If neither fits,
+      // the numbers of the other frames are unknown.
       const changesEach = damaged === 0 ? 0 : (end - change - whole.filter(isPublic).length) / damaged
       for (const frame of Number.isInteger(changesEach) ? frames : []) {
         if (frame === undefined) change += changesEach
@@ -140,7 +144,10 @@ function unlessDamaged(reader: JournalReader, seq: number, onDamage: Readable['o
   }
 }
 
-/** That one frame is damaged, and not the file as a whole, nor one that still grows. What a failed read does not give may come later. */
+/**
+ * Whether only frame `seq` is damaged, and not the file as a whole or a segment that still grows. A failed read does
+ * not count: a later one may succeed.
+ */
 function isOfFrame(error: unknown, seq: number): error is Damage {
   return error instanceof Damage && !isUnreadable(error) && error.frame === seq
 }
@@ -149,7 +156,7 @@ function isPublic({ flags }: Frame): boolean {
   return (flags & PUBLIC) !== 0
 }
 
-/** The reader of this shard, which may read its journal through frame `last`. */
+/** The reader of this shard, advanced through frame `last`. */
 function readerThrough(last: number, shards: readonly JournalReader[], shard: number): JournalReader {
   const reader = shards[shard]
   if (reader === undefined) throw new Error(`the log covers shard ${shard}, which this board does not have`)
@@ -157,7 +164,7 @@ function readerThrough(last: number, shards: readonly JournalReader[], shard: nu
   return reader
 }
 
-/** What the frames between two others cover, by shard: between the end of the one and the beginning of the other. */
+/** What the frames between two others cover, by shard: from the end of one to the beginning of the other. */
 function rangesBetween(before: LogFrame | undefined, after: LogFrame): Pick<Range, 'shard' | 'first' | 'last'>[] {
   return [...Map.groupBy(after.ranges, ({ shard }) => shard)]
     .map(([shard, [next]]) => {
@@ -167,20 +174,21 @@ function rangesBetween(before: LogFrame | undefined, after: LogFrame): Pick<Rang
     .toSorted((one, other) => one.shard - other.shard)
 }
 
-/** The texts of the entries of a frame of the log, and the leaf that the first of them is. */
+/** The texts of the entries of a log frame, and the leaf index of the first. */
 type FramedEntries = { readonly firstLeaf: number; readonly entries: readonly Buffer[] }
 
 type Between = {
   readonly before: LogFrame
   readonly after: LogFrame
-  /** The hash of a leaf of their log as its tree file has it. It may throw, or be wrong. */
+  /** The hash of a leaf of their log, from its tree file. It may throw, or return a wrong hash. */
   readonly leaf: (index: number) => Uint8Array
 }
 
 /**
- * The entries of the frames between two others of one log, from the records that these cover. Those of several shards are put in the order
- * in which the tree has their hashes. Undefined: they are not as many as those frames had, so one of them covered no records, or the tree
- * has others. Throws Damage, and what `leaf` throws.
+ * The entries of the frames between two others of one log, rebuilt from the records that they cover. Entries of several
+ * shards are put in the order of their hashes in the tree. Undefined if their number differs from that of the frames,
+ * because one of the frames covered no records, or if the hashes differ from those in the tree. Throws Damage, and
+ * whatever `leaf` throws.
  */
 export function entriesBetween(
   { before, after, leaf }: Between,
@@ -203,7 +211,7 @@ function entriesFrom(shard: JournalReader, first: number, last: number): Buffer[
   return entries
 }
 
-/** Lists of `count` entries together as one, in which number n has the hash `hashOf(n)`; undefined: they cannot be. */
+/** Merges lists with `count` entries in total into one, in which entry n has the hash `hashOf(n)`; undefined if that is impossible. */
 function merged(
   lists: readonly (readonly Buffer[])[],
   count: number,
@@ -223,8 +231,9 @@ function merged(
 }
 
 /**
- * Lets the readers see what the log's frame `seq` speaks of: every frame names the position of every shard. Where it is damaged, what the
- * one before it speaks of: what it covered itself is seen with the next one.
+ * Allows the readers to read everything that the log's frame `seq` refers to; every frame names the position of every
+ * shard. If it is damaged, uses the frame before it: the records that the damaged one covers become readable with the
+ * next frame.
  */
 export function advanceTo(seq: number, log: JournalReader, shards: readonly JournalReader[]): void {
   log.advance(seq)

@@ -2,9 +2,9 @@
 import { count, hash, logKey, logName, note, seconds } from '../kernel/results.ts'
 import { Type } from '../kernel/schema.ts'
 
-/** Points of one answer. */
+/** Maximum points in one answer. */
 export const historyPointsMax = 128
-/** Logs of one answer: a board that was rotated more often shows the newest. */
+/** Maximum logs in one answer: a board that was rotated more often shows the newest. */
 export const historyLogsMax = 64
 export const witnessesMax = 64
 

@@ -1,16 +1,17 @@
 /**
- * One log ends and the next begins: the two entries that tie them together, and the two frames that hold them.
+ * Log rotation, when one log ends and the next begins: the two entries that link them, and the two frames that hold
+ * these entries.
  *
- * The last entry of the old log names the next one and its key, so a reader who trusts the old key learns the new one from the log
- * itself. The first entry of the new log names the size and root of the old one, so a reader who trusts only the new key can
- * check the old log to its end.
+ * The last entry of the old log names the next log and its key, so a reader that trusts the old key learns the new one
+ * from the log itself. The first entry of the new log names the size and root of the old one, so a reader that trusts
+ * only the new key can check the old log to its end.
  *
  *   kind close   adds `next <origin> <vkey>`
- *   kind open    adds `previous <origin>`, `size <n>`, `root <64 hex>`, and `lost after <n>` where the old log has no last entry:
- *                a backup took the place of a board that is lost, with whatever its log had after this size
- *   kind import  the same lines as open: the first entry of a board that was imported names the head of the board that it is from
+ *   kind open    adds `previous <origin>`, `size <n>`, `root <64 hex>`, and `lost after <n>` if the old log has no last entry:
+ *                a backup replaced a board that is lost, with whatever its log had after this size
+ *   kind import  the same lines as open: the first entry of an imported board names the head of the board that it comes from
  *
- * Neither is made by a command: event, room, seq and command are `-`.
+ * No command causes these entries: event, room, seq and command are `-`.
  */
 import type { NewFrame } from '../../storage/journal.ts'
 import { leafHash } from '../../storage/merkle.ts'
@@ -22,7 +23,7 @@ type Previous = {
   readonly origin: string
   readonly size: number
   readonly root: Buffer
-  /** What the log had after this size is lost. */
+  /** Anything that the log had after this size is lost. */
   readonly isLost?: boolean
 }
 
@@ -53,7 +54,7 @@ export function openEntry(time: number, { origin, size, root, isLost = false }: 
   ])
 }
 
-/** What the last entry of a log says of the next one; undefined: it closes nothing. */
+/** What the last entry of a log says about the next one; undefined if it closes nothing. */
 export function nextOf(entry: Uint8Array): Next | undefined {
   const lines = parseEntry(entry)
   const [origin = '', vkey = '', ...rest] = (lines?.get('next') ?? '').split(' ')
@@ -62,7 +63,7 @@ export function nextOf(entry: Uint8Array): Next | undefined {
     : undefined
 }
 
-/** What the first entry of a log says of the one before; undefined: it follows none. */
+/** What the first entry of a log says about the previous one; undefined if it follows none. */
 export function previousOf(entry: Uint8Array): Previous | undefined {
   const lines = parseEntry(entry)
   const size = lines?.get('size') ?? ''
@@ -74,12 +75,12 @@ export function previousOf(entry: Uint8Array): Previous | undefined {
   return isLost ? { ...previous, isLost } : previous
 }
 
-/** Where the frames before have brought the journal of the log. */
+/** How far the previous frames have brought the log's journal. */
 type Standing = Pick<LogFrame, 'size' | 'firstChange' | 'ranges'>
 
 type RootedHead = { readonly size: number; readonly root: Buffer; readonly checkpoint: string }
 
-/** The last frame of a log; `head` is the one that the entry leads to. */
+/** The last frame of a log; `head` is the head that includes the entry. */
 export function closeFrame(newest: Standing, entry: Buffer, head: RootedHead): NewFrame {
   return encodeLogFrame({ ...withOneEntry(newest, entry), ...head, type: closeFrameType, firstLeaf: newest.size })
 }
@@ -90,7 +91,7 @@ export function openFrame(newest: Standing, entry: Buffer, checkpoint: string, c
   return encodeLogFrame({ ...withOneEntry(newest, entry), ...head, type: openFrameType, firstLeaf: 0 }, closed)
 }
 
-/** No record of a shard is covered by such a frame: its ranges say where those before have ended. */
+/** Such a frame covers no records of the shards: its ranges only repeat where the previous ones ended. */
 function withOneEntry({ firstChange, ranges }: Standing, entry: Buffer) {
   const length = Buffer.alloc(2)
   length.writeUInt16BE(entry.length)

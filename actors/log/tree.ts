@@ -1,10 +1,11 @@
 /**
- * The tree file as the log's frames give it: made again where it is of no use, mended while the board runs.
+ * The tree file, built from the log's frames: rebuilt if unusable, mended while the board runs.
  *
- * The frames are the truth, because they are synced and carry a CRC; the file of node hashes is derived, is never synced,
- * and nothing that leaves the board may rest on it alone. A start compares the right edge with the signed root and reads no
- * more: looking at every node of a million leaves costs half a second and makes nothing safer, because a proof is
- * checked against its signed head before it is given, a tile against what is below it, and leaf hashes come from the frames.
+ * The frames are authoritative, because they are synced and carry a CRC. The file of node hashes is derived and never
+ * synced, and nothing that leaves the board may rely on it alone. A start compares the right edge with the signed root
+ * and reads no more. Checking every node of a million leaves would cost half a second without making anything safer: a
+ * proof is checked against its signed head before it is sent, a tile against the level below it, and leaf hashes come
+ * from the frames.
  */
 import { type Disk, isUnreadable, unlessUnreadable } from '../../storage/disk.ts'
 import type { Frame, Journal } from '../../storage/journal.ts'
@@ -15,10 +16,13 @@ import { TreeMender } from '../../storage/tree-mender.ts'
 import { TreeReader } from '../../storage/tree-reader.ts'
 import { decodeLogFrame, entriesOf, type LogFrame } from './frame.ts'
 
-/** Small frames are taken together up to so many leaves: one write, one comparison of roots. */
+/** Small frames are combined up to this many leaves: one write, one comparison of roots. */
 const leavesPerBatch = 4_096
 
-/** Leaves `size - leaves.length / 32` to `size`, and the root that was signed after them. `leaves` lasts until the next step. */
+/**
+ * The hashes of leaves `size - leaves.length / 32` to before `size`, and the signed root after them. `leaves` is valid
+ * until the next step.
+ */
 type LeafBatch = { readonly leaves: Buffer; readonly size: number; readonly root: Buffer }
 
 /** The leaf hashes of these frames of the log, in order. */
@@ -66,20 +70,20 @@ type OpenTree = {
   /** The frames of this log in the journal. */
   readonly first: number
   readonly last: number
-  /** What the newest of them says the tree must be. */
+  /** The tree that the newest of them requires. */
   readonly newest: { readonly size: number; readonly root: Uint8Array }
   readonly report: (level: 'info' | 'warn', event: string, facts: Readonly<Record<string, unknown>>) => void
 }
 
 /**
- * The tree of the newest frame. A file that is short or has another root is continued from the newest frame whose root it has, as
- * after a power cut; one that has none is made again.
+ * Opens the tree at the newest frame. If the file is short or has another root, as after a power cut, it is continued
+ * from the newest frame whose root it has; if there is no such frame, it is rebuilt.
  *
  * @throws RootMismatch; Damage; the disk's error
  */
 export function openTree(options: OpenTree): TreeWriter {
   const { disk, path, newest, report } = options
-  // A follower that is new has the frames and no tree.
+  // A new follower has the frames but no tree.
   if (newest.size > 0 && !disk.fileExists(path)) return remakeTree(options)
   try {
     const tree = TreeWriter.open(disk, path, newest.size)
@@ -111,7 +115,7 @@ function newestRootIn(options: OpenTree): { readonly seq: number; readonly size:
   return found
 }
 
-/** The size of the log after a frame. Undefined: the file has not its root, or one of the two cannot be read. */
+/** The size of the log after a frame. Undefined if the file does not have its root, or if either cannot be read. */
 function sizeIfRight({ disk, path, journal }: OpenTree, seq: number): number | undefined {
   let tree: TreeReader | undefined
   try {
@@ -127,7 +131,7 @@ function sizeIfRight({ disk, path, journal }: OpenTree, seq: number): number | u
   }
 }
 
-/** A disk that does not take the file may take another in its place. */
+/** If the disk does not accept writes to the file, it may accept a new one in its place. */
 function emptyTree(disk: Disk, path: string): TreeWriter {
   try {
     return TreeWriter.open(disk, path, 0)
@@ -138,12 +142,12 @@ function emptyTree(disk: Disk, path: string): TreeWriter {
   }
 }
 
-/** Makes the whole file again, whatever it holds. Throws like openTree. */
+/** Rebuilds the whole file, whatever it contains. Throws like openTree. */
 export function remakeTree(options: Omit<OpenTree, 'newest'>): TreeWriter {
   return continueTree(options, emptyTree(options.disk, options.path), options.first)
 }
 
-/** Appends what the frames from `from` on have. */
+/** Appends the leaves of the frames from `from` on. */
 function continueTree(options: Omit<OpenTree, 'newest'>, tree: TreeWriter, from: number): TreeWriter {
   const { path, journal, last, report } = options
   const kept = tree.size
@@ -157,8 +161,8 @@ function continueTree(options: Omit<OpenTree, 'newest'>, tree: TreeWriter, from:
 }
 
 /**
- * The root of the first `size` leaves, as the file gives it and a consistency proof ties it to the signed `newest`.
- * Undefined: the file does not say, or holds something wrong.
+ * The root of the first `size` leaves according to the file, tied to the signed `newest` by a consistency proof.
+ * Undefined if the file is too short or wrong.
  */
 export function provenRoot(
   { disk, path }: Pick<OpenTree, 'disk' | 'path'>,
@@ -182,10 +186,10 @@ export function provenRoot(
 }
 
 /**
- * Mends the tree file of a running board as the frames of its log give it, in steps of a few milliseconds.
+ * Mends the tree file of a running board from the frames of its log, in steps of a few milliseconds.
  *
- * @returns what was found: leaves examined, and bytes that were wrong
- * @throws RangeError when the frames do not give the roots they carry; Damage; the disk's error
+ * @returns leaves examined, and bytes that were wrong
+ * @throws RangeError if the frames do not give the roots they carry; Damage; the disk's error
  */
 export function* mendTree(
   disk: Disk,

@@ -1,4 +1,4 @@
-/** Following: what is new, corrections for copies, and the token that opens a private room's tail. */
+/** The operations for following a board: updates, corrections for copies, and the token that opens a private room's tail. */
 
 import { inside, sizes } from '../kernel/limits.ts'
 import { declare, paged } from '../kernel/operation.ts'
@@ -6,13 +6,13 @@ import { EventSchema, Generation, id, RoomName } from '../kernel/results.ts'
 import { Type } from '../kernel/schema.ts'
 import { changeKinds } from '../records/change-kinds.ts'
 
-/** `reply` and `mention` go to the signed reader whom they concern, beside the `event.posted` of the same event. */
+/** `reply` and `mention` go to the signed reader that they concern, in addition to the `event.posted` of the same event. */
 export const updateKinds = [...changeKinds, 'reply', 'mention'] as const
 export type UpdateKind = (typeof updateKinds)[number]
 
 const closed = { additionalProperties: false }
 const safe = Number.MAX_SAFE_INTEGER
-/** RE2 counts no further than 1,000: the length stands beside the pattern. */
+/** RE2 limits repetition counts to 1,000, so the length is stated separately from the pattern. */
 const sealed = (description: string) => Type.String({ pattern: '^[A-Za-z0-9_-]+$', maxLength: 1_024, description })
 
 const Update = Type.Object(

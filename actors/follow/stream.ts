@@ -1,9 +1,9 @@
-/** What /v1/stream promises beside its operations: its path, and why a connection ends. */
+/** The protocol of /v1/stream apart from its operations: its path, and why a connection is closed. */
 import { sizes } from '../kernel/limits.ts'
 
 export const streamPath = '/v1/stream'
 
-/** Codes of the close frame, and what each means. 1002 and 1007 come from the engine: a broken frame, text that is not UTF-8. */
+/** Codes of the close frame and their meanings. The engine also sends 1002 (a malformed frame) and 1007 (text that is not UTF-8). */
 export const closeCodes = {
   1001: 'the board is stopping; every answer was sent before: connect again and resume each follow with its last cursor',
   1003: 'a binary message was sent: only text is accepted',

@@ -1,6 +1,6 @@
 /**
- * Reads the frames on both sides of damage: after bytes that are not what was written, or that the disk fails to read,
- * it searches for the next whole frame.
+ * Reads the frames on both sides of damage. After bytes that have changed or that the disk fails to read, it searches
+ * for the next whole frame.
  *
  * Only the full check reads past damage. Serving and recovery stop at the first bad byte (recovery.ts, scan.ts).
  */

@@ -6,7 +6,7 @@
  * every chain hash still holds (chain.ts), and ends in zeros. Only sealed segments are rewritten; the owner seals the
  * active one first.
  *
- *   stub payload   digest 32 | key 16 where KEYED | what the owner keeps | zeros up to the old length
+ *   stub payload   digest 32 | key 16 if KEYED | bytes that the owner retains | zeros up to the old length
  *
  * A segment is copied to `<name>.log.compact` and synced, renamed over the old one, and the directory synced. A kill at
  * any moment leaves either the old file or the new one, complete. The next pass, or opening the journal, removes a

@@ -71,7 +71,7 @@ export class DurableMark {
     journalId.copy(this.#bytes, 4)
   }
 
-  /** All frames up to `seq` are durable. Throws DiskFull, SyncFailed or a system error; the journal is not affected. */
+  /** Writes and syncs the mark for `seq`. Throws DiskFull, SyncFailed or a system error; the journal is not affected. */
   keep(seq: number): void {
     if (seq !== this.#kept || this.#isSyncing) this.#write(seq).sync()
   }

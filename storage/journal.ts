@@ -4,10 +4,9 @@
  *
  * A batch is one write and one fdatasync; when `append` returns, the batch survives a power cut. Only data that can be
  * rebuilt from durable bytes may be written without a sync (`appendUnsynced`). Each frame states how far the journal
- * was synced when the frame was written; recovery cuts a damaged tail if no frame vouches for it. A roll from a full
- * active segment to the next one takes these steps: footer -> index of the sealed segment (derived) -> header of the
- * next segment and its name -> the batch. Each is durable before the next, so a crash between any two leaves a valid
- * state.
+ * was synced when the frame was written; recovery cuts a damaged tail if no frame vouches for it. When the active
+ * segment is full, a roll writes: footer -> index of the sealed segment (derived) -> header of the next segment and its
+ * name -> the batch. Each is durable before the next, so a crash between any two leaves a valid state.
  *
  * Some batches are followed by zeros that reserve space for later ones: syncing a file that does not grow has no new
  * size and no new blocks to record. The newest segment of a running or killed board may therefore end in zeros; sealing
@@ -58,8 +57,8 @@ const frameBytesDefault = 8 * 1024 * 1024
 const batchBytesMax = 256 * 1024 * 1024
 
 /**
- * Bounds on preallocated space, which otherwise equals the current size of the segment: little for a small journal, and
- * for a large one enough that only one sync in fifty pays for allocation.
+ * Bounds on preallocated space, which otherwise equals the current size of the segment. A small journal gets little. In
+ * a large one, only one sync in fifty pays for allocation.
  */
 const roomBytesMin = 64 * 1024
 const roomBytesMax = 1024 * 1024

@@ -9,10 +9,10 @@
  *   bytes, but no frame that says so              a torn tail that was never acknowledged: save it aside, cut it
  *   nothing but zeros                             preallocated space (journal.ts): cut it, there is nothing to save
  *
- * A segment that is not the last, or has a footer, was durable as a whole, so any bad byte in it is damage. A crash in
- * the middle of a roll may leave the following, which is valid: a sealed last segment, with or without an index; zeros
- * after its footer; and a newest file that is empty or has no complete header (the header is synced before any frame is
- * written after it).
+ * A segment that is not the last, or has a footer, was durable as a whole, so any bad byte in it is damage. The remains
+ * of a crash in the middle of a roll are valid: a sealed last segment, with or without an index; zeros after its
+ * footer; and a newest file that is empty or has no complete header. (The header is synced before any frame is written
+ * after it.)
  */
 import { join } from 'node:path'
 import { CHAIN_START, type Chain } from './chain.ts'
@@ -248,8 +248,8 @@ function withoutZeros(bytes: Buffer): Buffer {
 }
 
 /**
- * Makes the walked frames durable. The last batch is written again: if a sync failed before this start, the kernel may
- * consider its pages clean, and a bare sync would then vouch for bytes that never reached the disk.
+ * Makes the walked frames durable. The last batch is written again. If a sync failed before this start, the kernel may
+ * consider its pages clean, and a bare sync would vouch for bytes that never reached the disk.
  */
 function confirm(file: DiskFile, walk: Walk): void {
   const { live, provenSeq, stop } = walk

@@ -85,7 +85,7 @@ export function buildIndex(live: LiveIndex, facts: SealedFacts): Buffer {
 
 /**
  * Ordinals of the keyed frames, sorted by key; for duplicate keys only the newest. A writer waits for this, so frames
- * are sorted as numbers made of the first bits of the key and the ordinal; whole keys are compared only if those bits
+ * are sorted as numbers made of the first bits of the key and the ordinal. Whole keys are compared only if those bits
  * are equal.
  */
 function sortKeys(live: LiveIndex): number[] {

@@ -16,7 +16,7 @@ import { readFrameAt } from './segment.ts'
 /** 512 segments of 64 MiB, two descriptors each: random reads over a journal of 32 GiB reopen no file. */
 const openSegmentsMost = 512
 const openSegmentsLeast = 16
-/** Each list keeps one segment open for every so many descriptors that the process may have: eleven lists use a twelfth of them. */
+/** Each list may keep one segment open per this many descriptors of the process, so eleven lists use a twelfth of them. */
 const descriptorsPerSegment = 256
 /** Lists on a board with one shard. */
 const listsMax = 11

@@ -9,7 +9,7 @@
  *
  *   offset  bytes  field
  *        0      3  magic           "BSJ"
- *        3      1  version         3 (frames as in frame.ts), 2 (no packed frames), or 1 (also CRCs without the journal's id); later ones keep the crc
+ *        3      1  version         3 (as in frame.ts), 2 (no packed frames), 1 (also CRCs without journal id); later ones keep the crc
  *        4     16  journal id      random, the same in all segments of a journal
  *       20      8  first seq       of the frames after it; equal to the file's name
  *       28     32  previous chain  chain hash of the segment before (chain.ts)

@@ -59,7 +59,7 @@ export class SnapshotWriter {
   readonly #path: string
   readonly #header: Buffer
   readonly #file: DiskFile
-  /** What is left to write, first piece first. */
+  /** The pieces left to write, in order. */
   readonly #pieces: Generator<Uint8Array>
   #at: number
   #crc: number

@@ -2,8 +2,8 @@
  * Reads proofs, roots and node hashes of every past size from the tree file while it grows.
  *
  * {@link TreeReader.advance} says how far it may read. Up to there no byte of the file ever changes, so everything read
- * can be cached: the lowest levels in chunks of a 256-leaf subtree, one read each; the nodes above, which are between
- * chunks, one by one.
+ * can be cached. The lowest levels are cached in chunks of a 256-leaf subtree, one read each; the nodes above, which
+ * are between chunks, one by one.
  */
 import { BoundedMap } from './bounded-map.ts'
 import { type Disk, type DiskFile, unlessUnreadable } from './disk.ts'

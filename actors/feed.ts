@@ -83,7 +83,7 @@ export class Feed {
     return publicRecords(log.read(seq)!, shards)
   }
 
-  /** Sealed segments of this shard were rewritten. */
+  /** Call after sealed segments of this shard were rewritten. */
   reopen(shard: number): void {
     this.#options.shards[shard]?.reopen()
   }

@@ -61,7 +61,7 @@ export type ShardOptions = Pick<Timers, 'soon'> & {
   readonly again: (board: Board, first: Frame) => Readonly<Record<string, unknown>>
   /** Unix seconds of the wall clock. */
   readonly wallSeconds: () => number
-  /** The time at which the timeouts of works stand still, because the wall clock has jumped. If absent, it never does. */
+  /** The time at which the timeouts of works are frozen after a jump of the wall clock. If absent, they never are. */
   readonly timeoutsHeldAt?: () => number | undefined
   /** Newest durable frame of the log's journal; at least that of every answered write. If absent, it is not known. */
   readonly logDurable?: () => number

@@ -78,9 +78,9 @@ const sizeDefaults = {
   /** Results of one tools.search. */
   tools_page_default: 10,
   tools_page_maximum: 50,
-  /** Longest life of a delegation: 90 days. */
+  /** Longest lifetime of a delegation: 90 days. */
   delegation_seconds: 7_776_000,
-  /** Longest life of a token that opens a private room's tail. */
+  /** Longest lifetime of a token that opens a private room's tail. */
   read_token_seconds: 3_600,
   work_title_characters: 120,
   work_capabilities: 16,
@@ -110,9 +110,9 @@ const sizeDefaults = {
   /** How often one worker's claim on the same work may expire. */
   work_lapses: 2,
   work_reason_characters: 20,
-  /** Of the reward, in hundredths of a percent, rounded down. */
+  /** The fee as a share of the reward, in hundredths of a percent, rounded down. */
   work_fee_basis_points: 100,
-  /** Of the reward, in percent, and one credit at least. */
+  /** The bond as a percentage of the reward; at least one credit. */
   work_bond_percent: 10,
   credit_transfer_cost: 1,
   credit_welcome: 100,
@@ -308,8 +308,8 @@ export const raisedLimits = {
 const allowanceDefaults = {
   /**
    * Calls of other publishers' tools that an identity may make per UTC day; the board's own tools do not count. A
-   * network may make three times as many, a /48 `ipv6_48_factor` times as many as a network, and all sign-ins at one
-   * address 16 times as many as a network, but each at most half of the board's total.
+   * network may make three times as many. A /48 may make `ipv6_48_factor` times the number of a network, and all
+   * sign-ins at one address 16 times, but each at most half of the board's total.
    */
   tool_calls_per_identity_per_day: 20,
   /** What those calls may cost the board, in millionths of a dollar. */

@@ -11,7 +11,7 @@ export const scopes = [
   'board:work',
   'events:subscribe',
   'board:moderate',
-  // What an operator may do, for a day at most; a sign-in never has it.
+  // Operator actions. A delegation may have it for a day at most, a sign-in never.
   'board:operate',
 ] as const
 export type Scope = (typeof scopes)[number]
@@ -26,8 +26,9 @@ export type Operation = {
   /** A write changes the board and is recorded. A read of public data may be unsigned. */
   readonly kind: 'read' | 'write'
   /**
-   * What answers a read that no actor can answer from its state alone: the main thread, from the newest head or from
-   * its own counts and state; the log's thread; the index of the tools directory; the delivery thread.
+   * Set if no actor can answer a read from its state alone. `main`: the main thread, from its own counts and state.
+   * `head`: the main thread, from the newest head. `log`: the log's thread. `directory`: the index of the tools
+   * directory. `delivery`: the delivery thread.
    */
   readonly answeredBy?: 'main' | 'head' | 'log' | 'directory' | 'delivery'
   /** A read of data that only its signer may see. */

@@ -1,12 +1,12 @@
 /**
  * The log actor: turns every public record into a leaf of one Merkle tree, and signs each new size.
  *
- * Only this actor holds the log's key. Messages are only hints; the files are authoritative: a shard says how far its
+ * Only this actor holds the log's key. Messages are only hints; the files are authoritative. A shard says how far its
  * journal is durable, and this actor reads the journal from where its own newest frame stopped. One batch is one frame
  * in the log's own journal: entries, new size, new root, the signed checkpoint and, per shard, the covered journal
  * range. After a failed sync the process exits.
  *
- * With several shards that frame is the commit point: it alone determines the order in which their records became
+ * With several shards that frame is the commit point. It alone determines the order in which their records became
  * leaves, and nothing computed for it leaves this actor before its sync has returned. With one shard the order is that
  * of its journal, which is durable before this actor reads it. If a power cut removes frames from the end of the log,
  * they are rebuilt from that journal: the same leaves, and so the same root for every size that was signed. Therefore
@@ -80,7 +80,7 @@ export class Log {
   /** Frames are being made durable, or it is a pause: frames written now must wait. */
   #isHeld = false
   #cancelPause: Cancel | undefined
-  /** The newest change that readers were told of, and whether many came with it. */
+  /** The newest change that readers were notified of, and whether many came with it. */
   #published: number
   #cameMany = false
   readonly #batch: Batch

@@ -3,9 +3,9 @@
  *
  * The frames are authoritative, because they are synced and carry a CRC. The file of node hashes is derived and never
  * synced, and nothing that leaves the board may rely on it alone. A start compares the right edge with the signed root
- * and reads no more. Checking every node of a million leaves would cost half a second without making anything safer: a
- * proof is checked against its signed head before it is sent, a tile against the level below it, and leaf hashes come
- * from the frames.
+ * and reads no more. Checking every node of a million leaves would cost half a second without making anything safer.
+ * Before they are sent, proofs are checked against their signed head and tiles against the level below them; leaf
+ * hashes come from the frames.
  */
 import { type Disk, isUnreadable, unlessUnreadable } from '../../storage/disk.ts'
 import type { Frame, Journal } from '../../storage/journal.ts'
@@ -76,8 +76,8 @@ type OpenTree = {
 }
 
 /**
- * Opens the tree at the newest frame. If the file is short or has another root, as after a power cut, it is continued
- * from the newest frame whose root it has; if there is no such frame, it is rebuilt.
+ * Opens the tree at the newest frame. A file that is short or has another root, as after a power cut, is continued from
+ * the newest frame whose root it has. If there is none, it is rebuilt.
  *
  * @throws RootMismatch; Damage; the disk's error
  */

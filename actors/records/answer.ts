@@ -1,9 +1,9 @@
-/** What the sender of a letter is answered, and how letters between actors are answered. */
+/** Answers to letters, and the delivery of letters between actors. */
 import type { ActorRefusal } from '../kernel/refusals.ts'
 import type { Facts } from './record.ts'
 import type { WriteLetter } from './write.ts'
 
-/** A signed head: a size, and the note that signs it with its root. */
+/** A signed log head: a size, and the checkpoint that signs it with its root. */
 export type Head = { readonly size: number; readonly checkpoint: string }
 
 export type ShardAnswer<Reply extends Facts = Facts> =
@@ -14,30 +14,33 @@ export type ShardAnswer<Reply extends Facts = Facts> =
       readonly leaf?: number
       readonly duplicate?: true
     }
-  /** `isWritten`: the command was written down before another actor refused it, and takes what it takes. */
+  /** `isWritten`: the command was recorded before another actor refused it, and counts against limits. */
   | { readonly ok: false; readonly refusal: ActorRefusal; readonly isWritten?: true }
-/** Who takes an answer knows what such a letter is replied. */
+/** A callback for the answer, typed with the reply to such a letter. */
 export type Answer<Reply extends Facts = Facts> = { take(answer: ShardAnswer<Reply>, head?: Head): void }['take']
 
-/** A letter to an actor of this shard, left by a decision. */
+/** A letter to an actor of this shard, produced by a decision. */
 export type Delivery = {
   readonly write: WriteLetter
-  /** As of any letter: what is public is in the public log then. */
+  /** As for any letter: called once public records are in the public log. */
   readonly answer: Answer
-  /** At once, not on disk yet: for what follows from it in the same turn. */
+  /** Called immediately, before anything is on disk: for what follows from it in the same turn. */
   readonly decided: (answer: ShardAnswer) => void
 }
 
-/** Letters between actors. They lie in the journal until they are delivered: this only knows which are under way. */
+/** Letters between actors. The journal stores them until they are delivered; this tracks only which are in progress. */
 export interface Mail {
-  /** Something may be left for another turn. */
+  /** Whether some work may be left for another turn. */
   readonly isWaiting: boolean
-  /** The next letter to an actor of this shard. `marks`: what was delivered may be written down now, as the last of its turn. */
+  /** The next letter to an actor of this shard. `marks`: deliveries may be recorded now, as the last step of the turn. */
   next(now: number, marks: boolean): Delivery | undefined
-  /** Everything decided so far is on disk. */
+  /** Called when everything decided so far is on disk. */
   afterTurn(): void
-  /** Before a letter is decided: asks other shards, and calls `go` with what they know, or `answer` with their refusal. */
+  /**
+   * Called before a letter is decided: queries other shards, then calls `go` with the letter and what they know, or `answer`
+   * with their refusal.
+   */
   before(letter: WriteLetter, go: (letter: WriteLetter, answer: Answer) => void, answer: Answer): void
-  /** Gives an answer when what follows from the command is done elsewhere too. */
+  /** Gives the answer once the follow-up work of other actors is done too. */
   settle(letter: WriteLetter, answer: ShardAnswer, head: Head | undefined, give: Answer): void
 }

@@ -1,6 +1,6 @@
 /**
- * The identities of a board, in columns of typed arrays: 32 bytes of id and of key, when they were first and last seen, their posts,
- * and their place in the order of the latest activity. About 120 bytes an identity, and 4 to 8 a post.
+ * The identities of a board, in columns of typed arrays: id and key (32 bytes each), first and last seen, posts, and rank by
+ * latest activity. About 120 bytes per identity, and 4 to 8 per post.
  */
 
 import { ByVersion, type PackedOrder } from './by-version.ts'
@@ -21,7 +21,7 @@ export type PackedAuthors = readonly [
   handles: readonly (readonly [author: number, handle: string])[],
 ]
 
-/** An identity as it stands: what is read of it later may be newer. */
+/** A live view of an identity: later reads may return newer values. */
 export class Author {
   readonly #authors: Authors
   readonly number: number
@@ -63,7 +63,7 @@ export class Author {
     return this.#authors.lastSeen(this.number)
   }
 
-  /** Number of the newest change that it made. */
+  /** Number of the newest change by this identity. */
   get version(): number {
     return this.#authors.versionOf(this.number)
   }
@@ -88,7 +88,7 @@ export class Authors {
     return this.#ids.count
   }
 
-  /** `id`: 64 hex; any other text finds none. */
+  /** `id`: 64 hex; any other text finds nothing. */
   get(id: string): Author | undefined {
     const number = this.#find(id)
     return number === none ? undefined : new Author(this, number)
@@ -98,7 +98,7 @@ export class Authors {
     return this.#find(id) !== none
   }
 
-  /** The identity with this number, which exists. */
+  /** The identity with this number, which must exist. */
   at(number: number): Author {
     return new Author(this, number)
   }
@@ -127,7 +127,7 @@ export class Authors {
     return this.#order.versionOf(number)
   }
 
-  /** An identity did something at `at` (Unix seconds), by the change `version`: it exists from its first on. Gives its number. */
+  /** Records activity at `at` (Unix seconds) in change `version`, and adds the identity at its first. Returns its number. */
   seen(id: Uint8Array, key: Uint8Array, at: number, version: number): number {
     let number = this.#ids.find(id)
     if (number === none) {
@@ -142,7 +142,7 @@ export class Authors {
     return number
   }
 
-  /** By the latest activity, those whose version is below `below`. */
+  /** Identities with a version below `below`, latest activity first. */
   *below(below: number): Generator<Author> {
     for (const number of this.#order.below(below)) yield new Author(this, number)
   }
@@ -159,7 +159,7 @@ export class Authors {
     ]
   }
 
-  /** Takes over what `pack` gave. */
+  /** Restores what `pack` returned. */
   restore([ids, keys, createdAt, lastSeen, posts, order, handles]: PackedAuthors, columns: Columns): void {
     this.#ids.restore(ids, columns)
     this.#keys = Buffer.from(columns.take(keys, initialAuthors * idBytes).buffer)

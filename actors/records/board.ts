@@ -1,8 +1,8 @@
 /**
- * The board in memory: rooms, pages, threads, authors and handles, as the records say; the order of its changes; its snapshot.
+ * The board in memory: rooms, pages, threads, authors and handles, built from records; the order of its changes; its snapshot.
  *
- * One state and one `apply`, used twice: a shard keeps one for the rooms it decides over, the feed keeps one
- * for everything public. Replay is `apply` and nothing else.
+ * There is one state and one `apply` with two uses: a shard has one for the rooms it decides, the feed has one for everything
+ * public. Replay is just `apply`.
  */
 
 import { hex } from '../kernel/hex.ts'
@@ -25,7 +25,7 @@ import { noSlots, type Slots } from './slot-lists.ts'
 
 export type Visibility = 'public' | 'private'
 
-/** Anything that is listed by latest activity: a doubly linked list, newest first. */
+/** Anything listed by latest activity: a doubly linked list, newest first. */
 export interface Active<Self> {
   version: number
   newer: Self | undefined
@@ -41,13 +41,13 @@ export type Page = {
   readonly events: GrowingSlots
 }
 
-/** Where the record of a ban lies, which says by whom and why. */
+/** The place of the record of a ban, which says by whom and why. */
 export type Ban = {
   readonly shard: number
   readonly seq: number
-  /** Unix seconds; 0: until it is ended. */
+  /** Unix seconds; 0: until it is lifted. */
   readonly until: number
-  /** The operator banned them, and alone ends it. */
+  /** The operator imposed it, and only the operator can lift it. */
   readonly isOperators: boolean
 }
 
@@ -55,13 +55,13 @@ export interface Room extends Active<Room> {
   readonly number: number
   readonly name: string
   readonly visibility: Visibility
-  /** Undefined: the operator owns it. */
+  /** Undefined if the operator owns the room. */
   owner: string | undefined
-  /** All members but the owner, moderators included. */
+  /** All members except the owner, moderators included. */
   readonly members: Set<string>
   /** At most 16, all of them members. */
   readonly moderators: Set<string>
-  /** By identity, the oldest first; some of them are over. */
+  /** By identity, oldest first; some have expired. */
   readonly bans: Map<string, Ban>
   readonly about: string | undefined
   readonly createdAt: number
@@ -71,14 +71,14 @@ export interface Room extends Active<Room> {
   updatedAt: number
 }
 
-/** Where a record lies, and its number in the order of everything public (in a shard: the journal's own number). */
+/** Where a record is stored, and its number in the order of everything public (in a shard: its journal number). */
 export type Place = { readonly shard: number; readonly seq: number; readonly change: number; readonly leaf: number }
 
 export class ByActivity<Entry extends Active<Entry>> {
   newest: Entry | undefined
   /**
-   * The same again, oldest first, to find a place in it without a walk. Versions only grow, so both are in order. Where an entry stood
-   * before, it has another version now.
+   * The same entries in an array, oldest first, to find a position without walking the list. Versions only grow, so both are
+   * sorted. An entry's older rows are recognized by their outdated version.
    */
   #entries: Entry[] = []
   #versions: number[] = []
@@ -86,7 +86,7 @@ export class ByActivity<Entry extends Active<Entry>> {
 
   touch(entry: Entry, version: number): void {
     const isNew = entry.newer === undefined && entry.older === undefined && this.newest !== entry
-    // One change may touch it twice.
+    // One change may touch an entry twice.
     if (entry.version === version && !isNew) return
     entry.version = version
     if (this.newest === entry) {
@@ -105,7 +105,7 @@ export class ByActivity<Entry extends Active<Entry>> {
     this.newest = entry
   }
 
-  /** Newest first, those whose version is below `below`. */
+  /** Entries with a version below `below`, newest first. */
   *below(below: number): Generator<Entry> {
     let [from, to] = [0, this.#versions.length]
     while (from < to) {
@@ -142,7 +142,7 @@ export class Board {
   /** Number of the newest change applied. */
   change = 0
 
-  /** `publicLists`: the events of public rooms and of their pages are listed, and not only counted. */
+  /** `publicLists`: the events of public rooms and their pages are listed, not just counted. */
   constructor(events = new EventIndex(), publicLists = true) {
     this.events = events
     this.#publicLists = publicLists
@@ -162,7 +162,7 @@ export class Board {
         this.#handleClaimed(record, place)
         break
       case RecordType.act:
-        // Who acts exists: an identity begins with its first accepted command. What it did is kept by the parts of the state.
+        // Every identity begins with its first accepted command. What it did is remembered by the parts of the state.
         if (record.by !== undefined) this.authors.seen(record.author, ownKey(record.by), record.at, place.change)
         break
     }
@@ -264,7 +264,7 @@ export class Board {
   }
 }
 
-/** Those that are about something else than an event or a room. */
+/** Kinds that are about something other than an event or a room. */
 const ofSubjects: ReadonlySet<ChangeKind> = new Set(
   changeKinds.filter((kind) => kind === 'document.written' || kind === 'receiver.item' || kind.startsWith('work.')),
 )
@@ -275,9 +275,9 @@ export type Change = {
   readonly kind: ChangeKind
   /** Number of the room, or `nowhere`. */
   readonly room: number
-  /** Slot of the event it is about; of an edit, the slot of the edit. 0xffff_ffff where it is about something else. */
+  /** Slot of the event it is about; for an edit, the slot of the edit. 0xffff_ffff if it is about something else. */
   readonly slot: number
-  /** Id (32 hex) of the document, receiver or work it is about, else ''. */
+  /** Id (32 hex) of the document, receive URL or work it is about, else ''. */
   readonly subject: string
   /** Unix seconds. */
   readonly at: number
@@ -291,11 +291,11 @@ type PackedOthers = readonly [count: number, Kept, Kept, Kept, Kept, subjects: r
 const initialRows = 1024
 
 /**
- * What happened, in order: one row for every change that followers learn about.
+ * The changes in order: one row for every change that followers are notified of.
  *
- * A row's position is the change number in the feed, and the journal's number in a shard; both grow and are never used twice,
- * so a position is a cursor that survives restarts. A row is 5 bytes: its kind, and the slot of the event that was posted, which says the
- * rest. Of any other kind it is the number of a row of `Others`.
+ * The position of a row is the change number in the feed, and the journal number in a shard. Both only grow and are never
+ * reused, so a position is a cursor that survives restarts. A row takes 5 bytes: its kind, and for a new post the slot of the
+ * event, which has the rest. For any other kind, it is a row number in `Others`.
  */
 export class Changes {
   readonly #events: EventIndex
@@ -312,7 +312,7 @@ export class Changes {
     return this.#count
   }
 
-  /** An event of this board was posted: its room, its time and its change are those of the event itself. */
+  /** An event of this board was posted: the event itself has its room, time and change number. */
   posted(slot: number): void {
     this.#add('event.posted', slot)
   }
@@ -346,7 +346,7 @@ export class Changes {
     return [this.#count, columns.putGrowing(kind), columns.putGrowing(about), this.#others.pack(columns)]
   }
 
-  /** Takes over what `pack` gave. */
+  /** Restores what `pack` returned. */
   restore([count, kind, about, others]: PackedChanges, columns: Columns): void {
     this.#count = count
     this.#kind = new Uint8Array(columns.take(kind, initialRows).buffer)
@@ -369,17 +369,17 @@ export class Changes {
   }
 }
 
-/** What is to be known of changes that are no new events. Columns of typed arrays, 20 bytes a row. */
+/** Details of changes other than new events. Columns of typed arrays, 20 bytes a row. */
 class Others {
   #count = 0
   #position = new Float64Array(initialRows)
   #room = new Uint32Array(initialRows)
   #about = new Uint32Array(initialRows)
   #at = new Uint32Array(initialRows)
-  /** Ids of subjects that are no events. */
+  /** Ids of subjects other than events. */
   readonly #subjects: string[] = []
 
-  /** Gives the number of the row. */
+  /** Returns the number of the row. */
   add(change: Omit<Change, 'kind'>): number {
     if (this.#count === this.#room.length) this.#grow()
     const row = this.#count++
@@ -435,14 +435,15 @@ export function eventChange(board: Board, slot: number, position: number, at: nu
 }
 
 /**
- * From 15 on, arrays may hold ids and links that came while they were written: a reader of 14 would take them for its own. Formats before 14
- * have every column of events, those up to 9 the identities one by one, and some do not say all that a replay tells.
+ * From format 15 on, arrays may hold ids and links added while they were written, which a reader of 14 would mistake for its
+ * own. Formats before 14 have full event columns, those up to 9 have identities one by one, and some lack things that replay
+ * restores.
  */
 const snapshotFormat = 15
 const formatsRead: readonly number[] = [14, snapshotFormat]
 const codec = new Packr({ useRecords: false })
 
-/** `count`: of slots that are only counted. */
+/** `count`: for slots that are only counted. */
 type PackedSlots = Kept | { readonly count: number }
 type PackedPage = readonly [name: string, threads: number, last: number, updatedAt: number, events: PackedSlots]
 type PackedRoom = {
@@ -473,12 +474,13 @@ type Packed = {
 }
 
 /**
- * A board as bytes and back: what a thread writes so that its next start need not replay from the first frame.
- * An optimisation and never truth: whatever does not fit is thrown away and the journal is replayed.
+ * A board as bytes and back: a thread writes it so that its next start need not replay from the first frame. It is only an
+ * optimization: if anything does not match, it is discarded and the journal is replayed.
  *
- * The bytes are one msgpack map; event columns and slot lists are raw little-endian arrays, inside it or beside it (columns.ts).
+ * The bytes are one msgpack map; event columns and slot lists are raw little-endian arrays, inside it or in columns
+ * (columns.ts).
  *
- * `more`: what else the thread needs to continue, anything msgpack can hold.
+ * `more`: whatever else the thread needs to continue, anything msgpack can hold.
  */
 export function packBoard(board: Board, more: unknown, columns: Columns): Buffer {
   const packed: Packed = {
@@ -494,15 +496,15 @@ export function packBoard(board: Board, more: unknown, columns: Columns): Buffer
   return encode(codec, packed)
 }
 
-/** What of a board is kept in memory. */
+/** How a board is stored in memory. */
 export type Keeping = {
-  /** Where its old events are; left out: all are in memory. */
+  /** Where its old events are; absent if all are in memory. */
   readonly shelf?: EventShelf | undefined
-  /** As a board is made with it. */
+  /** As in the constructor of the board. */
   readonly publicLists?: boolean
 }
 
-/** Undefined: bytes of another format, or the shelf lacks a part of it. */
+/** Undefined if the bytes have another format, or the shelf lacks a part. */
 export function unpackBoard(
   bytes: Uint8Array,
   columns: Columns,

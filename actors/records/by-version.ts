@@ -1,6 +1,6 @@
 /**
- * Numbers in the order of their latest change: a list of what was touched, oldest first, of which the rows that are out of date
- * are skipped, and dropped when they would make it larger. 16 to 40 bytes a number.
+ * Numbers in the order of their latest change. Each change appends a row, so the oldest come first. Outdated rows are skipped,
+ * and dropped when the list would otherwise have to grow. 16 to 40 bytes per number.
  */
 import { bytesOf, type Columns, grown, type Kept } from './columns.ts'
 
@@ -13,10 +13,10 @@ export class ByVersion {
   #numbers = new Uint32Array(initialRows)
   #versions = new Float64Array(initialRows)
   #count = 0
-  /** Number -> one more than its newest row; 0: it has none. */
+  /** Number -> the index of its newest row plus one; 0 if it has none. */
   #places = new Uint32Array(initialRows)
 
-  /** Versions never fall. */
+  /** Versions never decrease. */
   touch(number: number, version: number): void {
     while (number >= this.#places.length) this.#places = grown(this.#places, new Uint32Array(this.#places.length * 2))
     const place = this.#places[number]!
@@ -32,12 +32,12 @@ export class ByVersion {
     this.#places[number] = ++this.#rows
   }
 
-  /** Of a number that was touched. */
+  /** The version of a number that was touched. */
   versionOf(number: number): number {
     return this.#versions[this.#places[number]! - 1]!
   }
 
-  /** Newest first, those whose version is below `below`. */
+  /** Numbers with a version below `below`, newest first. */
   *below(below: number): Generator<number> {
     let [from, to] = [0, this.#rows]
     while (from < to) {
@@ -55,7 +55,7 @@ export class ByVersion {
     return [this.#rows, columns.put(numbers), columns.put(versions), this.#count, columns.put(places)]
   }
 
-  /** Takes over what `pack` gave. */
+  /** Restores what `pack` returned. */
   restore([rows, numbers, versions, count, places]: PackedOrder, columns: Columns): void {
     this.#rows = rows
     this.#count = count
@@ -68,7 +68,7 @@ export class ByVersion {
     return this.#places[this.#numbers[row]!] === row + 1
   }
 
-  /** Twice the room, where less than a quarter of the rows are out of date. */
+  /** Doubles the room if less than a quarter of the rows are outdated; otherwise drops those. */
   #makeRoom(): void {
     if (this.#count * 4 <= this.#rows * 3) return this.#compact()
     this.#numbers = grown(this.#numbers, new Uint32Array(this.#rows * 2))

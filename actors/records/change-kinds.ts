@@ -1,6 +1,6 @@
-/** Names of states and of changes: alone, for declarations, which load no state. */
+/** Names of work states and of change kinds, in a file of their own so that declarations can use them without loading any state. */
 
-/** The states that a work goes through: changes are called by them, and their numbers are in snapshots. */
+/** The states of a work. Changes are named after them, and their numbers are stored in snapshots. */
 export const workStates = [
   'open',
   'claimed',
@@ -17,7 +17,7 @@ export const workStates = [
 ] as const
 export type WorkState = (typeof workStates)[number]
 
-/** Kinds of changes; their numbers are in snapshots. */
+/** Kinds of changes; their numbers are stored in snapshots. */
 export const changeKinds = [
   'event.posted',
   'event.superseded',

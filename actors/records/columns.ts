@@ -1,14 +1,14 @@
 /**
- * Large arrays of a snapshot, kept beside what msgpack holds of it: they are written from where they lie, and read into the
- * very memory that continues to grow. Copying and decoding them would be most of a start.
+ * Large arrays of a snapshot, stored next to its msgpack part. They are written directly from memory, and read into the memory
+ * that the running state then grows. Copying and decoding them would take most of a start.
  */
 
 import { roomFor } from '../../storage/snapshot.ts'
 
-/** An array in a snapshot: small ones are its bytes, a large one is the number of its column. */
+/** An array in a snapshot: the bytes of a small one, or the column number of a large one. */
 export type Kept = Uint8Array | number
 
-/** A board of few events has everything in one piece. */
+/** Smaller arrays stay in the msgpack part, so a board with few events has everything in one piece. */
 const columnBytesMin = 16 * 1024
 
 export class Columns {
@@ -16,8 +16,8 @@ export class Columns {
   readonly #isLive: boolean
 
   /**
-   * `all`: as they were read, each with room to grow; none for a snapshot that is being made. `isLive`: the state goes on while
-   * the snapshot is written, and what may change is copied.
+   * `all`: the columns as read, each with room to grow; empty for a new snapshot. `isLive`: the state keeps changing while the
+   * snapshot is written, so arrays that may change are copied.
    */
   constructor(all: readonly Uint8Array[] = [], isLive = false) {
     this.all = [...all]
@@ -29,16 +29,17 @@ export class Columns {
     return this.all.push(this.#isLive ? bytes.slice() : bytes) - 1
   }
 
-  /** The same of an array that only grows: no number in it is ever another one, or its owner passes over what came later. */
+  /** The same for an array that only grows: its numbers never change, or its owner ignores what was added later. */
   putGrowing(bytes: Uint8Array): Kept {
     return bytes.length < columnBytesMin ? bytes : this.all.push(bytes) - 1
   }
 
   /**
-   * The array that was put, at the beginning of a power of two of bytes, at least `roomMin`. The memory of a column goes over to
-   * the caller: an image is unpacked once, and never by a caller that continues with the state that it was packed from.
+   * The array that was put, at the start of a buffer whose size is a power of two, at least `roomMin`. The caller takes over
+   * the memory of the column. So an image is unpacked only once, and never by a caller that continues with the state it was
+   * packed from.
    *
-   * @throws RangeError when there is no such column
+   * @throws RangeError if there is no such column
    */
   take(kept: Kept, roomMin = 8): { readonly buffer: ArrayBuffer; readonly length: number } {
     const bytes = typeof kept === 'number' ? this.all[kept] : kept
@@ -53,12 +54,12 @@ export class Columns {
   }
 }
 
-/** The beginning of a typed array as bytes: a view. */
+/** The beginning of a typed array, as a view of its bytes. */
 export function bytesOf(array: Float64Array | Uint32Array | Uint16Array | Uint8Array, count: number): Uint8Array {
   return new Uint8Array(array.buffer, array.byteOffset, count * array.BYTES_PER_ELEMENT)
 }
 
-/** Another array, with what the smaller one holds at its beginning. */
+/** Copies the smaller array to the beginning of the other one, and returns that. */
 export function grown<Column extends Float64Array | Uint32Array | Uint16Array | Uint8Array>(
   from: Column,
   to: Column,
@@ -67,41 +68,44 @@ export function grown<Column extends Float64Array | Uint32Array | Uint16Array | 
   return to
 }
 
-/** Longer columns are begun late, when 1/16 is free, as both take memory; they are filled before that is used up, some rows at a time. */
+/**
+ * Longer columns are started late, when only 1/16 is free, because both take memory. They are filled a few rows at a time
+ * before that is used up.
+ */
 const freeShare = 16
 const rowsBetween = 256
 const rowsAtOnce = 20 * rowsBetween
 
-/** Columns of twice as many rows, filled beside the work: copied at once, they would hold up everything else of their thread. */
+/** Columns with twice as many rows, filled step by step in between other work: copying them in one go would block the thread. */
 export class Doubling<Column extends Uint32Array | Int32Array | Uint8Array> {
   readonly columns: readonly Column[]
   readonly #from: readonly Column[]
   readonly #rows: number
   #copied = 0
 
-  /** `from`: columns of `rows` rows each; `make`: one of so many numbers, all zero. */
+  /** `from`: columns of `rows` rows each; `make`: returns a column of that many numbers, all zero. */
   constructor(from: readonly Column[], rows: number, make: (length: number) => Column) {
     this.columns = from.map(({ length }) => make(2 * length))
     this.#from = from
     this.#rows = rows
   }
 
-  /** With `count` rows in use some are to be copied. */
+  /** Whether rows should be copied now that `count` rows are in use. */
   static isDue(count: number, rows: number): boolean {
     return count % rowsBetween === 0 && count * freeShare >= rows * (freeShare - 1)
   }
 
-  /** Rows below this one are in the longer columns: who changes one of them changes it there too. */
+  /** Rows below this one are already in the longer columns: callers that change one must change it there too. */
   get copied(): number {
     return this.#copied
   }
 
-  /** Some more rows, of `count` in use. */
+  /** Copies some more rows, out of `count` in use. */
   copySome(count: number): void {
     this.#copyTo(Math.min(count, this.#copied + rowsAtOnce))
   }
 
-  /** The longer columns, with all rows. */
+  /** Copies the remaining rows and returns the longer columns. */
   finish(): readonly Column[] {
     this.#copyTo(this.#rows)
     return this.columns
@@ -116,7 +120,7 @@ export class Doubling<Column extends Uint32Array | Int32Array | Uint8Array> {
   }
 }
 
-/** Whole numbers from 0, as narrow as the largest of them: the column widens when a larger one comes. */
+/** Integers from 0, in a column as narrow as the largest allows; it is widened when a larger one is added. */
 export type Narrow = Uint8Array | Uint16Array | Uint32Array
 
 /** The same column, or a wider one, that can hold `value`. */
@@ -130,12 +134,12 @@ export function longer(column: Narrow, count: number): Narrow {
   return remade(column, column.BYTES_PER_ELEMENT, count)
 }
 
-/** The first `count` of a column that only grows; one that is all zeros is nothing. */
+/** Stores the first `count` numbers of a column that only grows; if all are zero, nothing. */
 export function keepNarrow(column: Narrow, count: number, columns: Columns): Kept {
   return columns.putGrowing(bytesOf(column, isZero(column, count) ? 0 : count))
 }
 
-/** The column that was kept with `count` numbers, with room for so many, and at least `roomMin`, a power of two. */
+/** The column that was stored with `count` numbers, with room for that many, and at least `roomMin`, a power of two. */
 export function takeNarrow(kept: Kept, count: number, roomMin: number, columns: Columns): Narrow {
   const room = Math.max(roomMin, roomFor(count))
   const { buffer, length } = columns.take(kept)
@@ -144,7 +148,7 @@ export function takeNarrow(kept: Kept, count: number, roomMin: number, columns: 
   return column.length < room ? longer(column, room) : column
 }
 
-/** What is zero is not written, and takes no memory until it is. */
+/** Zeros are not written, so their pages take no memory. */
 function remade(column: Narrow, bytesEach: number, count: number): Narrow {
   const to = over(new ArrayBuffer(count * bytesEach), bytesEach)
   if (!isZero(column, column.length)) to.set(column)
@@ -155,7 +159,7 @@ function over(buffer: ArrayBuffer, bytesEach: number): Narrow {
   return bytesEach === 1 ? new Uint8Array(buffer) : bytesEach === 2 ? new Uint16Array(buffer) : new Uint32Array(buffer)
 }
 
-/** Looks at four bytes at once: all of a large column is looked at before a snapshot. */
+/** Checks four bytes at a time: large columns are scanned in full before a snapshot. */
 function isZero(column: Narrow, count: number): boolean {
   const bytes = column.subarray(0, count)
   const isAligned = bytes.byteOffset % 4 === 0

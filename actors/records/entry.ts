@@ -8,26 +8,27 @@
  *   seq <number in the room>
  *   time <Unix seconds>
  *   command <64 hex SHA-256 of the signing bytes>
- *   target <32 hex>      of kind redact: the event whose text is gone; room and seq are that event's.
- *                        Of kind undelegate: the delegation that ended. Of kind moderate: the event, identity, document or file
- *                        (<64 hex>) that was acted on; absent where it is the room itself. seq is -, and room where there is none
- *   action <operation>   of kind moderate
+ *   target <32 hex>      for kind redact: the event whose text was removed; room and seq are that event's.
+ *                        For kind undelegate: the delegation that ended. For kind moderate: the event, identity, document or file
+ *                        (<64 hex>) that was acted on; absent if it is the room itself. seq is -, and so is room if there is none
+ *   action <operation>   for kind moderate
  *
- * Of kinds close and open, which tie a log to the next one, and import, which names the log of another board, see rotation.ts.
+ * For kinds close and open, which link a log to the next one, and import, which names the log of another board, see
+ * rotation.ts.
  *
- * Lines end with LF, in this order. Readers hash the bytes as they are, so an unknown kind still proves.
+ * Lines end with LF, in this order. Readers hash the bytes as they are, so proofs also work for unknown kinds.
  *
- * Journals keep the entry of a post packed, in 25 or 41 bytes and the name of its room, and make its text again:
+ * Journals store the entry of a post packed, as 25 or 41 bytes and the name of its room, and rebuild its text:
  *
  * | bytes | what |
  * |---|---|
- * | 1 | 1, or 2 where the key of the frame stands for the first 16 bytes of `command` |
+ * | 1 | 1, or 2 if the key of the frame replaces the first 16 bytes of `command` |
  * | 32 or 16 | `command`, whose first 16 bytes are `event` |
  * | 4 | `time`, little-endian |
  * | 4 | `seq`, little-endian |
  * | rest | `room` |
  *
- * Any other entry is kept as its text, and so is one of a release that did not pack: its first byte is the b of `broadside`.
+ * Any other entry is stored as text, as are those of releases that did not pack: its first byte is the b of `broadside`.
  */
 
 type EntryFields = {
@@ -37,9 +38,9 @@ type EntryFields = {
   readonly seq: number | string
   readonly time: number
   readonly command: string
-  /** Of kinds redact, undelegate and moderate. */
+  /** For kinds redact, undelegate and moderate. */
   readonly target?: string
-  /** Of kind moderate. */
+  /** For kind moderate. */
   readonly action?: string
 }
 
@@ -54,7 +55,7 @@ export function formatEntry(fields: EntryFields): Buffer {
   )
 }
 
-/** The lines of an entry by name, or undefined when the bytes are not an entry of this version. */
+/** The lines of an entry by name, or undefined if the bytes are not an entry of this version. */
 export function parseEntry(bytes: Uint8Array): ReadonlyMap<string, string> | undefined {
   const lines = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('latin1').split('\n')
   if (lines.pop() !== '' || lines.shift() !== entryFirstLine) return undefined
@@ -67,20 +68,20 @@ export function parseEntry(bytes: Uint8Array): ReadonlyMap<string, string> | und
   return fields
 }
 
-/** What the entry of a post says. */
+/** The fields of a post's entry. */
 type PostFields = {
   readonly room: string
   readonly seq: number
   /** Unix seconds. */
   readonly time: number
-  /** 32-byte SHA-256 of the signing bytes: its first half is the id of the event, and the key of the frame of its record. */
+  /** 32-byte SHA-256 of the signing bytes. Its first half is the event id, which is also the key of the record's frame. */
   readonly sha: Uint8Array
 }
 
 const packed = 1
 const packedAfterKey = 2
 const keyBytes = 16
-/** How much longer than packed an entry is as its text, at most. */
+/** The most by which the text of an entry is longer than its packed form. */
 export const textBytesMax = 180
 const hexDigits = Buffer.from('0123456789abcdef')
 const beforeEvent = Buffer.from(`${entryFirstLine}\nkind post\nevent `)
@@ -88,10 +89,10 @@ const beforeRoom = Buffer.from('\nroom ')
 const beforeSeq = Buffer.from('\nseq ')
 const beforeTime = Buffer.from('\ntime ')
 const beforeCommand = Buffer.from('\ncommand ')
-/** For the two halves of a hash, one after the other. */
+/** Scratch space for joining the two halves of a hash. */
 const joined = Buffer.alloc(2 * keyBytes)
 
-/** The entry of a post as its record keeps it. */
+/** The entry of a post in stored form. */
 export function postEntry({ room, seq, time, sha }: PostFields): Buffer {
   if (seq > 0xffff_ffff || time > 0xffff_ffff) {
     const command = Buffer.from(sha).toString('hex')
@@ -107,7 +108,7 @@ export function postEntry({ room, seq, time, sha }: PostFields): Buffer {
   return entry
 }
 
-/** An entry as the record with this key keeps it. */
+/** The stored form of an entry, in the record with this key. */
 export function keptEntry(text: Uint8Array, key: Uint8Array): Uint8Array {
   const lines = parseEntry(text)
   const sha = Buffer.from(lines?.get('command') ?? '', 'hex')
@@ -122,8 +123,8 @@ export function keptEntry(text: Uint8Array, key: Uint8Array): Uint8Array {
 }
 
 /**
- * The text that the log hashes, of an entry as a journal keeps it. `key`: of the frame, where that is a record's. `into`: memory for
- * the text of a packed one, `textBytesMax` more than it has.
+ * The text that the log hashes, from a stored entry. `key`: the key of the frame, if it is a record's. `into`: memory for the
+ * text of a packed entry, `textBytesMax` bytes longer than it.
  */
 export function entryText(
   kept: Buffer,
@@ -132,7 +133,7 @@ export function entryText(
 ): Buffer {
   const fields = packedAt(kept)
   if (fields === 0) return kept
-  // Bytes are written one by one: a third of the time that strings take.
+  // Bytes are written one by one, in a third of the time that strings take.
   const event = copyInto(into, 0, beforeEvent)
   let at = kept[0] === packed ? hexInto(into, event, kept, 1, 1 + keyBytes) : hexInto(into, event, key!, 0, keyBytes)
   at = copyInto(into, at, beforeRoom)
@@ -146,7 +147,7 @@ export function entryText(
   return into.subarray(0, at)
 }
 
-/** These write into memory from `at` on, and say where the next byte goes. */
+/** These write into memory from `at` on and return the offset after the last byte. */
 function copyInto(into: Buffer, at: number, bytes: Buffer): number {
   for (let i = 0; i < bytes.length; i++) into[at + i] = bytes[i]!
   return at + bytes.length
@@ -174,7 +175,7 @@ function numberInto(into: Buffer, at: number, number: number): number {
   return end
 }
 
-/** `command` of an entry as a journal keeps it: 64 hex, or '-'. */
+/** `command` of a stored entry: 64 hex, or '-'. */
 export function entryCommand(kept: Buffer, key?: Uint8Array): string {
   const at = packedAt(kept)
   if (at === 0) return parseEntry(kept)?.get('command') ?? '-'
@@ -184,7 +185,7 @@ export function entryCommand(kept: Buffer, key?: Uint8Array): string {
   return joined.toString('hex')
 }
 
-/** Writes an entry, as a record keeps it, as the log keeps it; the bytes that it took. */
+/** Copies a record's stored entry in the form that the log stores; returns the bytes written. */
 export function writeLogged(kept: Buffer, key: Uint8Array, into: Buffer, at: number): number {
   if (kept[0] !== packedAfterKey) {
     into.set(kept, at)
@@ -196,7 +197,7 @@ export function writeLogged(kept: Buffer, key: Uint8Array, into: Buffer, at: num
   return kept.length + keyBytes
 }
 
-/** Offset of `time` in a packed entry; 0: the entry is text. */
+/** Offset of `time` in a packed entry; 0 if the entry is text. */
 function packedAt(kept: Buffer): number {
   return kept[0] === packedAfterKey ? 1 + keyBytes : kept[0] === packed ? 1 + 2 * keyBytes : 0
 }

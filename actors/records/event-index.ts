@@ -1,10 +1,9 @@
 /**
- * The event index: what memory keeps of each event, in columns of typed arrays, found by id.
+ * The event index: what stays in memory of each event, in columns of typed arrays, looked up by id.
  *
- * Bodies stay in the segments; a slot here says where. One slot costs 52 to 66 bytes, plus 6 to 8 bytes of hash table
- * and 4 bytes in its room's list. With a shelf, events that are old lie there, and a slot of theirs costs 2 bytes, and more where
- * it expires or has a leaf. Slots are never freed:
- * a place in a room is forever, only the text can go.
+ * Bodies stay in the segments; a slot says where. A slot costs 52 to 66 bytes, plus 6 to 8 bytes of hash table and 4 bytes in
+ * its room's list. With a shelf, old events are moved to it, and their slots cost 2 bytes each, or more if the event expires or
+ * has a leaf. Slots are never freed: an event keeps its place in the room permanently, and only its text can be removed.
  */
 
 import { keyWords, shelvedRows } from '../../storage/shelved-rows.ts'
@@ -44,35 +43,35 @@ type NewSlot = {
   readonly root: number
   /** Slot of the event replied to, or `none`. */
   readonly parent: number
-  /** A later version of another event: it belongs to the thread and is not in its list. */
+  /** A later version of another event: it belongs to the thread but is not in the thread's list. */
   readonly isEdit: boolean
   /** Unix seconds, 0 = never. */
   readonly expires: number
-  /** Number in the order of everything public; in a shard that of the frame. */
+  /** Change number in everything public; in a shard, the frame number. */
   readonly change: number
-  /** Leaf index in the public log; `none` where there is no leaf. */
+  /** Leaf index in the public log; `none` if there is no leaf. */
   readonly leaf: number
 }
 
 const initialCapacity = 1024
 
 const wideNames = ['place', 'author', 'seq', 'at', 'root', 'parent', 'next', 'tail'] as const
-/** Of small numbers. */
+/** Columns of small numbers. */
 const narrowNames = ['room', 'page', 'kind'] as const
 
 export type PackedEvents = readonly [
   ids: PackedIds,
   wide: readonly Kept[],
   narrow: readonly Kept[],
-  /** Shards, times of expiry, leaves: mostly zeros, which take no memory. */
+  /** Shards, expiry times, leaves: mostly zeros, which take no memory. */
   sparse: readonly Kept[],
-  /** Nothing: it is `place`. */
+  /** Null if it equals `place`. */
   change: Kept | null,
-  /** `linked`: links of slots below it are among those of the old ones. */
+  /** `linked`: links of slots below it are stored with the old events. */
   old: readonly [linked: number, PackedOld] | null,
 ]
 
-/** Columns of the events that are in memory, from the slot `from` on. */
+/** Columns of the events that are in memory, starting at slot `from`. */
 class Recent {
   readonly from: number
   ids = new IdTable(16)
@@ -93,7 +92,7 @@ class Recent {
     this.from = from
   }
 
-  /** Without the first `count` of them; `ids`: those of the others. */
+  /** The columns without the first `count` events; `ids` holds the ids of the others. */
   after(count: number, ids: IdTable): Recent {
     const later = new Recent(this.from + count)
     const left = this.ids.count - count
@@ -104,7 +103,7 @@ class Recent {
     return later
   }
 
-  /** Makes room for one more. */
+  /** Makes room for one more event. */
   makeRoom(): void {
     const rows = this.place.length
     const isFull = this.ids.count === rows
@@ -117,7 +116,7 @@ class Recent {
     this.#longer = undefined
   }
 
-  /** Threads end with the last event that is here: links to later ones came while a snapshot was written. */
+  /** Ends every thread at the last event in this snapshot: links to later ones may have been added while it was written. */
   relink(): void {
     const { from, next, tail, root } = this
     const { count } = this.ids
@@ -132,7 +131,7 @@ class Recent {
     if (!hasLater) return
     for (let number = 0; number < count; number++) {
       const of = root[number]!
-      // A version of a post is in no list: its own tail is itself.
+      // A version of a post is in no list: its tail is itself.
       if (of === none || of < from || tail[number] === from + number) continue
       tail[of - from] = from + number
     }
@@ -148,18 +147,18 @@ class Recent {
 export class EventIndex {
   readonly #old: OldEvents | undefined
   #recent = new Recent(0)
-  /** Of every event; undefined while each of its numbers is that of `place`. */
+  /** One per event; undefined while each number equals that of `place`. */
   #change: Uint32Array | undefined
   #shard: Narrow = new Uint8Array(initialCapacity)
   #expires: Narrow = new Uint8Array(initialCapacity)
   #leaf: Narrow = new Uint8Array(initialCapacity)
-  /** Links of slots below this one are kept with the old ones: they are old, or were to be. */
+  /** Links of slots below this one are stored with the old events: those events are old or are being shelved. */
   #linked = 0
   #isShelving = false
-  /** With so many events the next of them are put away. */
+  /** At this many events, the next batch is shelved. */
   #shelvesAt: number
 
-  /** `shelf`: where old events go; left out: all stay in memory. */
+  /** `shelf`: where old events go; without it, all events stay in memory. */
   constructor(shelf?: EventShelf) {
     this.#old = shelf && new OldEvents(shelf)
     this.#shelvesAt = shelf === undefined ? Number.POSITIVE_INFINITY : 2 * shelf.eventsEach
@@ -173,7 +172,7 @@ export class EventIndex {
   pack(columns: Columns): PackedEvents {
     const recent = this.#recent
     const { ids } = recent
-    // Links may change while they are written: `relink` takes back what came later.
+    // Links may change during the write: `relink` undoes what was added later.
     const wide = wideNames.map((name) => columns.putGrowing(bytesOf(recent[name], ids.count)))
     const narrow = narrowNames.map((name) => keepNarrow(recent[name], ids.count, columns))
     const sparse = [this.#shard, this.#expires, this.#leaf].map((column) => keepNarrow(column, this.count, columns))
@@ -182,7 +181,7 @@ export class EventIndex {
     return [ids.pack(columns), wide, narrow, sparse, change, old]
   }
 
-  /** The index that was packed. Undefined: the shelf lacks a part of it. */
+  /** Restores a packed index. Undefined if the shelf lacks a part of it. */
   static of(
     [ids, wide, narrow, sparse, change, old]: PackedEvents,
     columns: Columns,
@@ -211,24 +210,24 @@ export class EventIndex {
     return index
   }
 
-  /** Slot of the event with this 16-byte id, or `none`. `since`: Unix seconds; old events that are all older are not looked at. */
+  /** Slot of the event with this 16-byte id, or `none`. `since` (Unix seconds): files whose events are all older are skipped. */
   find(id: Uint8Array, since = 0): number {
     const number = this.#recent.ids.find(id)
     return number === none ? (this.#old?.find(id, since) ?? none) : this.#recent.from + number
   }
 
-  /** Old events lie on a disk whose reads take long: what is read next is worth prefetching. */
+  /** Whether old events are on a disk with slow reads, where prefetching pays off. */
   get readsAreSlow(): boolean {
     return this.#old?.shelf.readsAreSlow() === true
   }
 
-  /** What is kept of these events will be read next. */
+  /** Prefetches the rows of these events, which will be read next. */
   prefetch(slots: readonly number[]): void {
     const { from } = this.#recent
     this.#old?.prefetch(slots.filter((slot) => slot < from))
   }
 
-  /** Adds an event whose id is not there yet, at the end of its thread; returns its slot. */
+  /** Adds an event whose id is not present yet, at the end of its thread; returns its slot. */
   add(event: NewSlot): number {
     const recent = this.#recent
     recent.makeRoom()
@@ -288,13 +287,13 @@ export class EventIndex {
     return slot < from ? this.#old!.read(slot, 'parent') : parent[slot - from]!
   }
 
-  /** Next event of the same thread, by slot; `none` at its end. */
+  /** Slot of the next event in the same thread; `none` at its end. */
   next(slot: number): number {
     const { from, next } = this.#recent
     return slot < from ? this.#old!.read(slot, 'next') : next[slot - from]!
   }
 
-  /** On a root: the newest event of its thread. On a reply: the one before it in the thread. */
+  /** On a root: the newest event of its thread. On a reply: the previous event in the thread. */
   tail(slot: number): number {
     const { from, tail } = this.#recent
     return slot < from ? this.#old!.read(slot, 'tail') : tail[slot - from]!
@@ -328,34 +327,34 @@ export class EventIndex {
     return this.#expires[slot]!
   }
 
-  /** Leaf index in the public log; `none` where there is no leaf. */
+  /** Leaf index in the public log; `none` if there is no leaf. */
   leaf(slot: number): number {
     return this.#leaf[slot]!
   }
 
-  /** Some events are on disk: to read many of them takes long. */
+  /** Whether some events are on disk, so that reading many of them is slow. */
   get hasOld(): boolean {
     return this.#recent.from > 0
   }
 
-  /** Unix seconds of the newest event; 0: there is none. */
+  /** Unix seconds of the newest event; 0 if there is none. */
   get newestAt(): number {
     return this.count === 0 ? 0 : this.at(this.count - 1)
   }
 
-  /** The 16-byte id of a slot, as a view that is good until the next add or read of another event. */
+  /** The 16-byte id of a slot, as a view that is valid until the next add or read of another event. */
   id(slot: number): Buffer {
     const { from, ids } = this.#recent
     return slot < from ? this.#old!.id(slot) : ids.id(slot - from)
   }
 
-  /** Slot of the first event of its thread: itself, if it began one. */
+  /** Slot of the root of its thread: itself if it is the root. */
   rootOf(slot: number): number {
     const root = this.root(slot)
     return root === none ? slot : root
   }
 
-  /** Slots of events that expire. Unix seconds need a wide column: while it is the narrowest, there are none. */
+  /** Slots of events that expire. Unix seconds need a wide column, so the narrowest column has none. */
   *expiring(): Generator<number> {
     if (this.#expires.BYTES_PER_ELEMENT === 1) return
     for (let slot = 0; slot < this.count; slot++) if (this.#expires[slot] !== 0) yield slot
@@ -367,8 +366,8 @@ export class EventIndex {
   }
 
   /**
-   * Puts the oldest events that are in memory on the shelf, when there are many; `atOnce`: not beside other work. All events are durable:
-   * what a crash would take back must not lie there.
+   * Moves the oldest events in memory to the shelf if there are enough. `atOnce`: synchronously, not in the background. All
+   * events must be durable: the shelf must not hold anything that a crash could roll back.
    */
   shelve(atOnce = false): void {
     if (this.#isShelving || this.count < this.#shelvesAt) return
@@ -376,7 +375,7 @@ export class EventIndex {
     const each = old.shelf.eventsEach
     const recent = this.#recent
     this.#linked = recent.from + each
-    // What does not fit on the disk is tried again later.
+    // If the disk is full, this is tried again later.
     this.#shelvesAt += each
     let ids: IdTable | undefined
     const rows = shelvedRows({ ...oldPlan, rows: each, seed: old.shelf.seed() }, (n, row) => fillRow(recent, n, row))
@@ -393,7 +392,7 @@ export class EventIndex {
     })
   }
 
-  /** The oldest events are in a file; `ids`: those of the others, but for what came since. */
+  /** Drops the oldest events from memory once they are in a file. `ids`: the ids of the rest, except those added since. */
   #leave(file: OldFile | undefined, ids: IdTable | undefined): void {
     if (file === undefined || ids === undefined) return
     const old = this.#old!
@@ -426,7 +425,7 @@ function fillRow(recent: Recent, n: number, row: Uint32Array): void {
   for (const [at, name] of oldColumns.entries()) row[keyWords + at] = recent[name][n]!
 }
 
-/** The same column, or a longer or wider one, with this number. */
+/** The same column, or a longer or wider one, with this number set. */
 function withNumber(column: Narrow, at: number, value: number): Narrow {
   const long = at < column.length ? column : longer(column, 2 * column.length)
   if (value === 0) return long
@@ -435,13 +434,13 @@ function withNumber(column: Narrow, at: number, value: number): Narrow {
   return wide
 }
 
-/** A list of slots to which others are added. */
+/** A list of slots that can grow. */
 export type GrowingSlots = Slots & {
   push(slot: number): void
   pack(columns: Columns): Kept | { readonly count: number }
 }
 
-/** Slots of which only their number is known. */
+/** A list that stores only the number of its slots. */
 export class CountedSlots implements GrowingSlots {
   length: number
 
@@ -457,7 +456,7 @@ export class CountedSlots implements GrowingSlots {
     throw new Error('events of a public room are listed by the feed, and only counted here')
   }
 
-  /** Whoever keeps a position here never reads what is there. */
+  /** Callers that hold a position here never read what is at it. */
   lowerBound(): number {
     return 0
   }
@@ -467,7 +466,7 @@ export class CountedSlots implements GrowingSlots {
   }
 }
 
-/** A list of slots that only grows. */
+/** A list of slots, in memory. */
 export class SlotList implements GrowingSlots {
   #slots = new Uint32Array(8)
   length = 0
@@ -485,7 +484,7 @@ export class SlotList implements GrowingSlots {
     return columns.putGrowing(bytesOf(this.#slots, this.length))
   }
 
-  /** The list that was packed. */
+  /** Restores a packed list. */
   static of(kept: Kept, columns: Columns): SlotList {
     const list = new SlotList()
     const { buffer, length } = columns.take(kept, 32)
@@ -512,7 +511,7 @@ export class Names {
     return next
   }
 
-  /** The number of a name that is already known, or undefined: asking adds nothing. */
+  /** The number of a known name, or undefined; unlike `number`, it adds nothing. */
   find(name: string): number | undefined {
     return this.#numbers.get(name)
   }

@@ -1,25 +1,25 @@
 /**
- * Handles: which identity bears which, and which texts a reader would take for one that is taken.
+ * Handles: which identity holds which, and which new handles a reader could confuse with one already taken.
  *
  * Two handles are confusable when their skeletons are equal (the idea of Unicode TS #39, section 4, for the few characters
- * that a handle may have). The skeleton of a handle has each of these replaced:
+ * allowed in a handle). The skeleton of a handle has each of these replaced:
  *
  *   0 by o      1 and i by l      5 by s      m by rn      w by vv      _ by -
  *
- * A handle that is confusable with a taken one cannot be taken. Reserved names protect against impersonation of the
- * board itself: there `-` and `_` do not count at all, so that `ad-m1n` is `admin`.
+ * A handle that is confusable with a taken one cannot be taken. Reserved names protect against impersonation of the board
+ * itself: for them `-` and `_` are ignored, so `ad-m1n` counts as `admin`.
  */
 
 const replaced: Readonly<Record<string, string>> = { '0': 'o', '1': 'l', i: 'l', '5': 's', m: 'rn', w: 'vv', _: '-' }
 
-/** What a handle looks like: equal for all handles that a reader takes for one another. */
+/** The skeleton of a handle: equal for all handles that a reader could confuse with each other. */
 export function skeletonOf(handle: string): string {
   return handle.replace(/[01i5mw_]/g, (letter) => replaced[letter]!)
 }
 
 const bare = (handle: string) => skeletonOf(handle).replaceAll('-', '')
 
-/** What the board itself is called. */
+/** The board's own handle. */
 export const boardHandle = 'broadside'
 
 const reserved = new Set(
@@ -37,7 +37,7 @@ const reserved = new Set(
   ].map(bare),
 )
 
-/** A reserved handle: the board's own name, or one that looks like it. */
+/** Whether this is a reserved handle: the board's own name, or one that looks like it. */
 export function isReserved(handle: string): boolean {
   return reserved.has(bare(handle))
 }
@@ -47,7 +47,7 @@ const retired = ''
 export class Handles {
   /** handle -> identity id (64 hex). */
   readonly #holders = new Map<string, string>()
-  /** skeleton -> the first handle taken that looks so. */
+  /** skeleton -> the first handle taken that has it. */
   readonly #looks = new Map<string, string>()
 
   get(handle: string): string | undefined {
@@ -65,12 +65,12 @@ export class Handles {
     if (!this.#looks.has(look)) this.#looks.set(look, handle)
   }
 
-  /** Its identity was erased: it names no one any more, and cannot be taken by another. */
+  /** Its identity was erased: the handle names no one, and nobody can take it again. */
   retire(handle: string): void {
     this.set(handle, retired)
   }
 
-  /** The taken handle that this one could be mistaken for (itself when it is taken), or undefined. */
+  /** The taken handle that this one could be confused with (itself if it is taken), or undefined. */
   confusedWith(handle: string): string | undefined {
     return this.#holders.has(handle) ? handle : this.#looks.get(skeletonOf(handle))
   }

@@ -1,6 +1,6 @@
 /**
- * Ids of a fixed number of bytes, numbered from 0 in the order in which they came, and found by an open-addressed table (linear
- * probing, at most 2/3 full): 6 to 8 bytes a number beside the id itself. Numbers are never freed.
+ * Ids of a fixed number of bytes, numbered from 0 in the order they were added, with an open-addressed hash table (linear
+ * probing, at most 2/3 full): 6 to 8 bytes per id in addition to the id itself. Numbers are never freed.
  */
 
 import { randomInt } from 'node:crypto'
@@ -12,7 +12,7 @@ import { NumberTable, none } from './number-table.ts'
 export { none }
 
 const initialCapacity = 64
-/** Ids that go into another table in one step beside other work: 2 ms. */
+/** Ids copied to another table in one step, in between other work: 2 ms. */
 const idsInStep = 8_192
 
 export type PackedIds = readonly [count: number, seed: number, ids: Kept, table: Kept]
@@ -27,8 +27,8 @@ export class IdTable {
   #seed = processSeed
 
   /**
-   * `bytes`: of each id, at least 8. Ids are hashes: their first bytes are the hash of the table. `room`: for so many ids nothing has to
-   * grow.
+   * `bytes`: of each id, at least 8. Ids are hashes, so their first bytes serve as the hash for the table. `room`: how many ids
+   * fit before anything grows.
    */
   constructor(bytes: number, room = 0) {
     this.#bytes = bytes
@@ -43,15 +43,15 @@ export class IdTable {
   }
 
   /**
-   * Everything, for a snapshot, cut to the ids in use. The table may be written while ids are added: the numbers that come into its empty
-   * cells meanwhile are passed over by `restore`.
+   * Everything, for a snapshot, cut to the ids in use. Ids may be added while the table is being written: `restore` ignores the
+   * numbers that got into its empty cells meanwhile.
    */
   pack(columns: Columns): PackedIds {
     const ids = columns.putGrowing(this.#ids.subarray(0, this.#count * this.#bytes))
     return [this.#count, this.#seed, ids, columns.putGrowing(bytesOf(this.#table.cells, this.#table.cells.length))]
   }
 
-  /** Takes over what `pack` gave. */
+  /** Restores what `pack` returned. */
   restore([count, seed, ids, table]: PackedIds, columns: Columns): void {
     this.#count = count
     this.#seed = seed
@@ -60,7 +60,7 @@ export class IdTable {
     this.#table.restore(new Uint32Array(columns.take(table).buffer), count)
   }
 
-  /** Without the first `first` ids: what was number `first` is 0. Ids that are added between two steps are in it too. */
+  /** Builds a table without the first `first` ids: number `first` becomes 0. Ids added between two steps are included. */
   *after(first: number): Generator<void, IdTable> {
     const later = new IdTable(this.#bytes, this.#count - first)
     for (;;) {
@@ -70,7 +70,7 @@ export class IdTable {
     }
   }
 
-  /** Of a table that another one's `after(first)` gave: takes over what was added there since, at most `max` ids. */
+  /** On a table that another one's `after(first)` returned: copies what was added there since, at most `max` ids. */
   addRest(from: IdTable, first: number, max = Number.POSITIVE_INFINITY): void {
     const end = Math.min(from.#count - first, this.#count + max)
     while (this.#count < end) this.add(from.id(first + this.#count))
@@ -81,7 +81,7 @@ export class IdTable {
     return this.#table.cells[this.#cellOf(id, 0)]!
   }
 
-  /** Adds an id that is not there yet; gives its number. */
+  /** Adds an id that is not present yet and returns its number. */
   add(id: Uint8Array): number {
     this.#makeRoom()
     const number = this.#count++
@@ -90,7 +90,7 @@ export class IdTable {
     return number
   }
 
-  /** The bytes of an id, as a view that is good until the next `add`. */
+  /** The bytes of an id, as a view that is valid until the next `add`. */
   id(number: number): Buffer {
     return Buffer.from(this.#ids.buffer, number * this.#bytes, this.#bytes)
   }
@@ -109,7 +109,7 @@ export class IdTable {
     this.#capacity *= 2
   }
 
-  /** Where the id at `offset` of `ids` is, or the empty cell where it would be. */
+  /** The cell with the id at `offset` of `ids`, or the empty cell where it would go. */
   #cellOf(ids: Uint8Array, offset: number): number {
     const { cells } = this.#table
     const mask = cells.length - 1
@@ -127,7 +127,10 @@ export class IdTable {
   }
 }
 
-/** Signers choose ids by trying nonces: a secret seed keeps these from crowding one cell. A snapshot has it, and the table with it. */
+/**
+ * Signers can choose ids by trying nonces: a secret seed keeps them from crowding one cell. A snapshot stores the seed with the
+ * table.
+ */
 const processSeed = randomInt(0x1_0000_0000 - 1)
 
 function hashOf(seed: number, bytes: Uint8Array, at: number): number {

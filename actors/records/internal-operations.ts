@@ -1,11 +1,11 @@
 /**
- * What the board says to its own actors and asks of them, beside the operations that callers have. None of these can be
- * reached from outside: the command path takes only what is in operations.ts.
+ * Internal operations: the letters and reads that the board sends to its own actors, in addition to the operations for clients.
+ * None of them can be reached from outside: the command path accepts only the names in operations.ts.
  */
 
 import type { ArgsOf, ReplyOf, WriteLetter } from './write.ts'
 
-/** Letters of the board's own, each with a decider. */
+/** The board's own letters, each with a decider. */
 const internalWrites = [
   'nothing',
   'author.hide',
@@ -47,7 +47,7 @@ const internalWrites = [
 ] as const
 export type InternalWriteName = (typeof internalWrites)[number]
 
-/** Reads of the board's own whose answer a client is shown: ready text, as that of an operation. */
+/** The board's own reads whose answers are shown to clients, as ready text like those of operations. */
 const shownReads = [
   'conversation.show',
   'delegation.one',
@@ -58,7 +58,7 @@ const shownReads = [
 ] as const
 export type ShownReadName = (typeof shownReads)[number]
 
-/** Questions of the board's own, each with a read. What is shown to no client is answered by a value. */
+/** The board's own reads. Those not shown to clients are answered with values. */
 const internalReads = [
   ...shownReads,
   'author.hidden',
@@ -112,8 +112,8 @@ export type InternalReadName = (typeof internalReads)[number]
 const nothing = Buffer.alloc(64)
 
 /**
- * Letters of the board's own, which are not signed: they have no nonce, and records made of them have no signature.
- * `author`: the identity id that it is about.
+ * Builds a letter of the board itself. It is not signed and has no nonce; its records have no signature. `author`: the id of
+ * the identity that it concerns.
  */
 export function internalLetter<Name extends InternalWriteName>(
   op: Name,

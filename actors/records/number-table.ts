@@ -1,28 +1,29 @@
 /**
- * An open-addressed table of numbers, from 0 in the order in which they came, each in the first empty cell from that of its hash on.
+ * An open-addressed table of numbers, assigned from 0 in the order they are added, each in the first empty cell at or after its
+ * hash.
  *
- * It grows beside the adds: from half full on, the next table is made a few cells at each of them, and takes the place of the one before
- * when it has all numbers, at 2/3 full. Made at once, it would hold up everything else of its thread, at ten million numbers for seconds.
+ * It grows incrementally: once it is half full, each add prepares a few cells of the next table. The next table takes over when
+ * it has all numbers, at 2/3 full. Rehashing in one go would block the thread, for seconds at ten million numbers.
  */
 
 /** An empty cell. */
 export const none = 0xffff_ffff
 
-/** Cells of the next table that an add makes empty; as many numbers go over at each add once all are. */
+/** Cells of the next table that each add clears. Once all are clear, each add moves that many numbers. */
 const cellsEach = 64
 const numbersEach = 5
 
 export class NumberTable {
-  /** For look-ups, whose owner knows what is equal. */
+  /** Read by look-ups of the owner, which knows what is equal. */
   cells: Uint32Array<ArrayBuffer>
   readonly #hashOf: (number: number) => number
   #next: Uint32Array<ArrayBuffer> | undefined
-  /** Cells of the next one below this one are ready. */
+  /** Cells of the next table below this one are cleared. */
   #empty = 0
-  /** Numbers below this one are in the next one. */
+  /** Numbers below this one are in the next table. */
   #moved = 0
 
-  /** `cells`: how many, a power of two. `hashOf`: of a number that is there. */
+  /** `cells`: how many, a power of two. `hashOf`: the hash of a number in the table. */
   constructor(cells: number, hashOf: (number: number) => number) {
     this.cells = new Uint32Array(cells).fill(none)
     this.#hashOf = hashOf
@@ -36,16 +37,16 @@ export class NumberTable {
     else if (count * 2 > this.cells.length) this.#next = new Uint32Array(2 * this.cells.length)
   }
 
-  /** Takes over cells that were kept with `count` numbers, and forgets what came into them later. */
+  /** Restores cells that were stored with `count` numbers, and removes numbers added later. */
   restore(cells: Uint32Array<ArrayBuffer>, count: number): void {
     this.cells = cells
-    // No number of before stands behind one that came later, so those cells may be empty again.
+    // No older number sits behind a newer one, so clearing these cells breaks no probe sequence.
     for (let cell = 0; cell < cells.length; cell++) if (cells[cell]! >= count) cells[cell] = none
     // Older releases filled their tables to three quarters.
     if (count * 8 > cells.length * 5) this.fill(2 * cells.length, count)
   }
 
-  /** Makes so many cells, and puts `count` numbers into them. */
+  /** Allocates this many cells and inserts `count` numbers. */
   fill(cells: number, count: number): void {
     this.cells = new Uint32Array(cells).fill(none)
     for (let number = 0; number < count; number++) this.#place(this.cells, number)

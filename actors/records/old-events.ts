@@ -1,6 +1,6 @@
 /**
- * Events that are too old to be kept in memory: their rows lie in files, as many in each as `EventShelf` says, in the order of slots.
- * A row never changes. What changes of an old event, its links in its thread, is in memory and counts instead.
+ * Events that are too old to stay in memory. Their rows are in files, ordered by slot, `EventShelf.eventsEach` in each. A row
+ * never changes. The links of an old event in its thread may change; changed links are in memory and take precedence.
  */
 import { keyWords, type ShelvedRows } from '../../storage/shelved-rows.ts'
 import { bytesOf, type Columns, type Kept } from './columns.ts'
@@ -25,22 +25,25 @@ const wordOf = Object.fromEntries(oldColumns.map((name, n) => [name, keyWords + 
   Record<OldColumn, number>
 >
 
-/** Of a file: how long a row is, and that the newest of its events is known. */
+/** The layout of a file: the length of a row, and that the newest of its events is known. */
 export const oldPlan = { words: keyWords + oldColumns.length, largestOf: wordOf.at }
 
-/** Where rows of old events are put. */
+/** Where rows of old events are stored. */
 export type EventShelf = {
   /** See Disk. */
   readsAreSlow(): boolean
-  /** Events of a file: a power of two, at least 16. */
+  /** Events per file: a power of two, at least 16. */
   readonly eventsEach: number
   /** A secret seed (32 bits) for the hashes of a file, so that nobody can choose ids whose hashes collide. */
   seed(): number
-  /** Number `file`, beside other work, from the bytes that `made` makes step by step. Undefined: it could not be kept. */
+  /**
+   * Writes file number `file` in the background, from the bytes that `made` computes step by step. Undefined if it could not be
+   * stored.
+   */
   put(file: number, made: Generator<void, Buffer>): Promise<OldFile | undefined>
-  /** The same at once. */
+  /** The same, synchronously. */
   putNow(file: number, made: Generator<void, Buffer>): OldFile | undefined
-  /** Undefined: it is not there, or not as it was put there. */
+  /** Undefined if the file is missing or damaged. */
   open(name: string): OldFile | undefined
 }
 export type OldFile = { readonly name: string; readonly rows: ShelvedRows }
@@ -70,31 +73,34 @@ export class OldEvents {
     this.#files.push(file)
   }
 
-  /** A column of an old event. Throws what reads of its file throw. */
+  /** A column of an old event. Throws whatever reads of its file throw. */
   read(slot: number, column: OldColumn): number {
     const changed = column === 'next' ? this.#nexts.get(slot) : column === 'tail' ? this.#tails.get(slot) : undefined
     return changed ?? this.#rows(slot).word(slot % this.shelf.eventsEach, wordOf[column])
   }
 
-  /** The rows of these events will be read next. */
+  /** Prefetches the rows of these events, which will be read next. */
   prefetch(slots: readonly number[]): void {
     const each = this.shelf.eventsEach
     for (const [rows, held] of Map.groupBy(slots, (slot) => this.#rows(slot)))
       rows.prefetch(held.map((slot) => slot % each))
   }
 
-  /** Of an event that is old, or is being put away. */
+  /** Sets a link of an event that is old, or is being shelved. */
   setLink(column: 'next' | 'tail', slot: number, to: number): void {
     const links = column === 'next' ? this.#nexts : this.#tails
     links.set(slot, to)
   }
 
-  /** The 16 bytes of an id, not to be changed, and valid until another old event is read. */
+  /** The 16 bytes of an id: read-only, and valid until another old event is read. */
   id(slot: number): Buffer {
     return this.#rows(slot).key(slot % this.shelf.eventsEach)
   }
 
-  /** The slot of this 16-byte id; undefined: it is none of an old event from `since` (Unix seconds) on. Newer ones are asked for more often. */
+  /**
+   * The slot of this 16-byte id; undefined if no old event from `since` (Unix seconds) on has it. Newer files are searched
+   * first, because newer events are looked up more often.
+   */
   find(id: Uint8Array, since: number): number | undefined {
     if (this.#files.length === 0) return undefined
     for (let byte = 0; byte < 4 * keyWords; byte++) keyBytes[byte] = id[byte]!
@@ -110,7 +116,7 @@ export class OldEvents {
     return [this.#files.map(({ name }) => name), this.#nexts.pack(columns), this.#tails.pack(columns)]
   }
 
-  /** Takes over what `pack` gave. False: the shelf lacks a file. */
+  /** Restores what `pack` returned. False if the shelf lacks a file. */
   restore([names, nexts, tails]: PackedOld, columns: Columns): boolean {
     for (const name of names) {
       const found = this.shelf.open(name)
@@ -134,10 +140,10 @@ type PackedLinks = readonly [count: number, slots: Kept, to: Kept]
 
 const initialCells = 16
 
-/** From slots to slots: an open-addressed table that is at most half full. */
+/** A map from slots to slots: an open-addressed table that is at most half full. */
 class Links {
   #count = 0
-  /** 1 more than the slot; 0: the cell is empty. */
+  /** The slot plus 1; 0 if the cell is empty. */
   #slots = new Uint32Array(initialCells)
   #to = new Uint32Array(initialCells)
 
@@ -172,7 +178,7 @@ class Links {
 
   #cellOf(slot: number): number {
     const mask = this.#slots.length - 1
-    // The high bits: slots that are far apart alike have the same low ones.
+    // The high bits: evenly spaced slots share their low bits.
     let cell = (Math.imul(slot, 0x9e37_79b1) >>> 7) & mask
     while (this.#slots[cell] !== 0 && this.#slots[cell] !== slot + 1) cell = (cell + 1) & mask
     return cell

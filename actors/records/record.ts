@@ -1,16 +1,16 @@
 /**
- * Records: what the actors write into their journals, and how a record becomes the payload of a frame.
+ * Records: what actors write to their journals, and how a record becomes the payload of a frame.
  *
  * Payload of every record (all integers little-endian):
  *
  * | bytes | what |
  * |---|---|
  * | 16    | key: first 16 bytes of the SHA-256 of the signing bytes of the command that caused it (its event id) |
- * | 2     | n = length of the log entry, 0 when the record has no leaf in the public log |
- * | n     | the log entry, as a record keeps it (see entry.ts); with the flag LEAVES several of them, each after its length (u16 big-endian) |
- * | rest  | body: one msgpack map, self-describing, names as in the types below; of an event a list, see EventBody |
+ * | 2     | n = length of the log entry, 0 if the record has no leaf in the public log |
+ * | n     | the log entry, in its stored form (see entry.ts); with the flag LEAVES several of them, each after its length (u16 big-endian) |
+ * | rest  | body: one self-describing msgpack map, names as in the types below; for an event a list, see EventBody |
  *
- * A body is hashed and served as stored and never encoded again. What a person signed lies in it byte for byte (`signed`).
+ * A body is hashed and served as stored and never re-encoded. It contains the bytes that a person signed, unchanged (`signed`).
  */
 
 import { createHash, hash } from 'node:crypto'
@@ -21,7 +21,7 @@ import { Packr, Unpackr } from '../kernel/msgpack.ts'
 import type { Infer, Schema } from '../kernel/schema.ts'
 import { entryCommand, entryText } from './entry.ts'
 
-/** Frame flags of this floor (storage uses 0x80, 0x40 and 0x20). */
+/** Frame flags of this layer (storage uses 0x80, 0x40 and 0x20). */
 export const PUBLIC = 0x01
 export const LEAF = 0x02
 /** With LEAF: one decision that is several leaves, all in one frame, so that a crash keeps all of them or none. */
@@ -31,20 +31,20 @@ const KEYED = 0x80
 export const RecordType = { roomCreated: 1, event: 2, handleClaimed: 3, act: 4 } as const
 export type RecordType = (typeof RecordType)[keyof typeof RecordType]
 
-/** The signed command of a record: enough for anyone to check the signature again. */
+/** The signed command of a record: enough for anyone to verify the signature again. */
 export type Signed = {
   /** 32-byte public key that signed. */
   readonly key: Uint8Array
   /** 64-byte Ed25519 signature over `signed`. */
   readonly sig: Uint8Array
-  /** The signing bytes: compact JSON, see spec of signing at /capabilities. Where `cut` stands, without a part of them. */
+  /** The signing bytes: compact JSON, see the signing spec at /capabilities. If `cut` is present, a part of them is missing. */
   readonly signed: Uint8Array
   readonly cut?: Cut
-  /** Present where a delegate signed: in whose name, and by whose word. */
+  /** Present if a delegate signed: whose delegate, and by which delegation. */
   readonly for?: Delegated
 }
 
-/** The delegation that a delegate acts by: the `delegation.create` that the identity's own key signed. */
+/** The delegation that a delegate used: the `delegation.create` signed with the identity's own key. */
 export type Delegated = {
   /** 16-byte id: first half of the SHA-256 of `signed`. */
   readonly id: Uint8Array
@@ -54,41 +54,41 @@ export type Delegated = {
   readonly signed: Uint8Array
 }
 
-/** The key of the identity itself, also where a delegate signed. */
+/** The key of the identity itself, even if a delegate signed. */
 export function ownKey(by: Signed): Uint8Array {
   return by.for?.key ?? by.key
 }
 
 /**
- * A part of the signing bytes that is kept elsewhere: the base64url text of a file stood at byte `at`. The bytes that were
- * signed are `signed` up to there, that text, and the rest; `signed` alone is still JSON, with an empty string in that place.
- * Of `data` that holds a secret nothing is kept: who signed it has it, and here it is only known again.
+ * A part of the signing bytes that is stored elsewhere: the base64url text of a file, cut out at byte `at`. The signed bytes
+ * are `signed` up to `at`, that text, and the rest. `signed` alone is still JSON, with an empty string in that place. If `data`
+ * holds a secret, it is not stored at all: only a hash is, to recognize it if it is sent again.
  */
 type Cut = {
   readonly at: number
-  /** SHA-256 of the file's bytes; of `data` with a secret, its HMAC with a key of the board. */
+  /** SHA-256 of the file's bytes; for `data` with a secret, its HMAC under a key of the board. */
   readonly file: Uint8Array
   /** SHA-256 of the whole signing bytes. */
   readonly sha: Uint8Array
-  /** Of a stub: `useMark` of its nonce. Absent where an older release made the stub, and where another actor remembers the command. */
+  /** For a stub: `useMark` of its nonce. Absent if an older release made the stub, or if another actor remembers the command. */
   readonly nonce?: Uint8Array
-  /** The same of its request id; absent where it has none. */
+  /** The same for its request id; absent if it has none. */
   readonly request?: Uint8Array
 }
 
-/** Commands that the market decides and remembers, and of which a room makes an event. */
+/** Commands that the market decides and remembers, and from which a room makes an event. */
 export const requestsOfWork: ReadonlySet<string> = new Set(['work.create', 'work.edit'])
 
 /**
- * What is kept of a nonce or a request id whose command is destroyed: 16 bytes of a SHA-256, by which it is known again. The text itself
- * must go: a nonce that is known lets anyone try out which text the hash of the command is of.
- * `author`: 64 hex.
+ * The mark that remains of a nonce or request id after its command is destroyed: 16 bytes of a SHA-256, enough to recognize it.
+ * The text itself must go: anyone who knows the nonce could test guesses of the text against the hash of the command. `author`:
+ * 64 hex.
  */
 export function useMark(use: 'nonce' | 'request', room: string, author: string, text: string): Buffer {
   return hash('sha256', JSON.stringify([use, room, author, text]), 'buffer').subarray(0, 16)
 }
 
-/** The command in signed bytes; what is kept of one was checked before it was accepted. */
+/** The command in signed bytes. Stored commands were checked before they were accepted. */
 export function commandIn(signed: Uint8Array): Command {
   const { command } = JSON.parse(Buffer.from(signed.buffer, signed.byteOffset, signed.byteLength).toString('utf8')) as {
     readonly command: Command
@@ -96,19 +96,19 @@ export function commandIn(signed: Uint8Array): Command {
   return command
 }
 
-/** What `data` of a command says, in the form that its operation declares: it was checked against that before it was accepted. */
+/** `data` of a command, typed as its operation declares it: it was checked against that before the command was accepted. */
 export function dataIn<Declared extends { readonly data: Schema }>({
   data,
 }: Pick<Command, 'data'>): Infer<Declared['data']> {
   return JSON.parse(data === undefined || data === '' ? '{}' : data)
 }
 
-/** SHA-256 of the bytes that were signed. */
+/** SHA-256 of the signed bytes. */
 export function commandSha({ signed, cut }: Signed): Buffer {
   return cut === undefined ? createHash('sha256').update(signed).digest() : Buffer.from(cut.sha)
 }
 
-/** The bytes that were signed, from a record and the file that was cut out of it. */
+/** The signed bytes, from a record and the file that was cut out of it. */
 export function joined({ signed, cut }: Signed, file: Uint8Array): Buffer {
   if (cut === undefined) return Buffer.from(signed.buffer, signed.byteOffset, signed.byteLength)
   const text = Buffer.from(Buffer.from(file).toString('base64url'), 'latin1')
@@ -121,7 +121,7 @@ export type RoomCreated = {
   /** Unix seconds. */
   readonly at: number
   readonly visibility: 'public' | 'private'
-  /** 32-byte identity id; absent: the operator owns it (made by a first post). */
+  /** 32-byte identity id; absent if the operator owns it (the room was made by a first post). */
   readonly owner?: Uint8Array
   readonly members?: readonly Uint8Array[]
   readonly about?: string
@@ -143,19 +143,19 @@ export type PostRecord = {
   readonly reply?: Uint8Array
   /** 16-byte id of the thread's root; absent on a root. */
   readonly root?: Uint8Array
-  /** 16-byte id of the event that this is a later version of: `root` and `expires` are then that one's. */
+  /** 16-byte id of the event that this is a later version of: `root` and `expires` are then that event's. */
   readonly original?: Uint8Array
-  /** Unix seconds after which the text is gone. */
+  /** Unix seconds after which the text is removed. */
   readonly expires?: number
-  /** 32-byte identity id that it is addressed to, where the command names a handle; else the command says it. */
+  /** 32-byte identity id of the addressee, if the command names a handle; otherwise the command itself has the id. */
   readonly to?: Uint8Array
-  /** 16-byte ids of the attachments that it names; absent: none. */
+  /** 16-byte ids of the attachments that it names; absent if none. */
   readonly blobs?: readonly Uint8Array[]
-  /** Of an edit that names no format: the one it keeps from the version before. Absent: what was signed, text by default. */
+  /** For an edit that names no format: the format of the version before it. Absent: as signed, text by default. */
   readonly format?: 'markdown'
-  /** It is the request of a work that the same command makes. */
+  /** It is the request of a work that the same command creates. */
   readonly isRequest?: true
-  /** The interface that the command came through. */
+  /** The interface through which the command came. */
   readonly via: string
 }
 
@@ -166,13 +166,13 @@ export type HandleClaimed = {
   readonly author: Uint8Array
   readonly key: Uint8Array
   readonly handle: string
-  /** Present when claimed by `identity.register`; absent when a post claimed it (the post is the frame's key). */
+  /** Present if `identity.register` claimed it; absent if a post did (the frame's key is that post's id). */
   readonly by?: Signed
 }
 
 /**
- * Everything that is decided but makes no event: a vote, a member who joined, a document's new version.
- * One record type for all of them, so that an operation is added without another layout on disk.
+ * Any decision that makes no event: a vote, a member who joined, a document's new version. One record type for all of them, so
+ * that a new operation needs no new layout on disk.
  */
 export type FactRecord<Given extends object = Facts> = {
   readonly type: typeof RecordType.act
@@ -181,18 +181,18 @@ export type FactRecord<Given extends object = Facts> = {
   readonly at: number
   /** 32-byte identity id of who did it. */
   readonly author: Uint8Array
-  /** What was done; the part of the state that owns it is found by this name. */
+  /** What was done. This name finds the part of the state that owns it. */
   readonly op: string
   /** What was decided, as msgpack values. What a person signed is in `by` and is not repeated here. */
   readonly facts: Given
-  /** Absent where there is no signature: something that arrived at a receive URL. */
+  /** Absent if there is no signature, as for something that arrived at a receive URL. */
   readonly by?: Signed
 }
 export type Facts = Readonly<Record<string, unknown>>
 
 /**
- * The acts of some names, whose deciders write facts of one form. Who reads a record back names the acts that it may be: a record of
- * another is an error, and never read as if it were one of these.
+ * Acts with certain names, whose deciders write facts of the same form. Readers of a record name the acts they expect: a record
+ * of any other is an error, and is never read as if it were one of these.
  */
 export class ActsOf<Given extends Facts> {
   readonly #ops: ReadonlySet<string>
@@ -212,29 +212,29 @@ export class ActsOf<Given extends Facts> {
   }
 }
 
-/** The record, which is one of an act. */
+/** The record as an act; throws for any other type. */
 export function actIn(record: BoardRecord): FactRecord {
   if (record.type !== RecordType.act) throw new Error(`a record of type ${record.type} is not one of an act`)
   return record
 }
 
-/** The record, which is one of an event. */
+/** The record as an event; throws for any other type. */
 export function postIn(record: BoardRecord): PostRecord {
   if (record.type !== RecordType.event) throw new Error(`a record of type ${record.type} is not one of an event`)
   return record
 }
 
-/** 32 hex: the delegation by which it was done, or '' for the identity's own key. */
+/** The delegation that was used (32 hex), or '' for the identity's own key. */
 export function delegationOf({ by }: FactRecord): string {
   return by?.for === undefined ? '' : Buffer.from(by.for.id).toString('hex')
 }
 
 export type BoardRecord = RoomCreated | PostRecord | HandleClaimed | FactRecord
 
-/** Journal name of the registry: no room can be called so. */
+/** Journal name of the registry: no room can have it. */
 export const registryName = '@registry'
 
-/** What the names of conversations begin with, and no others. */
+/** The prefix of conversation names; no other names begin with it. */
 export const conversationPrefix = 'dm-'
 
 const nothing = Buffer.alloc(0)
@@ -242,7 +242,7 @@ const encoder = new Packr({ useRecords: false, variableMapSize: true })
 const decoder = new Unpackr({ useRecords: false })
 
 /**
- * Encodes a record; `key` is 16 bytes, `entries` are its leaves in the public log, as a record keeps them, 64 KiB in all at most.
+ * Encodes a record. `key` is 16 bytes. `entries` are its leaves in the public log in stored form, at most 64 KiB in all.
  * `hasMore`: the next record belongs to the same decision, and a crash keeps both or none.
  */
 export function toFrame(
@@ -264,18 +264,21 @@ export function toFrame(
   return { type, flags: KEYED | (isPublic ? PUBLIC : 0) | leaves | (hasMore ? MORE : 0), payload }
 }
 
-/** What most events say: nil in their bodies. */
+/** Values that most events have; their bodies hold nil instead. */
 const usual = { page: 'main', kind: 'note', via: 'command' } as const
 export const viaUsual = usual.via
 
-/** What few events say besides; the rest of `by` is among it. */
+/** Fields that few events have, including the rest of `by`. */
 type EventRest = Omit<
   PostRecord,
   'type' | 'room' | keyof typeof usual | 'seq' | 'at' | 'author' | 'by' | 'reply' | 'root'
 > &
   Pick<Signed, 'cut' | 'for'>
 
-/** The body of an event. nil: as usual, or absent. It is a tenth shorter than a map, and decoded in a third of the time. */
+/**
+ * The body of an event. nil stands for the usual value, or for absent. It is a tenth shorter than a map and takes a third of
+ * the time to decode.
+ */
 type EventBody = readonly [
   room: string,
   page: string | null,
@@ -344,12 +347,12 @@ export function frameKey(frame: Frame): Buffer {
   return frame.payload.subarray(at, at + 16)
 }
 
-/** The text of the log entry of a frame with the LEAF flag, of the first of them where there are several. */
+/** The text of the log entry of a frame with the LEAF flag; the first one if there are several. */
 export function frameEntry(frame: Frame): Buffer {
   return entryText(keptEntries(frame)[0]!, frameKey(frame))
 }
 
-/** The texts of all log entries of a frame, in their order, in memory of their own: they outlast the frame. */
+/** The texts of all log entries of a frame, in order, copied so that they outlast the frame. */
 export function frameEntries(frame: Frame): Buffer[] {
   const key = frameKey(frame)
   return keptEntries(frame).map((kept) => {
@@ -363,7 +366,7 @@ export function frameCommand(frame: Frame): string {
   return entryCommand(keptEntries(frame)[0]!, frameKey(frame))
 }
 
-/** The log entries inside a frame as its record keeps them, in their order, as views. */
+/** The log entries inside a frame in stored form, in order, as views. */
 export function keptEntries(frame: Frame): Buffer[] {
   if ((frame.flags & LEAF) === 0) return []
   const block = entryBlock(frame)
@@ -377,7 +380,7 @@ export function keptEntries(frame: Frame): Buffer[] {
   return entries
 }
 
-/** How many leaves of the public log a frame is. */
+/** How many leaves of the public log a frame has. */
 export function leavesOf(frame: Frame): number {
   const one = (frame.flags & LEAF) === 0 ? 0 : 1
   return (frame.flags & LEAVES) === 0 ? one : keptEntries(frame).length
@@ -388,7 +391,7 @@ function entryBlock(frame: Frame): Buffer {
   return frame.payload.subarray(at + 18, at + 18 + frame.payload.readUInt16LE(at + 16))
 }
 
-/** Decodes the body; byte fields are views of the frame's payload. Of a stub: what was kept, without what was signed. */
+/** Decodes the body; byte fields are views of the frame's payload. For a stub: what remains, without the signed bytes. */
 export function fromFrame(frame: Frame): BoardRecord {
   const start = bodyOffset(frame)
   const body = isStub(frame)
@@ -398,12 +401,12 @@ export function fromFrame(frame: Frame): BoardRecord {
   return isEventBody(decoded) ? eventIn(decoded) : ({ type: frame.type, ...decoded } as BoardRecord)
 }
 
-/** Otherwise it is a map: of another record, or of an event of release 1.0. */
+/** A body that is not a list is a map: of another record type, or of an event from release 1.0. */
 function isEventBody(body: EventBody | object): body is EventBody {
   return Array.isArray(body)
 }
 
-/** Where the body begins in the payload; in a stub, its length. */
+/** Offset of the body in the payload; in a stub, of its length. */
 export function bodyOffset(frame: Frame): number {
   const at = keyAt(frame)
   return at + 18 + frame.payload.readUInt16LE(at + 16)
@@ -414,8 +417,8 @@ export function isStub(frame: Frame): boolean {
 }
 
 /**
- * What a stub keeps of an event or an act whose signed text was taken back, after digest and key: the log entry with its length, then
- * the length (u32) of a body that has everything but the signed bytes and the signature over them.
+ * The stub of an event or act whose signed text was redacted. After digest and key it has the log entry with its length, then
+ * the length (u32) of a body that has everything but the signed bytes and their signature.
  */
 export function stubOf(frame: Frame): Buffer {
   const { by, ...rest } = fromFrame(frame) as PostRecord | FactRecord
@@ -431,7 +434,7 @@ export function stubOf(frame: Frame): Buffer {
   return kept
 }
 
-/** Marks of the nonce and the request id by which a retry is known; none where the text was gone before (an import of what it left). */
+/** Marks of the nonce and request id, which identify a retry; none if the text was already gone (an import of a stub). */
 function usesOf(
   signed: Uint8Array,
   record: Pick<PostRecord | FactRecord, 'room' | 'author'>,
@@ -444,7 +447,7 @@ function usesOf(
   return { nonce: mark('nonce', nonce), ...(request === '' ? {} : { request: mark('request', request) }) }
 }
 
-/** Where the key stands: after the digest of a stub. */
+/** Offset of the key: after the digest in a stub. */
 function keyAt(frame: Frame): number {
   return isStub(frame) ? 32 : 0
 }

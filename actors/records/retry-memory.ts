@@ -1,15 +1,15 @@
 /**
- * Retry memory: which nonces and request ids were used lately.
+ * Retry memory: which nonces and request ids were used recently.
  *
- * An entry holds a 52-bit fingerprint of (kind, room, identity, text) and the journal number of the record that used it.
- * A fingerprint may collide, so a hit is only a candidate: the caller reads that record and compares. Two generations
- * are kept and the older one is dropped when the newer has filled its time, so an entry lives between one and two spans.
+ * An entry has a 52-bit fingerprint of (kind, room, identity, text) and the journal number of the record that used it.
+ * Fingerprints may collide, so a hit is only a candidate: the caller reads that record and compares. There are two generations.
+ * When the newer one has lasted its full span, the older one is dropped, so an entry lives between one and two spans.
  *
- * Memory holds the newest entries, in a table of 12 bytes a cell of which at most two of three are in use. A table that is full
- * goes to the shelf, which is on disk, and is looked up there: nothing is forgotten early, and there is always room.
+ * Memory holds the newest entries, in a table with 12 bytes per cell that is at most two thirds full. A full table is moved to
+ * the shelf, which is on disk, and is searched there: nothing is forgotten early, and there is always room.
  *
- * Each generation also counts the entries of every owner, so that one owner has its share and no more. These counts cost another
- * cell per owner.
+ * Each generation also counts the entries of every owner, so that no owner exceeds its share. These counts take another cell
+ * per owner.
  */
 
 import { randomInt } from 'node:crypto'
@@ -22,29 +22,29 @@ type PackedGeneration = readonly [
   startedAt: number,
   entries: PackedTable,
   owners: PackedTable,
-  /** Names on the shelf; a table that was not there yet. */
+  /** A name on the shelf, or a table that was not there yet. */
   full: readonly (string | PackedTable)[],
 ]
 export type PackedMemory = readonly [now: PackedGeneration, before: PackedGeneration]
 
 /** A table on the shelf. */
 export type Shelved = {
-  /** Calls `each` with the value of every entry of this fingerprint; true as soon as one call is. */
+  /** Calls `each` with the value of every entry with this fingerprint; returns true as soon as one call does. */
   find(fingerprint: number, each: (value: number) => boolean): boolean
   remove(): void
 }
 
-/** Where tables that are full lie. */
+/** Where full tables are stored. */
 export type Shelf = {
-  /** A table in memory goes there with so many entries. */
+  /** The number of entries at which a table in memory is moved to the shelf. */
   readonly tableEntries: number
-  /** Puts a table away beside other work. Undefined: it could not be. */
+  /** Stores a table in the background. Undefined if it could not be stored. */
   put(name: string, cells: Cells): Promise<Shelved | undefined>
-  /** Undefined: it is not there, or not as it was put there. */
+  /** Undefined if the table is missing or damaged. */
   open(name: string): Shelved | undefined
 }
 
-/** An open-addressed table from fingerprints to numbers above 0: the cell of a fingerprint is its remainder, or one after it. */
+/** An open-addressed table from fingerprints to numbers above 0: a fingerprint is in the cell of its remainder, or in one after it. */
 class Table {
   count = 0
   #fingerprints = new Float64Array(256)
@@ -58,13 +58,13 @@ class Table {
     return false
   }
 
-  /** Adds an entry; there may be others with the same fingerprint. */
+  /** Adds an entry; others may have the same fingerprint. */
   add(fingerprint: number, value: number): void {
     if (++this.count * 3 > this.#values.length * 2) this.#grow()
     this.#insert(fingerprint, value)
   }
 
-  /** The value of a fingerprint that has one entry at most; 0: it has none. */
+  /** The value of a fingerprint that has at most one entry; 0 if it has none. */
   get(fingerprint: number): number {
     return this.#values[this.#cellOf(fingerprint)]!
   }
@@ -94,7 +94,7 @@ class Table {
     return table
   }
 
-  /** Where this fingerprint is, or the empty cell where it would be. */
+  /** The cell with this fingerprint, or the empty cell where it would go. */
   #cellOf(fingerprint: number): number {
     const mask = this.#values.length - 1
     let cell = fingerprint % this.#values.length
@@ -132,7 +132,7 @@ class Full {
     this.#at = at
   }
 
-  /** On its way to the shelf. */
+  /** Starts moving the table to the shelf. */
   static of(table: Table, name: string, shelf: Shelf): Full {
     const full = new Full(name, table)
     void shelf.put(name, table.cells).then((shelved) => {
@@ -143,7 +143,7 @@ class Full {
     return full
   }
 
-  /** Undefined: the shelf does not have it. */
+  /** Undefined if the shelf does not have it. */
   static restored(packed: string | PackedTable, columns: Columns, shelf: Shelf | undefined): Full | undefined {
     if (typeof packed !== 'string') return new Full('', Table.of(packed, columns))
     const shelved = shelf?.open(packed)
@@ -168,7 +168,7 @@ class Generation {
   readonly startedAt: number
   entries = new Table()
   full: Full[] = []
-  /** Owner -> its entries. Nothing is added to a generation that has filled its time, and it needs them no more. */
+  /** Owner -> number of entries. Only needed while entries are added to the generation. */
   owners = new Table()
 
   constructor(startedAt: number) {
@@ -184,7 +184,7 @@ class Generation {
     return [this.startedAt, this.entries.pack(columns), this.owners.pack(columns), full]
   }
 
-  /** `mayLack`: what is not on the shelf is over. Undefined: it is not. */
+  /** `mayLack`: entries missing from the shelf have expired anyway. Undefined if one is missing and has not. */
   static restored(
     [startedAt, entries, owners, full]: PackedGeneration,
     columns: Columns,
@@ -209,11 +209,11 @@ class Generation {
 
 type MemoryOptions = {
   readonly spanSeconds: number
-  /** How many entries one owner may have in a generation. Left out: no bound. */
+  /** How many entries one owner may have in a generation. Absent: unbounded. */
   readonly share?: number
-  /** Left out: everything stays in memory. */
+  /** Absent: everything stays in memory. */
   readonly shelf?: Shelf
-  /** What the names of its tables on the shelf begin with, when they are put there. */
+  /** The prefix for the names of its tables, called when one is put on the shelf. */
   readonly name: () => string
 }
 
@@ -232,7 +232,7 @@ export class RetryMemory {
     return [this.#now.pack(columns), this.#before.pack(columns)]
   }
 
-  /** Takes over what `pack` gave, at `at` (Unix seconds). False: the shelf lacks a table whose time is not over. */
+  /** Restores what `pack` returned, at time `at` (Unix seconds). False if the shelf lacks a table that has not expired. */
   restore([now, before]: PackedMemory, columns: Columns, at: number): boolean {
     const { shelf, spanSeconds } = this.#options
     const [newer, older] = [now[0], before[0]]
@@ -245,8 +245,8 @@ export class RetryMemory {
   }
 
   /**
-   * Unix seconds at which this owner may have one more: `at` itself, or when its generation has filled its time. `factor`: how many
-   * times its share it may have.
+   * Unix seconds at which this owner may add an entry: `at`, or the end of the current generation if its share is used up.
+   * `factor`: multiplies the share.
    */
   roomAt(at: number, owner: number, factor = 1): number {
     this.#turn(at)
@@ -254,7 +254,7 @@ export class RetryMemory {
     return this.#now.owners.get(owner) < share * factor ? at : this.#now.startedAt + spanSeconds
   }
 
-  /** Calls `each` with the journal number of every record that may have used this; true as soon as one call is. */
+  /** Calls `each` with the journal number of every record that may have used this; returns true as soon as one call does. */
   find(fingerprint: number, each: (place: number) => boolean): boolean {
     return this.#now.find(fingerprint, each) || this.#before.find(fingerprint, each)
   }
@@ -274,7 +274,7 @@ export class RetryMemory {
   #turn(at: number): void {
     const { spanSeconds } = this.#options
     const age = at - this.#now.startedAt
-    // A clock that was far ahead must not keep a generation until its own time has come.
+    // A clock that was far ahead must not keep a generation alive until real time catches up.
     if (age < spanSeconds && age > -absurdSeconds) return
     this.#now.owners = new Table()
     this.#before.remove()
@@ -291,7 +291,7 @@ export function freshSeeds(): Seeds {
   return [randomInt(0xffff_ffff), randomInt(0xffff_ffff)]
 }
 
-/** 52 bits over the parts. */
+/** A 52-bit hash of the parts. */
 export function fingerprint(seeds: Seeds, scope: string, identity: string, text: string): number {
   let [a, b] = seeds
   for (const part of [scope, identity, text]) {

@@ -1,10 +1,11 @@
 /**
- * Many lists of slots that only grow, numbered from 0, most of them short: all in one array. A list of one slot is 8 bytes; a longer
- * one has a block besides, a power of two of slots, and goes over into one twice as large when it is full.
+ * Many append-only lists of slots, numbered from 0, packed into one array. Most are short. A list of one slot takes 8 bytes. A
+ * longer list also has a block of slots whose size is a power of two; when the block is full, the list moves to one twice as
+ * large.
  */
 import { bytesOf, type Columns, grown, type Kept } from './columns.ts'
 
-/** Slots in rising order. */
+/** Slots in ascending order. */
 export type Slots = {
   readonly length: number
   at(position: number): number
@@ -30,15 +31,15 @@ export type PackedSlotLists = readonly [
 
 export class SlotLists {
   #count = 0
-  /** Of a list of one slot, that slot; of a longer one, where its block begins. */
+  /** For a list of one slot, that slot; for a longer one, the offset of its block. */
   #begins = new Uint32Array(initialLists)
   #lengths = new Uint32Array(initialLists)
   #used = 0
   #pool = new Uint32Array(initialLists)
-  /** The first block of each size that no list has any more; its first cell says which is the next. */
+  /** Heads of the free lists, one per block size. The first cell of a free block points to the next free one. */
   #free = new Uint32Array(sizes).fill(noBlock)
 
-  /** Adds an empty list; gives its number. */
+  /** Adds an empty list and returns its number. */
   add(): number {
     if (this.#count === this.#lengths.length) {
       this.#begins = grown(this.#begins, new Uint32Array(this.#count * 2))
@@ -77,7 +78,7 @@ export class SlotLists {
     return [this.#count, begins, lengths, this.#used, keep(this.#pool, this.#used), keep(this.#free, sizes)]
   }
 
-  /** Takes over what `pack` gave. */
+  /** Restores what `pack` returned. */
   restore([count, begins, lengths, used, pool, free]: PackedSlotLists, columns: Columns): void {
     const taken = (kept: Kept) => new Uint32Array(columns.take(kept, initialLists * 4).buffer)
     this.#count = count
@@ -88,7 +89,7 @@ export class SlotLists {
     this.#free.set(taken(free).subarray(0, sizes))
   }
 
-  /** Into a block of twice the size, where there is one that is free. */
+  /** Moves the list into a block of twice the size, a free one if there is any. */
   #move(list: number, length: number): void {
     const from = this.#begins[list]!
     const size = Math.log2(length)
@@ -130,7 +131,7 @@ class SlotsOf implements Slots {
   }
 }
 
-/** Position of the first slot that is at least `slot`: slots are given out in order, so every list of them is sorted. */
+/** Position of the first slot that is at least `slot`. Slots are assigned in order, so every list of them is sorted. */
 export function lowerBound(slots: Pick<Slots, 'length' | 'at'>, slot: number): number {
   let low = 0
   let high = slots.length
@@ -142,7 +143,7 @@ export function lowerBound(slots: Pick<Slots, 'length' | 'at'>, slot: number): n
   return low
 }
 
-/** A list that does not exist has nothing. */
+/** Whether the list contains the slot; a missing list is empty. */
 export function has(slots: Slots | undefined, slot: number): boolean {
   if (slots === undefined) return false
   const position = slots.lowerBound(slot)

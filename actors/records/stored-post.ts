@@ -1,15 +1,15 @@
 /**
- * A stored post as its answer shows it: the texts in what was signed are found there, and not decoded.
+ * Reads a stored post for an answer without decoding it: the texts are taken straight from the signed bytes.
  *
- * What was signed is compact JSON that `signingBytes` wrote (src/format/signing.ts), so a text in it is, character for character, the text
- * in an answer. A record with anything else in it than most posts have is left to who decodes all of it.
+ * The signed bytes are compact JSON that `signingBytes` wrote (src/format/signing.ts), so a text in them is, character for
+ * character, the text in an answer. A record with anything unusual is left to the full decoder.
  */
 import type { Frame } from '../../storage/journal.ts'
 import { hex } from '../kernel/hex.ts'
 import { textIn, toUtf8, type Utf8 } from '../kernel/utf8.ts'
 import { bodyOffset, fromFrame, isStub, postIn, viaUsual } from './record.ts'
 
-/** What most posts are: signed by the author's own key, whole, with no attachments. */
+/** A typical post: signed with the author's own key, complete, without attachments. */
 export type StoredPost = {
   /** 43 characters of base64url. */
   readonly publicKey: string
@@ -17,7 +17,7 @@ export type StoredPost = {
   readonly signature: string
   /** The signing bytes. */
   readonly signed: Utf8
-  /** JSON texts in the signed command, quoted. */
+  /** JSON texts from the signed command, in quotes. */
   readonly text: Utf8
   readonly to: Utf8 | undefined
   readonly data: Utf8 | undefined
@@ -26,7 +26,7 @@ export type StoredPost = {
   readonly via: string
 }
 
-/** Undefined: it says more than that, or nothing any more. */
+/** Undefined if the record has anything more, or is a stub. */
 export function storedPost(frame: Frame): StoredPost | undefined {
   const found = isStub(frame) ? undefined : (listed(frame) ?? decoded(frame))
   if (found === undefined) return undefined
@@ -36,11 +36,11 @@ export function storedPost(frame: Frame): StoredPost | undefined {
 
 type Found = Pick<StoredPost, 'publicKey' | 'signature' | 'signed' | 'toId' | 'via'>
 
-/** What begins a list of twelve: one of thirteen has more than most posts. */
+/** The first byte of a list of twelve. A list of thirteen has more than a typical post. */
 const listOfTwelve = 0x9c
 const nil = 0xc0
 
-/** From the list that is the body of most, where only these four are read. Undefined: it is something else. */
+/** Reads only these four fields of a list body, the usual kind. Undefined for any other body. */
 function listed(frame: Frame): Found | undefined {
   const { payload } = frame
   const at = bodyOffset(frame)
@@ -60,7 +60,7 @@ function listed(frame: Frame): Found | undefined {
   }
 }
 
-/** Where the msgpack value ends that begins at `at`: nil, a number, text or bytes. */
+/** End of the msgpack value that begins at `at`: nil, a number, text or bytes. */
 function endOfValue(bytes: Buffer, at: number): number {
   const type = bytes[at]!
   if (type < 0x80 || type === nil) return at + 1
@@ -71,16 +71,16 @@ function endOfValue(bytes: Buffer, at: number): number {
     : at + 1 + sizeBytes + bytes.readUIntBE(at + 1, sizeBytes)
 }
 
-/** Bytes of type and length in front of text or bytes whose length stands apart. */
+/** Bytes of type and length before text or bytes that have a separate length. */
 function headOf(bytes: Buffer, at: number): number {
   const type = bytes[at]!
   return type === 0xc4 || type === 0xd9 ? 2 : type === 0xc5 || type === 0xda ? 3 : 5
 }
 
-/** Of float 32 and 64, and of whole numbers of 1, 2, 4 and 8 bytes; with the type. */
+/** Sizes, with the type byte, of float 32 and 64, and of integers of 1, 2, 4 and 8 bytes. */
 const numberBytes = [5, 9, 2, 3, 5, 9]
 
-/** The same, from the decoded record: of a post with an addressee, and of a map of release 1.0. */
+/** The same, from the decoded record: for a post with an addressee, or a map from release 1.0. */
 function decoded(frame: Frame): Found | undefined {
   const { by, via, to, blobs, format } = postIn(fromFrame(frame))
   if (by.for !== undefined || by.cut !== undefined || blobs !== undefined || format !== undefined) return undefined
@@ -99,7 +99,10 @@ const begin = '"command":{'
 const quote = 0x22
 const backslash = 0x5c
 
-/** The JSON texts of a command in its signing bytes. Not plain: it holds a list, or is not what `signingBytes` writes. */
+/**
+ * The JSON texts of a command in its signing bytes. `isPlain` is false if there is a list in it, or anything that
+ * `signingBytes` does not write.
+ */
 function signedTexts(signed: Utf8): SignedTexts {
   const found: SignedTexts = { isPlain: false }
   let at = signed.indexOf(begin) + begin.length
@@ -116,7 +119,7 @@ function signedTexts(signed: Utf8): SignedTexts {
   return found
 }
 
-/** Position after the text or the number that begins here; -1: neither does. */
+/** Position after the text or number that begins here; -1 if neither does. */
 function endOf(signed: Utf8, start: number): number {
   if (signed.charCodeAt(start) !== quote) {
     let at = start
@@ -135,7 +138,7 @@ function isOfNumber(code: number): boolean {
   return (code >= 0x30 && code <= 0x39) || code === 0x2d
 }
 
-/** Signing bytes escape U+2028 and U+2029, which no answer does. */
+/** Signing bytes escape U+2028 and U+2029; answers do not. */
 function asAnswered(text: Utf8): Utf8 {
   return text.includes('\\u202') ? toUtf8(JSON.stringify(textIn(text))) : text
 }

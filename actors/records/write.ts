@@ -1,6 +1,6 @@
 /**
- * A write on its way to an actor: the letter, the decision, and the rules that hold for every write
- * before its own decider is asked (retries, nonces, request ids, time window).
+ * A write on its way to an actor: the letter, the decision, and the checks that run before any decider (retries, nonces,
+ * request ids, time window).
  */
 
 import { createHash } from 'node:crypto'
@@ -27,23 +27,23 @@ import {
 } from './record.ts'
 import { fingerprint, freshSeeds, type PackedMemory, RetryMemory, type Seeds, type Shelf } from './retry-memory.ts'
 
-/** Filled by the list of operations (actors/operations.ts), which stands above the deciders. */
+/** The list of operations (actors/operations.ts), which imports the deciders, adds its member here. */
 // biome-ignore lint/suspicious/noEmptyInterface: the list of operations declares its member.
 export interface LetterNames {}
-/** What a letter may be called. */
+/** The names that a letter may have. */
 type LetterName = LetterNames extends { readonly any: infer Name extends string } ? Name : string
 
-/** Filled by the table of deciders (actors/deciders.ts). */
+/** The table of deciders (actors/deciders.ts) adds its members here. */
 // biome-ignore lint/suspicious/noEmptyInterface: the table of deciders declares its members.
 export interface DeciderTable {}
-/** What the decider of this name takes beside who signed. */
+/** The arguments of the decider with this name. */
 export type ArgsOf<Name extends string> = Name extends keyof DeciderTable
   ? DeciderTable[Name] extends (situation: never, letter: WriteLetter<infer Args>) => unknown
     ? Args
     : object
   : object
 
-/** What it replies when it accepts. */
+/** The reply of that decider when it accepts. */
 export type ReplyOf<Name extends string> = Name extends keyof DeciderTable
   ? DeciderTable[Name] extends (...asked: never) => infer Decided
     ? Extract<Decided, { readonly ok: true }> extends { readonly reply: infer Reply extends Facts }
@@ -52,7 +52,7 @@ export type ReplyOf<Name extends string> = Name extends keyof DeciderTable
     : never
   : Facts
 
-/** What the main thread hands to an actor: a verified command. Byte fields are raw; `author` is 64 hex. */
+/** What the main thread sends to an actor: a verified command. Byte fields are raw; `author` is 64 hex. */
 export type WriteLetter<Args extends object = object, Reply extends Facts = Facts> = {
   readonly op: LetterName
   /** The actor that decides: a room's name, or `@registry`. */
@@ -67,30 +67,30 @@ export type WriteLetter<Args extends object = object, Reply extends Facts = Fact
   readonly nonce: string
   readonly requestId: string
   readonly via: string
-  /** Seconds to wait when a limit has nothing left for it, else 0; judged here because a retry is never refused for it. */
+  /** Seconds to wait if a limit is exhausted, else 0. The actor checks it, because a retry is never refused for a limit. */
   readonly limited: number
-  /** How many times its share of what is remembered the signer may fill; absent: once. */
+  /** Multiplies the signer's share of the retry memory; 1 if absent. */
   readonly factor?: number
-  /** This key was rotated away: judged here too, because a retry of what it signed before is still a retry. */
+  /** This key was rotated away. The actor checks it, because a retry of what the key signed before is still a retry. */
   readonly rotated: boolean
   readonly suspended: boolean
   /**
-   * A delegate signed: whether its delegation has ended, when it ends by itself (Unix seconds; a letter may wait until then), whether the
-   * public log has it, and whether it covers moderating.
+   * Present if a delegate signed. `isOver`: the delegation has ended. `expires`: when it ends on its own (Unix seconds; a
+   * letter may wait until then). `isPublished`: the public log has it. `moderates`: it covers moderating.
    */
   readonly delegated?: {
     readonly isOver: boolean
     readonly expires: number
     readonly isPublished: boolean
     readonly moderates: boolean
-    /** Whether it covers reading what is private. */
+    /** It covers reading private content. */
     readonly reads: boolean
   }
   /** The operator of this board signed. */
   readonly operator: boolean
-  /** What its decider takes. */
+  /** The arguments for its decider. */
   readonly args: Args
-  /** What it replies. For the compiler alone: no letter has such a property. */
+  /** The type of its reply, for the compiler only: no letter has this property. */
   '~reply'?(reply: Reply): void
 }
 
@@ -98,25 +98,25 @@ export type Planned = {
   readonly record: BoardRecord
   readonly key: Uint8Array
   readonly isPublic: boolean
-  /** Its leaves in the public log, as a record keeps them. */
+  /** Its leaves in the public log, in the form that records store. */
   readonly entries?: readonly Uint8Array[]
 }
 
-/** The reply to most letters: when it was decided, and the facts of the record. */
+/** The usual reply: when the letter was decided, and the facts of the record. */
 export type ActReply<Given extends object = object> = {
   readonly at: number
   readonly isPublic: boolean
   readonly facts: Given
 }
 
-/** These records are written, and the sender gets the reply when they are on disk. */
+/** The records are written, and the sender gets the reply once they are on disk. */
 export type Accepted<Reply extends object = Facts> = {
   readonly ok: true
   readonly records: readonly Planned[]
   readonly reply: Reply
-  /** What another actor makes of it, in the signer's name, is public. */
+  /** Another actor will publish something derived from it in the signer's name. */
   readonly leadsToPublic?: boolean
-  /** Its sender does not wait for the public log: the journal is enough. */
+  /** The sender does not wait for the public log: the journal is enough. */
   readonly isAnsweredEarly?: true
 }
 
@@ -126,37 +126,37 @@ export function accept<Reply extends object>(records: readonly Planned[], reply:
   return { ok: true, records, reply }
 }
 
-/** What a decider may look at. Deciders are pure: same state, letter and time, same decision. */
+/** What a decider may read. Deciders are pure: same state, letter and time, same decision. */
 export type Situation = {
   readonly state: Parts
   readonly board: Board
-  /** Unix seconds, never going back inside one journal. */
+  /** Unix seconds; never decreases within one journal. */
   readonly now: number
-  /** A record of this journal by its number, decided in this turn or before: for texts that no state holds. */
+  /** A record of this journal by its number, decided in this turn or earlier: for texts that no state holds. */
   readonly record: (seq: number) => BoardRecord
 }
 
-/** What `refuse` makes. */
+/** The result of `refuse`. */
 export type Refused = { readonly ok: false; readonly refusal: ActorRefusal }
 
-/** Decides a letter, whose arguments are the ones that it takes. */
+/** Decides a letter, with the arguments that it takes. */
 export type Decider = (situation: Situation, letter: WriteLetter) => Decision
-/** Deciders by the name of the operation, each with arguments of its own. */
+/** Deciders by the name of the operation, each with its own argument type. */
 export type Deciders = Readonly<Record<string, (situation: Situation, letter: WriteLetter<never>) => Decision>>
 
 export const delegationOver =
   'the delegation of this key has ended, and the key is permanently refused: sign with the key of the identity, or make a new delegation with delegation.create'
 
-/** To the main thread, which knows the limit and whose it is. */
+/** A refusal for the main thread, which knows the limit and whom it applies to. */
 export const overLimitWords = 'this write is over a limit: wait retry_after seconds'
 
 export const windowSeconds = 300
 export const nonceSeconds = 600
 export const requestSeconds = 86_400
-/** What one identity may have remembered: request ids in 24 h, nonces in 600 s. Absent: no bound. */
+/** How much the retry memory holds for one identity: request ids in 24 h, nonces in 600 s. Absent: unbounded. */
 export type Shares = { readonly requestIds?: number; readonly nonces?: number }
 
-/** Of a time that makes sense in milliseconds or microseconds and not in seconds (the year 5138 and later): says so. */
+/** A hint for a time that only makes sense in milliseconds or microseconds (as seconds it would be in the year 5138 or later). */
 export function unitHint(time: number): string {
   if (time < 1e11) return ''
   const [unit, factor] = time < 1e14 ? ['milliseconds', 1_000] : ['microseconds', 1_000_000]
@@ -168,12 +168,15 @@ export function isOfBoard({ via }: { readonly via: string }): boolean {
   return via === 'board'
 }
 
-/** The answer to a command whose `timestamp` is too far from the clock (Unix seconds). */
+/** The error for a command whose `timestamp` is too far from the clock (Unix seconds). */
 export function staleWords(timestamp: number, clock: number): string {
   return `timestamp must be within ${windowSeconds} s of the server's clock, which is ${clock} in Unix seconds${unitHint(timestamp)}`
 }
 
-/** The same decision with other records before its own: all of them are on disk, or none. A retry is answered from the last one. */
+/**
+ * The same decision with other records before its own. Either all of them get to disk or none. A retry is answered from the
+ * last one.
+ */
 export function preceded<Reply extends object>(first: readonly Planned[], decision: Accepted<Reply>): Accepted<Reply> {
   return { ...decision, records: [...first, ...decision.records] }
 }
@@ -188,7 +191,7 @@ export function refuse(code: ActorRefusal['code'], message: string, field?: stri
   return { ok: false, refusal }
 }
 
-/** Until it is judged nothing has changed: damage that is met on the way costs this letter alone. */
+/** Turns damage found while judging into a refusal of this letter alone: nothing has changed yet. */
 export function unlessDamaged(judge: () => Known | Decision, fault: (damage: Damage) => string): Known | Decision {
   try {
     return judge()
@@ -198,10 +201,10 @@ export function unlessDamaged(judge: () => Known | Decision, fault: (damage: Dam
   }
 }
 
-/** What is used once. */
+/** The values that may be used only once. */
 type Use = 'nonce' | 'request'
 
-/** A command that was accepted before: where its first record lies. */
+/** A command that was accepted before: the place of its first record. */
 export type Known = { readonly known: number }
 
 export type PackedRetryGuard = readonly [
@@ -213,26 +216,26 @@ export type PackedRetryGuard = readonly [
   voided: readonly (readonly [seq: number, at: number])[],
 ]
 
-/** Remembers accepted writes of one journal; judges retries. */
+/** Remembers the accepted writes of one journal and judges retries. */
 export class RetryGuard {
   readonly #nonces: RetryMemory
   readonly #requests: RetryMemory
   readonly #commands = new Commands()
-  /** Commands that came to nothing in the end, by the number of their record, for as long as a request id is kept. */
+  /** Commands that were voided after being recorded, by record number, for as long as a request id is remembered. */
   readonly #voided = new Map<number, number>()
   #seeds: Seeds = freshSeeds()
-  /** A replay found stubs, which it remembers by the marks of their nonces and request ids. */
+  /** Replay found stubs. They are remembered by the marks of their nonces and request ids. */
   #hasStubs = false
   readonly #board: Board
   readonly #read: (seq: number) => Frame
 
-  /** `shelf`: where what does not fit into memory lies; left out: all stays there. */
+  /** `shelf`: where tables go that do not fit in memory; without it, all stay in memory. */
   constructor(board: Board, read: (seq: number) => Frame, shares: Shares = {}, shelf?: Shelf) {
     this.#board = board
     this.#read = read
     const memory = (name: string, spanSeconds: number, share: number | undefined) =>
       new RetryMemory({
-        // Tables of other seeds are of no use, and never taken for these.
+        // Tables with other seeds are useless; the name keeps them from being used.
         name: () => `${name}-${fingerprint(this.#seeds, 'tables', '', '').toString(36)}`,
         spanSeconds,
         ...(share === undefined ? {} : { share }),
@@ -248,7 +251,7 @@ export class RetryGuard {
     return [this.#seeds, nonces, requests, this.#commands.pack(columns), this.#hasStubs, [...this.#voided]]
   }
 
-  /** Takes over what `pack` gave, at `at` (Unix seconds). False: the shelf lacks a part of it, and this is of no use. */
+  /** Restores what `pack` returned, at time `at` (Unix seconds). False if the shelf lacks a part; the guard is then unusable. */
   restore(
     [seeds, nonces, requests, commands, hasStubs, voided]: PackedRetryGuard,
     columns: Columns,
@@ -262,8 +265,8 @@ export class RetryGuard {
   }
 
   /**
-   * What was recorded for this command (32 hex) has come to nothing: another actor, who had to be asked, refused it. A refusal
-   * consumes nothing, so the command, its nonce and its request id are free again.
+   * Voids the record of this command (32 hex): another actor, which had to be asked, refused it. A refusal consumes nothing, so
+   * the command, its nonce and its request id may be used again.
    */
   forget(command: string, at: number): void {
     const id = Buffer.from(command, 'hex')
@@ -278,8 +281,8 @@ export class RetryGuard {
   }
 
   /**
-   * The first answer's place for a retry, a refusal, or undefined: a new command inside its time window.
-   * `now` stamps records and never goes back; `wall` is the clock as it stands.
+   * Returns where the first answer to a retry is, a refusal, or undefined for a new command inside its time window. `now`
+   * stamps records and never goes back; `wall` is the current clock.
    */
   judge(letter: WriteLetter, now: number, wall: number, isSuspended = letter.suspended): Known | Decision | undefined {
     const place = this.#place(letter)
@@ -297,8 +300,8 @@ export class RetryGuard {
       )
     const repeated = letter.requestId === '' ? undefined : this.#request(letter, now)
     if (repeated !== undefined) return repeated
-    // By the clock that a client can see: one that never goes back would end all writing after a jump ahead.
-    // What the board itself says bears the time of its cause, which it may learn of late.
+    // Compare with the clock that clients see: `now` never goes back, so after a jump ahead it would refuse all writes. The
+    // board's own letters carry the time of their cause, which it may learn late.
     if (!isOfBoard(letter) && Math.abs(wall - letter.timestamp) > windowSeconds) {
       return refuse('stale_timestamp', staleWords(letter.timestamp, wall), 'timestamp')
     }
@@ -315,7 +318,7 @@ export class RetryGuard {
     return this.#roomObjection(letter, now, wall)
   }
 
-  /** An identity that has used up its share. What the board says itself has none. */
+  /** Refuses an identity that has used up its share. The board's own letters have no share. */
   #roomObjection(letter: WriteLetter, now: number, wall: number): Decision | undefined {
     const owner = isOfBoard(letter) ? 0 : this.#owner(letter.author)
     const { factor } = letter
@@ -337,7 +340,7 @@ export class RetryGuard {
     return fingerprint(this.#seeds, 'o', author, '')
   }
 
-  /** Called for every record written or replayed whose command a retry may repeat. `seq`: its journal number. */
+  /** Called for every record, written or replayed, whose command may be retried. `seq`: its journal number. */
   remember(
     use: { to: string; author: string; nonce: string; requestId: string; id: Uint8Array; isEvent: boolean },
     seq: number,
@@ -350,17 +353,17 @@ export class RetryGuard {
     if (!use.isEvent) this.#commands.set(use.id, seq)
   }
 
-  /** The same from the record alone, when a journal is replayed at time `now`; older ones keep only their id. */
+  /** The same from the record alone, when a journal is replayed at time `now`. For older records only the id is remembered. */
   remind(frame: Frame, record: BoardRecord, author: string, now: number): void {
     const isEvent = 'seq' in record
     if (!('by' in record) || record.by === undefined) return
-    // Older releases wrote what was signed with the room of a conversation too: the act after it is what was accepted.
+    // Older releases also stored the signed bytes with the room of a conversation; the accepted command is the act after it.
     if (record.type === RecordType.roomCreated && record.room.startsWith(conversationPrefix)) return
     if (now - record.at > requestSeconds) {
       if (!isEvent) this.#commands.set(frameKey(frame), frame.seq)
       return
     }
-    // A stub of an older release says nothing of its nonce and request id.
+    // A stub from an older release does not have its nonce and request id.
     if (isDestroyed(record.by) && record.by.cut?.nonce === undefined) {
       if (!isEvent) this.#commands.set(frameKey(frame), frame.seq)
       return
@@ -368,12 +371,12 @@ export class RetryGuard {
     const isStub = isDestroyed(record.by)
     this.#hasStubs ||= isStub
     const { operation, nonce, requestId } = isStub ? marksOf(record.by) : commandOf(record.by.signed)
-    // The market has taken these, and remembers them: the room got them by a letter of the board's own.
+    // The market accepted these and remembers them; the room received them in a letter from the board.
     if (isEvent && requestsOfWork.has(operation)) return
     this.remember({ to: record.room, author, nonce, requestId, id: frameKey(frame), isEvent }, frame.seq, record.at)
   }
 
-  /** The actor that accepted the command of this id (32 hex). */
+  /** The actor that accepted the command with this id (32 hex). */
   acceptedBy(command: string): string | undefined {
     const { events, roomList } = this.#board
     const slot = events.find(Buffer.from(command, 'hex'))
@@ -385,9 +388,9 @@ export class RetryGuard {
   #place(letter: WriteLetter): number | undefined {
     const { id, to, timestamp } = letter
     const { events, roomList } = this.#board
-    // Nothing of a user is accepted before its time, but for the window; clocks may differ as much again.
+    // A user's command is accepted only inside the window around its timestamp; double the window, for clock differences.
     const slot = events.find(id, isOfBoard(letter) ? 0 : timestamp - 2 * windowSeconds)
-    // The post that the market had a room make of a work.create is not what the market itself wrote down of it.
+    // The post that a room made from a work.create is not the market's own record of that command.
     if (slot !== none && roomList[events.room(slot)]!.name === to) return events.place(slot)
     return this.#commands.get(id)
   }
@@ -402,7 +405,7 @@ export class RetryGuard {
     return refuse('request_id_reused', message, 'request_id')
   }
 
-  /** The number of the record whose command used this nonce or request id lately, and did not come to nothing. */
+  /** The number of the record whose command used this nonce or request id recently and was not voided. */
   #used(use: Use, { to, author, nonce, requestId }: WriteLetter, now: number): number | undefined {
     const [memory, scope, seconds, text] =
       use === 'nonce'
@@ -432,11 +435,11 @@ export class RetryGuard {
 
 type PackedCommands = readonly [ids: PackedIds, seqs: Kept]
 
-/** The number of no record: the command came to nothing. */
+/** No record has this number: the command was voided. */
 const forgotten = 0
 const initialCommands = 64
 
-/** Accepted commands that made no event: their 16-byte ids, and the journal number of each. */
+/** Accepted commands that made no event: their 16-byte ids and their journal numbers. */
 class Commands {
   readonly #ids = new IdTable(16)
   #seqs = new Uint32Array(initialCommands)
@@ -470,14 +473,14 @@ function signedOf(record: BoardRecord): Signed {
   return record.by
 }
 
-/** 64 hex of the identity of a record. */
+/** The identity of a record, as 64 hex. */
 export function authorOf(record: BoardRecord, key: Uint8Array): string {
   if ('author' in record) return Buffer.from(record.author).toString('hex')
   if ('owner' in record && record.owner !== undefined) return Buffer.from(record.owner).toString('hex')
   return createHash('sha256').update(key).digest('hex')
 }
 
-/** The signed bytes were taken back and have left the disk; their hash is kept. */
+/** Whether the signed bytes were redacted and removed from the disk; only their hash is left. */
 function isDestroyed({ signed }: Signed): boolean {
   return signed.length === 0
 }
@@ -488,22 +491,22 @@ function commandOf(signed: Uint8Array): { operation: string; nonce: string; requ
   return { operation: String(operation ?? ''), nonce: String(nonce ?? ''), requestId: String(request_id ?? '') }
 }
 
-/** What a stub keeps in their place, as hex. */
+/** The marks that a stub has in their place, as hex. */
 function marksOf({ cut }: Signed): ReturnType<typeof commandOf> {
   const [nonce, requestId] = [cut?.nonce, cut?.request].map((mark) => Buffer.from(mark ?? []).toString('hex'))
   return { operation: '', nonce: nonce!, requestId: requestId! }
 }
 
-/** The command with this nonce or request id, whose author and actor are the same. */
+/** Whether this is the command with that nonce or request id. Author and actor are already known to match. */
 function isUsedBy(by: Signed, use: Use, text: string, markOf: () => Buffer): boolean {
   if (!isDestroyed(by)) return commandOf(by.signed)[use === 'nonce' ? 'nonce' : 'requestId'] === text
-  // Of a stub of an older release the fingerprint is all there is: 52 bits that no user can choose.
+  // A stub from an older release has no mark, so the fingerprint decides: 52 bits that no user can choose.
   if (by.cut?.nonce === undefined) return true
   const kept = by.cut[use]
   return kept !== undefined && markOf().equals(kept)
 }
 
-/** Two signed commands say the same but for nonce, timestamp and key. */
+/** Whether two signed commands differ only in nonce, timestamp and key. */
 function sameContent(first: Signed, second: Signed): boolean {
   const files = [first, second].map(({ cut }) => (cut === undefined ? '' : Buffer.from(cut.file).toString('hex')))
   return files[0] === files[1] && contentOf(first.signed) === contentOf(second.signed)
@@ -516,10 +519,9 @@ function contentOf(signed: Uint8Array): string {
 }
 
 /**
- * The usual decision: one act, written as one record, whose facts are also the reply.
- * `isPublic`: the act takes its place in the order of everything public. `entry`: its bytes in the public log, if it is a leaf;
- * `entries`: the same of one that is several leaves.
- * `op`: when the record is called otherwise than the operation.
+ * The usual decision: one act, written as one record, whose facts are also the reply. `isPublic`: the act gets a change number.
+ * `entry`: its bytes in the public log, if it is a leaf; `entries`: the same for an act that is several leaves. `op`: the name
+ * of the record, if it differs from the operation.
  */
 export function act<Given extends Facts>(
   letter: WriteLetter,

@@ -1,11 +1,11 @@
-/** The registry's decisions over raised limits: pure functions of the state; who signed was settled before. */
+/** The registry's decisions about raised limits: pure functions of the state; the signer was verified earlier. */
 
 import { act, type Deciders, refuse, type Situation, type WriteLetter } from '../records/write.ts'
 import type { GrantFacts } from './grants.ts'
 
 const notOperator = refuse('forbidden', 'only an operator of this board can raise limits')
 
-/** `target` is in its canonical form. */
+/** `target` is in canonical form. */
 export type GrantArgs = Omit<GrantFacts, 'expires'> & { readonly ttl: number; readonly grantsMax: number }
 
 const grant = ({ state, now }: Situation, letter: WriteLetter<GrantArgs>) => {

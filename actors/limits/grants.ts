@@ -1,6 +1,6 @@
 /**
- * Limits that an operator has raised or lifted for an identity or a network, each for a time. The registry decides them; they are
- * private, because the network address of a user is personal.
+ * Limits that an operator has raised or lifted for an identity or a network, each for a limited time. The registry decides
+ * them. They are private, because the network address of a user is personal data.
  */
 import { hex } from '../kernel/hex.ts'
 import type { Projection, RecordPlace } from '../records/core.ts'
@@ -11,7 +11,7 @@ export type LimitGrant = {
   readonly id: string
   /** Identity id, or an address or network in its canonical form. */
   readonly target: string
-  /** How many times the limits it may use; 0: no limits. */
+  /** Multiplies the limits; 0: no limits. */
   readonly factor: number
   readonly reason: string
   /** Identity id of the operator. */
@@ -33,7 +33,7 @@ export class LimitGrants implements Projection {
   /** In the order in which they were granted; one for each target. */
   readonly #byTarget = new Map<string, LimitGrant>()
 
-  /** What is in force, the oldest first. */
+  /** The grants in force, oldest first. */
   inForce(now: number): LimitGrant[] {
     return [...this.#byTarget.values()].filter(({ expires }) => now < expires)
   }

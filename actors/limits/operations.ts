@@ -1,4 +1,4 @@
-/** Limits as they stand for one caller, and for whom an operator raises them. The general limits are at /capabilities. */
+/** Operations on limits: the current limits of one caller, and raises by an operator. The general limits are at /capabilities. */
 
 import { bounded, integer } from '../kernel/fields.ts'
 import { sizes } from '../kernel/limits.ts'
@@ -30,7 +30,7 @@ const Held = Type.Object(
   { title: 'OpenPlaces' },
 )
 
-/** Everything that is counted in a network. */
+/** Everything that is counted per network. */
 const NetworkAllowances = Type.Object(
   {
     network: Type.String({ maxLength: 64, description: 'an IPv4 address, or the /64 or the /48 of an IPv6 one' }),

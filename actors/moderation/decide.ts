@@ -1,4 +1,4 @@
-/** Decisions of operators that concern no room, and how every act of moderation comes into the public log. */
+/** Operator decisions that concern no room, and the wrapper that records every act of moderation in the public log. */
 import { formatEntry } from '../records/entry.ts'
 import { RecordType } from '../records/record.ts'
 import {
@@ -17,7 +17,7 @@ type TakedownArgs = { readonly target: string; readonly reason: string; readonly
 
 const takedown = ({ state, now }: Situation, letter: WriteLetter<TakedownArgs>) => {
   const { target, reason, isEnd } = letter.args
-  // The board itself takes down again what was down on a board that is lost.
+  // After a restore, the board itself repeats the takedowns of the lost board.
   if (!letter.operator && !isOfBoard(letter))
     return refuse('forbidden', 'only an operator of this board can take a file down everywhere')
   if ((state.moderation.takedown(target) === undefined) === isEnd)
@@ -33,8 +33,8 @@ const takedown = ({ state, now }: Situation, letter: WriteLetter<TakedownArgs>) 
 export const moderationDeciders = { 'blob.takedown': takedown } satisfies Deciders
 
 /**
- * The same decider, whose public acts of moderation are leaves of the public log: those who run a room or the board cannot say later
- * that they did something else, or leave an act out.
+ * Wraps a decider so that its public acts of moderation are leaves of the public log: those who run a room or the board cannot
+ * later deny or omit an act.
  */
 export function provable(decide: Decider): Decider {
   return (situation, letter) => {

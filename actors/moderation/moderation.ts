@@ -1,6 +1,6 @@
 /**
- * Moderation of the board as a whole: which files were taken down everywhere, and where each public act of moderation lies, in
- * rooms and of operators. Memory keeps the place of the signed record; who, what and why is read from there.
+ * Board-wide moderation: files taken down everywhere, and the place of each public act of moderation, in rooms and by
+ * operators. Memory holds only the place of the signed record; who, what and why is read from there.
  */
 import { hex } from '../kernel/hex.ts'
 import type { Projection, RecordPlace } from '../records/core.ts'
@@ -15,7 +15,7 @@ export const takedowns = new ActsOf<TakedownFacts>('blob.takedown')
 /** A file that no room serves and no one may upload. */
 type Takedown = { readonly reason: string /** Unix seconds. */; readonly at: number }
 
-/** An act, by the id (32 hex) of its command. `leaf`: through all public logs (in the feed alone). */
+/** An act, by the id (32 hex) of its command. `leaf`: index across all public logs (in the feed only). */
 export type ModerationAct = Kept & { readonly id: string; readonly leaf: number }
 
 type Packed = readonly [
@@ -23,7 +23,7 @@ type Packed = readonly [
   acts: readonly (readonly [id: string, shard: number, seq: number, leaf: number])[],
 ]
 
-/** Acts of operators that concern no room. */
+/** Operator acts that concern no room. */
 const ofOperators: ReadonlySet<string> = new Set([
   'identity.suspend',
   'identity.unsuspend',
@@ -31,7 +31,7 @@ const ofOperators: ReadonlySet<string> = new Set([
   'blob.takedown',
 ])
 
-/** Somebody changed what is another's. Their own posts everyone takes back as they like. */
+/** Whether somebody changed what belongs to someone else. Authors may redact their own posts freely. */
 export function isModeration(act: Pick<FactRecord, 'op' | 'facts' | 'by'>): boolean {
   if (act.by === undefined) return false
   if (act.op === 'event.redact' && act.facts.by === 'author') return false
@@ -42,7 +42,7 @@ export class BoardModeration implements Projection {
   readonly acts: Projection['acts'] = {
     'blob.takedown': (act) => this.#takeDown(act),
   }
-  /** Only the feed shows the log: it alone knows what is public in every room. */
+  /** Only the feed shows the log: only it knows what is public in every room. */
   readonly #isShowing: boolean
   readonly #takedowns = new Map<string, Takedown>()
   /** Oldest first. */
@@ -57,7 +57,7 @@ export class BoardModeration implements Projection {
     return this.#takedowns.get(sha256)
   }
 
-  /** SHA-256 of every file that is down. */
+  /** SHA-256 of every file that is taken down. */
   get takenDown(): IterableIterator<string> {
     return this.#takedowns.keys()
   }

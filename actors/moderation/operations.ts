@@ -1,4 +1,4 @@
-/** Moderation: what those who run a room did, and what was reported to the operator of the board. */
+/** Operations on moderation: the log of moderation in a room, and reports to the operator of the board. */
 
 import { choice, patterned } from '../kernel/fields.ts'
 import { sizes } from '../kernel/limits.ts'

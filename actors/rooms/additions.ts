@@ -1,8 +1,9 @@
 /**
- * What the policy of a room says of what people add beside posts: files and documents.
+ * What the policy of a room says about additions other than posts: files and documents.
  *
- * A document is created by users who may begin a thread, and edited by its creator and by users with a role in the room. A file may be added by users who may begin a thread or reply, since either may carry it.
- * Numbers that a policy sets for posts do not count these.
+ * A document is created by users who may begin a thread, and edited by its creator and by users with a role in the room. A file
+ * may be added by users who may begin a thread or reply, since either may carry it. The policy's limits on posts do not count
+ * them.
  */
 
 import type { Room } from '../records/board.ts'
@@ -10,12 +11,12 @@ import { banObjection, isClosed, mayOwn, mayWrite, type Objection, type Policy, 
 
 type Adding = { readonly author: string; readonly operator: boolean }
 
-/** Why this identity may not make documents in the room, or undefined. */
+/** Why this identity may not create documents in the room, or undefined. */
 export function documentObjection(policy: Policy, room: Room, adding: Adding, now: number): Objection | undefined {
   return beforeAll(policy, room, adding, now) ?? (mayBegin(policy, room, adding) ? undefined : restricted)
 }
 
-/** Why this identity may not write a document of the room that `maker` made, or undefined. */
+/** Why this identity may not edit a document of the room that `maker` created, or undefined. */
 export function editObjection(
   policy: Policy,
   room: Room,
@@ -27,7 +28,7 @@ export function editObjection(
   return beforeAll(policy, room, adding, now) ?? (isEditor ? undefined : notEditor)
 }
 
-/** Why this identity may not put files into the room, or undefined. */
+/** Why this identity may not add files to the room, or undefined. */
 export function fileObjection(policy: Policy, room: Room, adding: Adding, now: number): Objection | undefined {
   const mayCarry = mayBegin(policy, room, adding) || mayReply(policy, room, adding)
   return beforeAll(policy, room, adding, now) ?? (mayCarry ? undefined : restricted)

@@ -1,4 +1,4 @@
-/** Decisions over rooms: who belongs to one and as what, by what rules it is written into, and what is reported of it. */
+/** Decisions about rooms: members and roles, the policy, and reports. */
 
 import { sizes } from '../kernel/limits.ts'
 import type { Room } from '../records/board.ts'
@@ -28,7 +28,7 @@ import {
 } from './policy.ts'
 import type { BanFacts } from './rules.ts'
 
-/** People a private room holds beside its owner. */
+/** Members of a private room, not counting its owner. */
 const privateMembersMax = 100
 const invitesMax = 8
 
@@ -38,10 +38,10 @@ type RoomDecider<Args extends object, Reply extends object> = (
   letter: WriteLetter<Args>,
 ) => Decision<Reply>
 type Target = { readonly target: string }
-/** `secret` is shown once, to the maker, and its hash is kept. */
+/** `secret` is shown once, to its creator; only its hash is stored. */
 type InviteArgs = Target & { readonly hash: string; readonly ttl: number; readonly secret?: string }
 
-/** A room that the author of the message can see. */
+/** Wraps a decider for a room that the author of the letter must be able to see. */
 function inRoom<Args extends object, Reply extends object>(decide: RoomDecider<Args, Reply>) {
   return (situation: Situation, letter: WriteLetter<Args>): Decision<Reply> => {
     const room = situation.board.rooms.get(letter.to)
@@ -58,7 +58,7 @@ function inRoom<Args extends object, Reply extends object>(decide: RoomDecider<A
   }
 }
 
-/** What changes who is in a room: a conversation is of exactly the members it was opened for. */
+/** Operations that change who is in a room. A conversation always has exactly the members it was opened for. */
 const ofMembers: ReadonlySet<string> = new Set([
   'room.leave',
   'room.member.add',
@@ -76,7 +76,7 @@ const conversationStays = refuse(
   'room',
 )
 
-/** The same, for its owner alone. */
+/** The same, for the owner only. */
 function owned<Args extends object, Reply extends object>(decide: RoomDecider<Args, Reply>) {
   return inRoom((room, situation, letter: WriteLetter<Args>): Decision<Reply> => {
     if (mayOwn(room, letter.author, letter.operator)) return decide(room, situation, letter)
@@ -86,7 +86,7 @@ function owned<Args extends object, Reply extends object>(decide: RoomDecider<Ar
   })
 }
 
-/** A change of one person's role, as readers of the room see it. */
+/** A change of one identity's role, as readers of the room see it. */
 function changed(room: Room, letter: WriteLetter, now: number, target: string, role: Role, more: object = {}) {
   return act(letter, now, { facts: { target, role, ...more }, isPublic: room.visibility === 'public' })
 }
@@ -101,13 +101,13 @@ const full = refuse(
   'room',
 )
 
-/** `field`: the field that names the subject; a command that names no subject is about its signer. */
+/** `field`: the field that names the subject. A command that names none is about its signer. */
 function already(role: Role, field: 'target' | 'room' | 'data.code'): Refused {
   const who = field === 'target' ? 'that identity is' : 'you are'
   return refuse('conflict', `${who} already ${role === 'owner' ? 'the' : 'a'} ${role} of this room`, field)
 }
 
-/** Of what this command makes; the answer to a repetition shows the first one's. */
+/** Id of what this command creates; a repeated command gets the id of the first one. */
 function idOf({ id }: WriteLetter): string {
   return Buffer.from(id).toString('hex')
 }
@@ -162,7 +162,7 @@ const removeMember = owned((room, { state, now }, letter: WriteLetter<Target>) =
   return partyStays(state, room, target) ?? changed(room, letter, now, target, 'none')
 })
 
-/** Those who work for each other in a private room have to be able to read it. */
+/** Parties to a work in a private room must stay able to read it. */
 function partyStays({ bound }: Situation['state'], room: Room, target: string): Refused | undefined {
   const work = room.visibility === 'private' ? bound.liveWorkOf(room.number, target) : undefined
   if (work === undefined) return undefined
@@ -171,13 +171,13 @@ function partyStays({ bound }: Situation['state'], room: Room, target: string): 
 }
 
 type BanArgs = Target & {
-  /** Seconds, 0: until it is ended. */
+  /** Seconds; 0: until it is lifted. */
   readonly ttl: number
   /** The target is an operator of this board, or the board itself. */
   readonly isOperators: boolean
 }
 
-/** Why the signer may not ban this identity, or undefined: those above them, and what cannot be. */
+/** Why the signer may not ban this identity, or undefined. They cannot ban anyone above them, or ban where it makes no sense. */
 function banRefusal(room: Room, letter: WriteLetter<BanArgs>): Refused | undefined {
   const { target, isOperators } = letter.args
   const isPublic = room.visibility === 'public'
@@ -262,7 +262,7 @@ const removeModerator = owned((room, { now }, letter: WriteLetter<Target>) => {
 const transfer = owned((room, { now }, letter: WriteLetter<Target>) => {
   const target = letter.args.target
   if (room.owner === target) return already('owner', 'target')
-  // The owner of before stays as a member.
+  // The previous owner stays as a member.
   if (!room.members.has(target) && isFull(room)) return full
   return changed(room, letter, now, target, 'owner')
 })
@@ -278,7 +278,7 @@ const createInvite = owned((room, { state, now }, letter: WriteLetter<InviteArgs
   return act(letter, now, { facts: { id: idOf(letter), hash, expires: now + ttl, target }, isPublic: false })
 })
 
-/** One answer to every bad invite: guessing reveals nothing about rooms, invites or time. */
+/** The same answer for every bad invite, so that guessing reveals nothing about rooms, invites or times. */
 const badInvite = refuse(
   'forbidden',
   'this invite is not valid: it was used, has expired or been ended, is for someone else, or never existed',

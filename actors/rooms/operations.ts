@@ -1,4 +1,4 @@
-/** Rooms: where events are, public ones for all readers, private ones for their members; who runs them, and by what rules. */
+/** Operations on rooms: public ones, which anyone can read, and private ones, which only members can; their roles and their policies. */
 
 import { bounded, identityId, integer } from '../kernel/fields.ts'
 import { sizes } from '../kernel/limits.ts'
@@ -26,7 +26,7 @@ const whom = {
   target: identityId('the person concerned'),
 }
 const room = { name: 'room', field: 'room' } as const
-/** What every write into a room may answer. */
+/** Refusals that every write to a room may return. */
 const ofRooms = ['not_found', 'private_room'] as const
 
 const roomCreate = declare({
@@ -136,7 +136,7 @@ const roomMembers = declare({
   get: { path: '/api/members', query: [room, ...paged] },
 })
 
-/** The four changes of a role by the owner, and the fifth, by which members end their own. */
+/** Shared declaration of the role changes: four by the owner, and the one with which members leave. */
 function roleChange<const Name extends string, const Code extends RefusalCode>(
   name: Name,
   summary: string,
@@ -246,7 +246,7 @@ const roomInviteCreate = declare({
   example: { operation: 'room.invite.create', room: 'workshop', ttl: 3600 },
 })
 
-/** Room name and secret, as an invite shows them. */
+/** Room name and secret, the form in which an invite is shown. */
 const inviteCodePattern = '^[a-z0-9][a-z0-9_-]{0,63}\\.[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$'
 
 const roomInviteAccept = declare({

@@ -1,12 +1,12 @@
 /**
- * Who may do what in a room, and its policy: what its owner may set, what holds where nothing was set, and what it means for a post.
+ * Who may do what in a room, and its policy: what its owner can set, the defaults, and how they apply to a post.
  *
- * A room has one owner (without one the operator of the board owns it), at most 16 moderators, and members; moderators are members.
- * The operator moderates every public room, and knows of a private one only as its member. The board's own messages are recognized
- * by their interface, which callers outside cannot use.
+ * A room has one owner (if it has none, the operator of the board owns it), at most 16 moderators, and members; moderators are
+ * members. The operator moderates every public room, and can see a private room only as a member. The board's own messages are
+ * recognized by their interface, which outside callers cannot use.
  *
- * `write` is asked of posts that begin a thread, `reply` of replies. An edit is no new post: it is asked for the time of its
- * text and for proof alone, and refused where the room is closed.
+ * `write` applies to posts that begin a thread, `reply` to replies. An edit is not a new post: only the lifetime of its text
+ * and its proof of work are checked, and it is refused if the room is closed.
  */
 
 import { daySeconds } from '../kernel/day.ts'
@@ -25,17 +25,17 @@ export function roleOf(room: Room, identity: string): Role {
   return room.members.has(identity) ? 'member' : 'none'
 }
 
-/** A private room does not exist for others; the policy of a room may ask more of writers. */
+/** A private room does not exist for non-members; the room's policy may require more of writers. */
 export function mayWrite(room: Room, author: string): boolean {
   return room.visibility === 'public' || room.owner === author || room.members.has(author)
 }
 
-/** May act as the owner of the room. */
+/** Whether the author may act as the owner of the room. */
 export function mayOwn(room: Room, author: string, operator: boolean): boolean {
   return room.owner === undefined ? operator && room.visibility === 'public' : room.owner === author
 }
 
-/** A delegate touches what others made only where its delegation says so, whatever its identity may. */
+/** A delegate may change what others made only if its delegation says so, whatever its identity may do. */
 export function mayTouchOthers({ delegated }: { readonly delegated?: { readonly moderates: boolean } }): boolean {
   return delegated === undefined || delegated.moderates
 }
@@ -43,14 +43,14 @@ export function mayTouchOthers({ delegated }: { readonly delegated?: { readonly 
 export const delegationTouchesNone =
   'this key acts under a delegation without the scope board:moderate: it cannot change what others made'
 
-/** May hide, restore and redact what others wrote in the room. */
+/** Whether the author may hide, restore and redact what others wrote in the room. */
 export function mayModerate(room: Room, author: string, operator: boolean): boolean {
   return room.owner === author || room.moderators.has(author) || (operator && room.visibility === 'public')
 }
 
 /**
- * May delete for good what others made in the room. An operator may in private rooms too: their commands come here only where the author
- * was erased, who leaves no texts and files behind.
+ * Whether the author may permanently delete what others made in the room. An operator may, even in private rooms: their
+ * commands get this far only if the author was erased, and an erased author leaves no texts or files behind.
  */
 export function mayDelete(room: Room, author: string, operator: boolean): boolean {
   return operator || mayModerate(room, author, operator)
@@ -66,7 +66,7 @@ export function isOver({ until }: Ban, now: number): boolean {
   return until !== 0 && until <= now
 }
 
-/** What a ban says to what this identity writes into the room, whatever the policy says. */
+/** The objection of a ban to anything this identity writes in the room, whatever the policy says. */
 export function banObjection(room: Room, author: string, now: number, field: string): Objection | undefined {
   const ban = banOf(room, author, now)
   if (ban === undefined) return undefined
@@ -77,7 +77,7 @@ export function banObjection(room: Room, author: string, now: number, field: str
 
 export const ownersAlone = 'a moderator cannot change what the owner of the room made'
 
-/** What a moderator who is no operator leaves alone: what the owner of the room made. */
+/** Whether only the owner may change this: what the owner made is off limits to moderators other than the operator. */
 export function isOwnersAlone(
   room: Room,
   maker: string,
@@ -90,27 +90,27 @@ export function isOwnersAlone(
 export type Policy = {
   readonly write: 'open' | 'members' | 'owner'
   readonly reply: 'anyone' | 'members' | 'none'
-  /** For people to read. */
+  /** Text for people to read. */
   readonly rules: string
   readonly promotion: 'allow' | 'moderate'
-  /** The board may show the room on its first page. */
+  /** The board may show the room on its front page. */
   readonly front_page: boolean
-  /** Threads that one identity may begin in a UTC day; 0: as many as it likes. So with the numbers below. */
+  /** Threads that one identity may begin in a UTC day; 0: unlimited. The same holds for the numbers below. */
   readonly top_level_per_day: number
-  /** Posts of one identity in any 60 seconds. */
+  /** Posts by one identity in any 60 seconds. */
   readonly posts_per_minute: number
   readonly closed: boolean
   /** Unix seconds from which on the room is closed. */
   readonly closes_at: number
-  /** Posts the room takes in all, edits not counted. */
+  /** Total posts in the room, not counting edits. */
   readonly max_events: number
   /** Bits of work that a post must prove. */
   readonly proof_bits: number
-  /** Longest life of a post in seconds. */
+  /** Longest lifetime of a post in seconds. */
   readonly ttl_max: number
-  /** Posts go into the export. */
+  /** Posts are included in the export. */
   readonly archive: boolean
-  /** Posts that name where they were published before. */
+  /** Posts may name where they were first published. */
   readonly imports: boolean
 }
 
@@ -131,7 +131,7 @@ export const openPolicy: Policy = {
   imports: true,
 }
 
-/** What holds of any policy in a private room: nothing of it is in public. */
+/** Fixed values of any policy in a private room: nothing of it is public. */
 export const unseen = { front_page: false, archive: false } as const
 export const privatePolicy: Policy = { ...openPolicy, ...unseen }
 
@@ -139,26 +139,26 @@ export function isClosed({ closed, closes_at }: Policy, now: number): boolean {
   return closed || (closes_at !== 0 && closes_at <= now)
 }
 
-/** Whether what this author writes is examined for advertisements: never what those who run the room write. */
+/** Whether this author's posts are screened for advertisements; posts by those who run the room never are. */
 export function isScreened({ promotion }: Policy, room: Room, author: string, operator: boolean): boolean {
   return promotion === 'moderate' && room.visibility === 'public' && !mayModerate(room, author, operator)
 }
 
-/** A post that wants in. */
+/** A post to check. */
 type Candidate = {
   readonly author: string
   readonly operator: boolean
   readonly isReply: boolean
   readonly isEdit: boolean
-  /** It names where it was published before. */
+  /** It names where it was first published. */
   readonly isImported?: boolean
-  /** Seconds, 0 = forever. */
+  /** Seconds; 0: forever. */
   readonly ttl: number
   /** Bits of work that its proof shows. */
   readonly proofBits: number
 }
 
-/** What the room holds that the policy asks for. */
+/** The state that the policy is checked against. */
 type Standing = {
   readonly board: Board
   readonly room: Room
@@ -166,7 +166,7 @@ type Standing = {
   readonly now: number
 }
 
-/** Code, sentence, field and seconds to wait, as a refusal has them. */
+/** Code, message, field and seconds to wait, as in a refusal. */
 export type Objection = readonly [code: RefusalCode, message: string, field?: string | undefined, retryAfter?: number]
 
 const minuteSeconds = 60
@@ -177,7 +177,7 @@ export function proofWanted(asker: string, bits: number): string {
   return `${asker} requires a proof of ${bits} bits of work: ${work}`
 }
 
-/** Why the policy refuses a post, or undefined. */
+/** The policy's objection to a post, or undefined. */
 export function objection(policy: Policy, candidate: Candidate, standing: Standing): Objection | undefined {
   const { now } = standing
   const banned = banObjection(standing.room, candidate.author, now, 'room')
@@ -196,7 +196,7 @@ export function objection(policy: Policy, candidate: Candidate, standing: Standi
       'this room does not accept imported posts: post without source in data, or its owner sets "imports" to true with room.policy.set',
       'data.source',
     ]
-  // Authors are not asked to work for a post that they may not write.
+  // Check rights first: authors should not have to do work for a post that they may not write.
   const barred = candidate.isEdit ? undefined : rightObjection(policy, candidate, standing.room)
   if (barred !== undefined) return barred
   if (candidate.proofBits < policy.proof_bits)
@@ -258,14 +258,14 @@ function countObjection(policy: Policy, candidate: Candidate, standing: Standing
   return undefined
 }
 
-/** Posts of the room; the counts of its pages leave edits out. */
+/** Posts of the room; the counts of its pages exclude edits. */
 function originals({ pages }: Room): number {
   let sum = 0
   for (const { count } of pages.values()) sum += count
   return sum
 }
 
-/** When the author made their nth newest post of this room since `since`, or undefined when there were fewer. */
+/** Time of the author's nth newest post in this room since `since`, or undefined if there are fewer. */
 function nthNewest(
   { events: own }: Author,
   n: number,

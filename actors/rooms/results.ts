@@ -1,4 +1,4 @@
-/** Shapes of rooms as they come back: roles, policy, invites, the moderation log, reports. */
+/** Result schemas of rooms: roles, policy, invites, the moderation log, reports. */
 
 import { base64url64Pattern } from '../kernel/fields.ts'
 import { sizes } from '../kernel/limits.ts'
@@ -23,12 +23,12 @@ const choice = <Word extends string>(words: readonly Word[], description: string
     { description },
   )
 const upTo = (maximum: number, description: string) => Type.Integer({ minimum: 0, maximum, description })
-/** Policies, invites and reports hold numbers that every JSON reader keeps. */
+/** Policies, invites and reports use only numbers that every JSON reader represents exactly. */
 const safe = Number.MAX_SAFE_INTEGER
 
 export const rulesBytesMax = 2_048
 
-/** Keys of a policy, as they are set and as they are shown. */
+/** Keys of a policy, both as input and as output. */
 export const policyKeys = {
   write: choice(['open', 'members', 'owner'], 'who may start threads'),
   reply: choice(['anyone', 'members', 'none'], 'who may reply; none: no one'),
@@ -85,7 +85,7 @@ export const MemberSchema = Type.Object(
   { title: 'Member' },
 )
 
-/** What every change of roles answers. */
+/** The result of every role change. */
 export const RoleChange = Type.Object({
   room: slug('room name'),
   member: Type.Object({ id: hash('identity id'), role: RoleName }),
@@ -108,7 +108,7 @@ export const InviteSchema = Type.Object(
 
 const ends = Type.Optional(seconds('when it ends by itself; absent: never'))
 
-/** What becomes of a ban. */
+/** The result of a ban. */
 export const BanSchema = Type.Object(
   {
     room: slug('room name'),

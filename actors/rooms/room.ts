@@ -1,6 +1,6 @@
 /**
- * A room decides here: what becomes of a post and where it goes, and of the wish to make a room.
- * Pure functions of the board's state; who signed was settled before.
+ * Decides posts and new rooms: whether a post is accepted, and where it goes. Pure functions of the board's state; the signer
+ * was verified earlier.
  */
 
 import { inside } from '../kernel/limits.ts'
@@ -30,7 +30,7 @@ import {
 } from '../records/write.ts'
 import { isScreened, mayModerate, mayWrite, objection } from './policy.ts'
 
-/** What the command says of its place; `''` and 0: nothing. */
+/** The placement that the command asks for; `''` and 0 mean not given. */
 export type Wanted = {
   readonly page: string
   readonly kind: string
@@ -38,14 +38,14 @@ export type Wanted = {
   readonly replyTo: string
   /** 32 hex of the event, or of its newest version, that this replaces. */
   readonly supersedes: string
-  /** Seconds, 0 = forever. */
+  /** Seconds; 0: forever. */
   readonly ttl: number
 }
 
-/** `''` and 0: none. */
+/** Where the post goes; `''` and 0 mean none. */
 type Placed = {
   readonly page: string
-  /** 32 hex of the event replied to: of a version, its original. */
+  /** 32 hex of the event replied to; if that is a version, of its original. */
   readonly replyTo: string
   /** 32 hex of the thread's root. */
   readonly root: string
@@ -57,18 +57,18 @@ type Placed = {
 
 type Placing = { readonly placed: Placed } | { readonly refused: Refused }
 
-/** Page of a thread that names none. */
+/** The page of a thread that names none. */
 export const pageDefault = 'main'
 
 /**
  * Where a post goes: the thread it begins or joins, or the event that it is a later version of.
  *
- * `data.supersedes` names an event by its own id, whatever its newest version, or by the id of its newest version, which then
- * says "as I have read it": a version between is refused as `conflict`. A version has a place of its own in the room (id, seq,
- * leaf) and is shown at its original's; it lives as long as that one.
+ * `data.supersedes` names an event by its own id, whatever its newest version is, or by the id of its newest version. The
+ * latter means "as I have read it": if the named version is not the newest, the edit is refused with `conflict`. A version has
+ * its own place in the room (id, seq, leaf) and is shown in the place of its original. It expires with its original.
  *
- * A reply that names no page goes to the page of the event it answers. Boards of older releases put such replies on `main`:
- * the page is decided when the post is written and kept in its record, so those stay where they are.
+ * A reply that names no page goes to the page of the event it answers. Boards of older releases put such replies on `main`. The
+ * page is decided when the post is written and stored in its record, so those stay where they are.
  */
 export function placeOf(situation: Situation, letter: WriteLetter, room: Room | undefined, wanted: Wanted): Placing {
   if (wanted.supersedes !== '') return placeEdit(situation, letter, room, wanted)
@@ -89,19 +89,19 @@ export function placeOf(situation: Situation, letter: WriteLetter, room: Room | 
 
 export type Format = 'text' | 'markdown'
 
-/** The format a text is shown in: `kept` from the version before, else the one that `data` of the signed command names. */
+/** The format to show a text in: `kept` from the previous version, else the one that `data` of the signed command names. */
 export function formatOf(kept: Format | undefined, data: string | undefined): Format {
   return kept ?? shownIn(data).format ?? 'text'
 }
 
 export type Source = Infer<typeof SourceSchema>
 
-/** Where a post was published before, by the claim in `data` of the signed command. */
+/** Where a post was first published, according to `data` of the signed command. */
 export function sourceOf(data: string | undefined): Source | undefined {
   return shownIn(data).source
 }
 
-/** What `data` of a post says that its event shows. */
+/** The parts of a post's `data` that are shown with its event. */
 export function shownIn(data: string | undefined): { readonly format?: Format; readonly source?: Source } {
   if (data === undefined || data === '') return {}
   return dataIn<{ readonly data: Schema<{ readonly format?: Format; readonly source?: Source }> }>({ data })
@@ -171,7 +171,7 @@ function no(code: RefusalCode, message: string, field?: string): Placing {
   return { refused: refuse(code, message, field) }
 }
 
-/** Why this author may not reply in the thread of this slot. What works do to their own threads is not held up. */
+/** Why this author may not reply in the thread of this slot. Locks do not stop works from posting in their own threads. */
 function lockOver(
   { state, board }: Situation,
   letter: WriteLetter,
@@ -188,7 +188,7 @@ function lockOver(
   )
 }
 
-/** The slot of an event of this room. */
+/** The slot of an event in this room. */
 function slotIn({ board: { events } }: Situation, room: Room | undefined, id: string): number | undefined {
   const slot = events.find(Buffer.from(id, 'hex'))
   return slot === none || room === undefined || events.room(slot) !== room.number ? undefined : slot
@@ -203,23 +203,23 @@ function threadOf({ board: { events } }: Situation, slot: number): string {
   return events.idHex(events.rootOf(slot))
 }
 
-/** Messages of the opener before any member has accepted, and the bytes of each. */
+/** Messages from the opener before any member has accepted, and the bytes of each. */
 export const requestMessagesMax = 10
 const requestBytesMax = 4_096
 
-/** What of a conversation decides. */
+/** The parts of a conversation that the decision depends on. */
 type Begun = {
   /** Identity id. */
   readonly opener: string
   /** A member other than the opener has accepted. */
   readonly accepted: boolean
-  /** Messages of the opener before that. */
+  /** Messages from the opener before that. */
   readonly sent: number
 }
 
 /**
- * Why a post into a conversation is refused before any member has accepted it, or undefined: its opener may say a little. A block
- * and a silence refuse alike.
+ * Why a post to a conversation is refused, or undefined. Until a member accepts, the opener may only send a little. The answer
+ * is the same whether the other side blocked the opener or has not responded.
  */
 function postRefusal(conversation: Begun | undefined, letter: WriteLetter): Refused | undefined {
   if (conversation === undefined || conversation.accepted) return undefined
@@ -227,7 +227,7 @@ function postRefusal(conversation: Begun | undefined, letter: WriteLetter): Refu
   return messageRefusal(conversation, letter.author, Buffer.byteLength(command.text!))
 }
 
-/** The same of a message of so many bytes; `found` undefined: it opens the conversation. */
+/** The same for a message of this many bytes; `found` is undefined if it opens the conversation. */
 export function messageRefusal(found: Begun | undefined, author: string, bytes: number): Refused | undefined {
   if (found?.accepted === true || (found !== undefined && found.opener !== author)) return undefined
   if (bytes > requestBytesMax) {
@@ -240,19 +240,19 @@ export function messageRefusal(found: Begun | undefined, author: string, bytes: 
 }
 
 export type PostArgs = Wanted & {
-  /** '': nothing said. */
+  /** '': not given. */
   readonly kind: string
-  /** Absent: the command names none. */
+  /** Absent if the command names none. */
   readonly format?: Format
-  /** It names where it was published before. */
+  /** It names where it was first published. */
   readonly isImported?: true
-  /** Identity id (64 hex) that it is addressed to, where the command names a handle. */
+  /** Identity id (64 hex) of the addressee, if the command names a handle. */
   readonly to?: string
-  /** Blobs that hang on it, by their 32-hex ids. */
+  /** The attachments of the post, by their 32-hex ids. */
   readonly attachments: readonly string[]
-  /** Bits of work that its proof shows, as the main thread has checked. */
+  /** Bits of work that its proof shows, checked by the main thread. */
   readonly proofBits: number
-  /** Seconds until its author may make a room again; 0 or absent: now. */
+  /** Seconds until its author may create a room again; 0 or absent: now. */
   readonly roomWait?: number
 }
 
@@ -268,9 +268,9 @@ export type PostReply = {
   /** 32 hex of the event replied to, or ''. */
   readonly replyTo: string
   readonly isPublic: boolean
-  /** The room wants to know whether it is an advertisement. */
+  /** The room wants it screened for advertisements. */
   readonly screen?: true
-  /** The room was not there before. */
+  /** This post created the room. */
   readonly madeRoom?: true
 }
 
@@ -297,7 +297,7 @@ export const decidePost = (situation: Situation, letter: WriteLetter<PostArgs>) 
   const delivers = isDelivery(situation, letter, placed, args.kind)
   if (room !== undefined && !isOfBoard(letter) && !delivers) {
     const { proofBits } = args
-    // A version lives as long as its original, which was asked for its time when it came.
+    // A version expires with its original, whose lifetime was checked when it was posted.
     const ttl = isEdit ? policy.ttl_max : args.ttl
     const isImported = args.isImported === true
     const candidate = { author, operator, isReply: placed.replyTo !== '', isEdit, isImported, ttl, proofBits }
@@ -339,7 +339,7 @@ export const decidePost = (situation: Situation, letter: WriteLetter<PostArgs>) 
   return accept(planned, reply)
 }
 
-/** The holder of a live fence delivers a result, or a new version of it: no policy of the room and no lock prevents that. */
+/** The holder of a live fence delivers a result, or a new version of it: neither the room's policy nor a lock can prevent that. */
 function isDelivery(situation: Situation, letter: WriteLetter, placed: Placed, kind: string): boolean {
   const { state, board } = situation
   const slotOf = (id: string) => (id === '' ? none : board.events.find(Buffer.from(id, 'hex')))
@@ -348,15 +348,15 @@ function isDelivery(situation: Situation, letter: WriteLetter, placed: Placed, k
   return deliversTo(situation, letter, slotOf(placed.replyTo), kind)
 }
 
-/** A result, by the one who holds the fence of the work whose request is in this slot. */
+/** A result from the holder of the fence of the work whose request is in this slot. */
 function deliversTo({ state }: Situation, { author }: WriteLetter, slot: number, kind: string): boolean {
   return kind === 'result' && state.bound.holdsFence(slot, author)
 }
 
-/** Different kinds that one journal names, and pages of one room: all of them are in memory for good. */
+/** Limits on the distinct kinds in one journal and the pages of one room: all of them stay in memory permanently. */
 const kindsMax = 65_000
 const pagesMax = 20_000
-/** Kinds that mean something are never too many. */
+/** Kinds with a meaning are accepted beyond the limit. */
 const meaningful: ReadonlySet<string> = new Set([
   'note',
   'request',
@@ -380,7 +380,7 @@ type RoomArgs = {
   /** Identity ids. */
   readonly members: readonly string[]
   readonly text: string
-  /** Seconds until its author may make a room again; absent: now. */
+  /** Seconds until its author may create a room again; absent: now. */
   readonly roomWait?: number
 }
 
@@ -415,7 +415,7 @@ function noRoomLeft(wait: number): Refused {
   return refuse('quota_exhausted', noRoomLeftWords, undefined, wait)
 }
 
-/** A user cannot create a room that would pass for a conversation. */
+/** A user cannot create a room that looks like a conversation. */
 function isReserved(room: string): boolean {
   return room.startsWith(conversationPrefix)
 }
@@ -426,7 +426,7 @@ const reserved = refuse(
   'room',
 )
 
-/** The reply to a retry of an accepted post, from what the index holds. */
+/** The reply to a retry of an accepted post, from the index. */
 export function postReplyAgain(board: Board, id: Uint8Array): PostReply | undefined {
   const slot = board.events.find(id)
   if (slot === none) return undefined
@@ -442,7 +442,7 @@ export function postReplyAgain(board: Board, id: Uint8Array): PostReply | undefi
   }
 }
 
-/** What a letter may say of the event that it makes. */
+/** The parts of a letter's arguments that its event shows. */
 type Shown = Partial<Pick<PostArgs, 'attachments' | 'to'>> & object
 
 export function eventOf(

@@ -1,8 +1,8 @@
 /**
- * What holds in a room beside its roles, which the room itself bears: policy, open invites, who was put out, where its
- * moderation log lies, and what was reported of it.
+ * State of a room besides its roles, which are in the room itself: policy, open invites, removed members, moderation log, and
+ * reports.
  *
- * Of the moderation log and of reports memory keeps where the signed record lies; who, what and why is read from there.
+ * For the moderation log and reports, memory holds only the place of the signed record; who, what and why is read from there.
  */
 
 import type { Room } from '../records/board.ts'
@@ -17,13 +17,13 @@ type Invite = {
   readonly hash: string
   /** Unix seconds. */
   readonly expires: number
-  /** The one identity it is for, or ''. */
+  /** The only identity that may use it, or ''. */
   readonly target: string
-  /** 32 hex: the delegation by which it was made, and with which it ends; '' or absent: none. */
+  /** 32 hex: the delegation it was created by, and with which it ends; '' or absent: none. */
   readonly delegation?: string
 }
 
-/** Where a record lies. */
+/** Where a record is stored. */
 export type Kept = { readonly shard: number; readonly seq: number }
 
 export type Report = Kept & {
@@ -40,12 +40,12 @@ export type Report = Kept & {
   readonly settled: Kept | undefined
 }
 
-/** Facts of a ban: `until` in Unix seconds, 0 until it is ended; `by`: who had the right. */
+/** Facts of a ban. `until`: Unix seconds, 0 until it is lifted; `by`: in which role it was imposed. */
 export type BanFacts = { readonly target: string; readonly until: number; readonly by: 'room' | 'operator' }
 
 /**
- * Facts of a move: the id of the first event of the thread, and rooms by name: the one that listed it, and the one that lists it from
- * now on.
+ * Facts of a move: the id of the first event of the thread, and rooms by name: the one that listed the thread, and the one that
+ * lists it now.
  */
 export type MoveFacts = {
   readonly id: Uint8Array
@@ -55,7 +55,7 @@ export type MoveFacts = {
 }
 export const threadMoves = new ActsOf<MoveFacts>('thread.move')
 
-/** Acts that a moderation log shows, whichever part owns them. */
+/** Acts shown in a moderation log, whichever part owns them. */
 const logged: ReadonlySet<string> = new Set([
   'room.member.add',
   'room.member.remove',
@@ -72,10 +72,10 @@ const logged: ReadonlySet<string> = new Set([
   'thread.lock',
   'thread.move',
 ])
-/** Shown where another than the author did it: an author's own deletion is not shown. */
+/** Shown only if someone other than the author did it: an author's own deletion is not moderation. */
 const loggedOfOthers: ReadonlySet<string> = new Set(['blob.delete', 'docs.delete'])
 
-/** The moderation log of its room shows it. */
+/** Whether the moderation log of its room shows it. */
 export function isRoomModeration({ op, facts }: Pick<FactRecord, 'op' | 'facts'>): boolean {
   return logged.has(op) || (loggedOfOthers.has(op) && facts.moderated === true)
 }
@@ -124,17 +124,17 @@ export class Rules implements Projection {
     report: (act, place) => this.#report(act, place),
     'report.resolve': (act, place) => this.#settle(act, place),
   }
-  /** How often a room came to the front page of the board, or left it. */
+  /** How often a room was added to or removed from the board's front page. */
   frontChanges = 0
   readonly #core: Core
   readonly #policies = new Map<string, Policy>()
   readonly #invites = new Map<string, readonly Invite[]>()
-  /** Users whom the owner removed: only the owner or an invite brings them back. */
+  /** Users whom the owner removed: they can return only if the owner adds them or by an invite. */
   readonly #barred = new Map<string, Set<string>>()
-  /** By room: shard and number of each record, one after the other. */
+  /** By room: shard and number of each record, alternating. */
   readonly #logs = new Map<string, number[]>()
   readonly #reports = new Map<string, Report>()
-  /** How many of them are not settled. */
+  /** How many reports are not settled. */
   openReports = 0
   /** Event and identity of every report. */
   readonly #reported = new Set<string>()
@@ -147,12 +147,12 @@ export class Rules implements Projection {
     return this.#policies.get(room) ?? (this.#isPrivate(room) ? privatePolicy : openPolicy)
   }
 
-  /** Its policy was set. */
+  /** Whether its policy was set. */
   isRuled(room: string): boolean {
     return this.#policies.has(room)
   }
 
-  /** Invites that are good at this time. */
+  /** Invites that are valid at this time. */
   openInvites(room: string, now: number): readonly Invite[] {
     return (this.#invites.get(room) ?? []).filter(({ expires }) => expires > now)
   }
@@ -161,7 +161,7 @@ export class Rules implements Projection {
     return this.#barred.get(room)?.has(identity) ?? false
   }
 
-  /** How many entries the moderation log of a room has. */
+  /** The number of entries in the moderation log of a room. */
   logLength(room: string): number {
     return (this.#logs.get(room)?.length ?? 0) / 2
   }
@@ -268,7 +268,7 @@ export class Rules implements Projection {
     this.#barred.get(act.room)?.delete(targetOf(act))
     if (room.owner !== undefined) room.members.add(room.owner)
     room.owner = targetOf(act)
-    // Whom the owner of before let in by an invite is for the new one to say.
+    // The new owner decides whether to issue invites again.
     this.#invites.delete(act.room)
   }
 
@@ -312,12 +312,12 @@ export class Rules implements Projection {
   }
 }
 
-/** The rooms whose lists of threads an act changes, beside its own room's. */
+/** Other rooms whose thread lists an act changes, besides its own room. */
 function listsOf(act: FactRecord): readonly string[] {
   return threadMoves.is(act) ? [act.facts.from, act.facts.to] : []
 }
 
-/** Whom a change of roles is about. */
+/** The identity whose role changes. */
 function targetOf({ facts }: FactRecord<{ target: string }>): string {
   return facts.target
 }

@@ -1,4 +1,4 @@
-/** Decisions over events that stand: hidden, restored, redacted, voted on. Pure functions of the state. */
+/** Decisions about existing events: hide, restore, redact, vote. Pure functions of the state. */
 
 import type { Room } from '../records/board.ts'
 import { formatEntry } from '../records/entry.ts'
@@ -30,7 +30,7 @@ import {
 import type { AuthorFacts, HideFacts, RedactFacts, RestoreFacts, VoteFacts } from './marks.ts'
 import type { Value } from './votes.ts'
 
-/** The event that a command is about: of a version, the original. */
+/** The event that a command is about; if that is a version, its original. */
 type Subject = {
   readonly slot: number
   readonly id: Uint8Array
@@ -42,7 +42,7 @@ type Subject = {
 export type AboutArgs = { readonly event: string; readonly reason: string }
 export type VoteArgs = { readonly event: string; readonly value: Value }
 
-/** An event that the author of the message can see. */
+/** Wraps a decider for an event that the author of the letter must be able to see. */
 export function about<Args extends { readonly event: string }, Reply extends object>(
   decide: (subject: Subject, situation: Situation, letter: WriteLetter<Args>) => Decision<Reply>,
   mayAct: (room: Room, letter: WriteLetter) => boolean = (room, { author }) => mayWrite(room, author),
@@ -60,7 +60,7 @@ export function about<Args extends { readonly event: string }, Reply extends obj
   }
 }
 
-/** Why the signer may not moderate this room; undefined: they may. `who` names those who may. */
+/** Why the signer may not moderate this room, or undefined if they may. `who` names those who may. */
 export function moderationRefusal(
   { room }: Pick<Subject, 'room'>,
   letter: WriteLetter,
@@ -71,7 +71,7 @@ export function moderationRefusal(
   return mayTouchOthers(letter) ? undefined : refuse('forbidden', delegationTouchesNone, 'event_id')
 }
 
-/** As whom the signer may take a text of this room away, or why not. */
+/** In which role the signer may remove a text in this room, or why not. */
 function powerOver(
   { room, author }: Subject,
   letter: WriteLetter,
@@ -87,7 +87,7 @@ function powerOver(
   return author === room.owner ? 'operator' : 'room'
 }
 
-/** An operator deletes what they cannot see: they know its id from the host's own files. */
+/** An operator may delete what they cannot see: they know its id from the host's own files. */
 function maySeeOrErase(room: Room, { author, operator }: WriteLetter): boolean {
   return mayWrite(room, author) || operator
 }
@@ -96,12 +96,12 @@ const hide = about((subject, { state, now }, letter: WriteLetter<AboutArgs>) => 
   const { slot, id, isPublic, room, author } = subject
   const by = powerOver(subject, letter)
   if (typeof by !== 'string') return by
-  // The board hides what it screened; since then the room may have decided otherwise.
+  // The board hides what it screened; the room may have decided otherwise meanwhile.
   if (isOfBoard(letter) && !isScreened(state.rules.policyOf(room.name), room, author, false))
     return refuse('wrong_state', 'this room no longer screens its author')
   if (isOfBoard(letter) && state.bound.liveResultAt(slot) !== undefined)
     return refuse('wrong_state', 'the result of a worker is not screened')
-  // What a suspension hides is shown again when that ends: a room may want it hidden then, too.
+  // What a suspension hides reappears when the suspension ends, so a room may want to hide it too.
   const gone = state.marks.goneByItself(slot, now)
   if (gone !== undefined) {
     const why =
@@ -180,17 +180,17 @@ const vote = about(({ slot, id, room, isPublic, author }, { state, now }, letter
   return act(letter, now, { facts, isPublic })
 })
 
-/** Posts marked in one turn: a few milliseconds in each thread that follows, and other writes wait for them. */
+/** Posts marked in one turn: this takes a few milliseconds in each thread that follows, and other writes wait for it. */
 const markedMax = 100
 /** Posts of an author examined in one turn. */
 const looksMax = 20_000
 
-/** `target`: identity id of the author. `from`: slot to begin at. */
+/** `target`: identity id of the author. `from`: the slot to start at. */
 export type AuthorPostsArgs = { readonly target: string; readonly from: number }
 
 /**
- * Slots of posts that a suspension of their author has yet to hide (`isHidden`), or its end to show again; `room`: of this one alone,
- * by its number. `next`: slot to continue at, 0: there are no more.
+ * Slots of posts that a suspension of their author has yet to hide (`isHidden`), or that its end has yet to show again. `room`:
+ * only in this room, by number. `next`: the slot to continue at; 0 if there are no more.
  */
 export function postsLeft(
   { board, marks }: Pick<Situation['state'], 'board' | 'marks'>,
@@ -209,7 +209,7 @@ export function postsLeft(
   return { slots, next: 0 }
 }
 
-/** A part of what a suspension hides in a room, or what its end shows again: a record for each post, so that each has its change. */
+/** A batch of what a suspension hides in a room, or what its end shows again: one record per post, so that each has its own change. */
 function markPosts(isHidden: boolean) {
   return ({ state, board, now }: Situation, letter: WriteLetter<AuthorPostsArgs>) => {
     const room = board.rooms.get(letter.to)

@@ -1,8 +1,9 @@
 /**
- * What became of events after they were posted: versions, hides, redactions, votes.
+ * Changes to events after they were posted: versions, hides, redactions, votes.
  *
- * A mark stands on the original. An edit is a version of it, by its slot; whatever is asked about an edit's slot is asked about
- * its original. `gone` is the one answer to "is there a text to show": hidden, redacted, or past its own time.
+ * A mark is set on the original. An edit is a version of the original, stored by its slot; queries for an edit's slot are
+ * answered for its original. `gone` is the one place that says whether there is a text to show: a text is gone if it is hidden,
+ * redacted, or expired.
  */
 
 import { eventChange, type Page } from '../records/board.ts'
@@ -11,13 +12,13 @@ import { none } from '../records/event-index.ts'
 import type { FactRecord, PostRecord } from '../records/record.ts'
 import { type Cast, type Counted, type PackedVotes, type Sums, type Value, Votes } from './votes.ts'
 
-/** Who took the text away: its author, the room (owner, moderators, the room's own rules), or the operator of the board. */
+/** Who removed the text: its author, the room (owner, moderators, the room's own rules), or the operator of the board. */
 export type GoneBy = 'author' | 'room' | 'operator'
 type Hide = { readonly reason: string; readonly by: 'room' | 'operator' }
 export type Redaction = {
   readonly reason: string
   readonly by: GoneBy
-  /** The command that redacted: its id (32 hex), and where its record and its leaf are. */
+  /** The redacting command: its id (32 hex), and where its record and its leaf are. */
   readonly id: string
   readonly shard: number
   readonly place: number
@@ -32,10 +33,10 @@ const ofSuspended: Hide = { reason: 'its author is suspended', by: 'operator' }
 export type HideFacts = { readonly id: Uint8Array; readonly reason: string; readonly by: 'room' | 'operator' }
 export type RestoreFacts = { readonly id: Uint8Array; readonly reason: string }
 export type RedactFacts = { readonly id: Uint8Array; readonly reason: string; readonly by: GoneBy }
-/** A suspension of its author hides a post, or no longer does. */
+/** A suspension of the author hides a post, or its end shows it again. */
 export type AuthorFacts = { readonly id: Uint8Array }
 export type VoteFacts = { readonly id: Uint8Array; readonly value: Value; readonly up: number; readonly down: number }
-/** The sums of an imported event, by the word of the board that it is from. */
+/** The sums of an imported event, as claimed by its original board. */
 export type ImportedVotesFacts = Pick<VoteFacts, 'id' | 'up' | 'down'>
 
 type Packed = readonly [
@@ -48,10 +49,10 @@ type Packed = readonly [
   hiddenWithAuthor?: readonly number[],
 ]
 
-/** Learns of what changes in which threads, after it has changed. `slot` is an original's. */
+/** Notified of changes in threads, after the change. `slot` is an original's. */
 export type MarksWatcher = {
   posted(slot: number): void
-  /** A mark was set or taken off: whether its text is shown may have changed. */
+  /** A mark was set or removed: its text may have become visible or invisible. */
   marked(slot: number): void
   voted(slot: number, before: Counted, after: Counted): void
 }
@@ -59,7 +60,7 @@ export type MarksWatcher = {
 export const hourSeconds = 3_600
 
 export class PostMarks implements Projection {
-  /** Undefined: nobody asked yet. */
+  /** Undefined until somebody first asks. */
   watcher: MarksWatcher | undefined
   readonly acts: Projection['acts'] = {
     'room.hide': (act, place) => this.#hide(act, place),
@@ -76,19 +77,19 @@ export class PostMarks implements Projection {
   /** Slot of an original -> slots of its edits, oldest first. */
   readonly #edits = new Map<number, number[]>()
   readonly #hides = new Map<number, Hide>()
-  /** Beside hides: each comes and goes by itself, and a post is shown when it bears neither. */
+  /** Separate from hides: each is set and removed on its own, and a post is visible only if it has neither. */
   readonly #hiddenWithAuthor = new Set<number>()
   /** Number of an author -> how many of their posts are among these. */
   readonly #hiddenAuthors = new Map<number, number>()
   readonly #redactions = new Map<number, Redaction>()
-  /** Slot -> position of the newest change of whether its text is shown. */
+  /** Slot -> position of the newest change to the visibility of its text. */
   readonly #changed = new Map<number, number>()
   readonly #votes = new Votes()
   /** Id (32 hex) of a redacting command -> slot of what it redacted. */
   readonly #redacting = new Map<string, number>()
   readonly #pages = new Map<Page, PageMarks>()
   readonly #marked: MarkedEvents
-  /** Slots whose text is gone for good, in the order in which this thread learnt it. */
+  /** Slots whose text was permanently removed, in the order in which this thread learned it. */
   readonly #takenBack: number[] = []
 
   constructor(core: Core) {
@@ -110,7 +111,7 @@ export class PostMarks implements Projection {
     }
     const original = board.events.find(event.original)
     this.#originals.set(slot, original)
-    // Decided by a clock that was set back.
+    // Possible if the clock was set back.
     if (this.#isTakenBack(original)) this.#takenBack.push(slot)
     const edits = this.#edits.get(original)
     if (edits === undefined) this.#edits.set(original, [slot])
@@ -122,7 +123,7 @@ export class PostMarks implements Projection {
     return this.#originals.has(slot)
   }
 
-  /** The slot that bears the marks: of an edit its original's, else the slot itself. */
+  /** The slot that has the marks: for an edit its original's, else the slot itself. */
   original(slot: number): number {
     return this.#originals.get(slot) ?? slot
   }
@@ -147,17 +148,17 @@ export class PostMarks implements Projection {
     return this.roomHideOf(slot) ?? (this.isHiddenWithAuthor(slot) ? ofSuspended : undefined)
   }
 
-  /** The hide that `room.restore` takes off. */
+  /** The hide that `room.restore` removes. */
   roomHideOf(slot: number): Hide | undefined {
     return this.#hides.get(this.original(slot))
   }
 
-  /** A suspension of its author hides it, whether or not anything else does. */
+  /** Whether a suspension of its author hides it, regardless of other marks. */
   isHiddenWithAuthor(slot: number): boolean {
     return this.#hiddenWithAuthor.has(this.original(slot))
   }
 
-  /** Numbers of the authors whose suspension hides any post. */
+  /** Numbers of the authors with any post hidden by a suspension. */
   get hiddenAuthors(): IterableIterator<number> {
     return this.#hiddenAuthors.keys()
   }
@@ -166,20 +167,20 @@ export class PostMarks implements Projection {
     return this.#redactions.get(this.original(slot))
   }
 
-  /** The redaction that a command with this id (32 hex) made. */
+  /** The redaction made by the command with this id (32 hex). */
   redactionBy(id: string): Redaction | undefined {
     const slot = this.#redacting.get(id)
     return slot === undefined ? undefined : this.#redactions.get(slot)
   }
 
-  /** Why there is no text to show at `now` (Unix seconds); undefined: there is one. */
+  /** Why there is no text to show at `now` (Unix seconds), or undefined if there is one. */
   gone(slot: number, now: number): Gone | undefined {
     const gone = this.goneByItself(slot, now)
     if (gone !== undefined || this.#hiddenWithAuthor.size === 0) return gone
     return this.isHiddenWithAuthor(slot) ? ofSuspended : undefined
   }
 
-  /** The same, apart from a suspension of its author. */
+  /** The same, ignoring a suspension of its author. */
   goneByItself(slot: number, now: number): Gone | undefined {
     const mark = this.#redactions.size + this.#hides.size === 0 ? undefined : this.#ownMarkOf(this.original(slot))
     if (mark !== undefined) return mark
@@ -187,7 +188,7 @@ export class PostMarks implements Projection {
     return ends !== 0 && ends <= now ? expired : undefined
   }
 
-  /** Slots of what is counted as no post of its own: edits, and what was hidden or redacted, some of them twice. */
+  /** Slots that do not count as separate posts: edits, and what was hidden or redacted. Some slots appear twice. */
   *marked(): IterableIterator<number> {
     yield* this.#originals.keys()
     yield* this.#hides.keys()
@@ -204,7 +205,7 @@ export class PostMarks implements Projection {
     return this.#votes.sums(this.original(slot))
   }
 
-  /** The sums when this identity (64 hex) has voted so. */
+  /** The sums if this identity (64 hex) votes this way. */
   votesAfter(slot: number, identity: string, value: Value): Sums {
     return this.#votes.after(slot, this.#core.board.authors.get(identity)?.number, value)
   }
@@ -228,14 +229,14 @@ export class PostMarks implements Projection {
     return { count: page.count - count, threads: page.threads - threads, until: marks.until }
   }
 
-  /** Slot of the newest event that a page shows at `now`, where it shows any. */
+  /** Slot of the newest event that a page shows at `now`; call it only if the page shows any. */
   newestShown(page: Page, now: number): number {
     const marks = this.#pages.get(page)
     if (marks === undefined) return page.events.at(page.events.length - 1)
     return marks.newest((slot) => this.gone(slot, now) !== undefined)
   }
 
-  /** Slots whose text is gone for good at `now`, redacted or expired, with every version. A list that grows at its end alone. */
+  /** Slots whose text is permanently removed at `now`, redacted or expired, with every version. The list only grows, at its end. */
   takenBack(now: number): readonly number[] {
     for (const marks of this.#pages.values()) this.#pass(marks, now)
     return this.#takenBack
@@ -276,7 +277,7 @@ export class PostMarks implements Projection {
   #restore(act: FactRecord<RestoreFacts>, place: RecordPlace): void {
     const slot = this.#core.board.events.find(act.facts.id)
     this.#mark(slot, () => this.#hides.delete(slot))
-    // Where its author is suspended it is hidden for another reason now.
+    // If its author is suspended, it is still hidden, for that reason.
     this.#change(this.#markOf(slot) === undefined ? 'event.restored' : 'event.hidden', slot, act, place)
   }
 
@@ -319,7 +320,7 @@ export class PostMarks implements Projection {
     const voter = board.authors.get(Buffer.from(act.author).toString('hex'))!
     const slot = board.events.find(id)
     const before = this.#votes.cast(slot, voter.number)
-    // Who says the same again has voted then, not now.
+    // Repeating the same vote does not change when it was cast.
     const after: Cast = value === before.value ? before : { value, hour: Math.floor(act.at / hourSeconds) }
     this.#votes.set(slot, voter.number, after)
     this.watcher?.voted(slot, before, after)
@@ -400,17 +401,17 @@ export class PostMarks implements Projection {
   }
 }
 
-/** Slots by when they expire, the soonest first: a binary heap. */
+/** Slots ordered by expiry, soonest first: a binary heap. */
 export class SoonestFirst {
   readonly #slots: number[] = []
   readonly #endOf: (slot: number) => number
 
-  /** `endOf`: Unix seconds; of a slot that is in here it never changes. */
+  /** `endOf`: Unix seconds; must not change while a slot is in the heap. */
   constructor(endOf: (slot: number) => number) {
     this.#endOf = endOf
   }
 
-  /** The one that expires next, if there is one. */
+  /** The slot that expires next, if any. */
   get first(): number | undefined {
     return this.#slots[0]
   }
@@ -447,7 +448,7 @@ export class SoonestFirst {
   }
 }
 
-/** What a page has to know of its events. */
+/** What a page must know about its events. */
 type MarkedEvents = {
   /** Unix seconds; 0: never. */
   endOf(slot: number): number
@@ -458,24 +459,24 @@ type MarkedEvents = {
 type Sum = { count: number; threads: number }
 
 /**
- * What a page does not show, counted as it comes: nothing that was counted is walked again.
+ * Counts what a page does not show, incrementally: nothing that was counted is walked again.
  *
- * Three kinds: events that bear a mark (hidden, redacted), those that bear none and have expired, and those that will expire. A
- * reader's time never goes back (src/clock.ts), so what has expired once stays so: it is counted when a reader first asks after
- * its time, and not before, because what a state holds must follow from the records alone.
+ * There are three kinds: events with a mark (hidden, redacted), expired events without a mark, and events that will expire. A
+ * reader's time never goes back (src/clock.ts), so what has expired stays expired. It is counted when a reader first asks after
+ * that time and not before, because the state must depend only on the records.
  */
 class PageMarks {
   readonly #page: Page
   readonly #events: MarkedEvents
   readonly #marked: Sum = { count: 0, threads: 0 }
   readonly #expired: Sum = { count: 0, threads: 0 }
-  /** Unix seconds: what expires until then has expired. */
+  /** Unix seconds: everything that expires up to then has expired. */
   #passed = 0
-  /** All that will expire. */
+  /** All events that will expire. */
   readonly #waiting: SoonestFirst
-  /** Among them those that bear no mark, and some that do. */
+  /** Those of them without a mark, and some with one. */
   readonly #shown: SoonestFirst
-  /** Positions of which nothing is shown, up to the newest when a reader last asked for it. */
+  /** Positions where nothing is shown, up to the newest when a reader last asked for it. */
   #gone = { from: 0, to: 0 }
 
   constructor(page: Page, events: MarkedEvents) {
@@ -485,7 +486,7 @@ class PageMarks {
     this.#shown = new SoonestFirst((slot) => events.endOf(slot))
   }
 
-  /** Not shown: by a mark, or expired. */
+  /** Not shown: marked or expired. */
   get hidden(): Readonly<Sum> {
     return {
       count: this.#marked.count + this.#expired.count,
@@ -498,7 +499,7 @@ class PageMarks {
     return end !== 0 && end <= this.#passed
   }
 
-  /** An event that will expire, newest of the page. True: its time is over already. */
+  /** Adds an event that will expire, the newest of the page. Returns true if it has expired already. */
   add(slot: number): boolean {
     if (this.hasExpired(slot)) {
       if (!this.#events.isMarked(slot)) this.#count(this.#expired, slot, 1)
@@ -509,7 +510,7 @@ class PageMarks {
     return false
   }
 
-  /** An event bears a mark from now on (`more` 1), or none any more (-1). */
+  /** An event gets its first mark (`more` is 1), or loses its last one (-1). */
   marked(slot: number, more: 1 | -1): void {
     this.#count(this.#marked, slot, more)
     if (this.hasExpired(slot)) return this.#count(this.#expired, slot, -more)
@@ -519,7 +520,7 @@ class PageMarks {
     this.#gone.from = Math.max(this.#gone.from, position + 1)
   }
 
-  /** Counts what has expired until `now`, and names each. */
+  /** Counts what has expired by `now`, and calls `expired` for each. */
   pass(now: number, expired: (slot: number) => void): void {
     for (let slot = this.#waiting.first; slot !== undefined; slot = this.#waiting.first) {
       if (this.#events.endOf(slot) > now) break
@@ -530,7 +531,7 @@ class PageMarks {
     this.#passed = Math.max(this.#passed, now)
   }
 
-  /** When the next event that is shown expires, as of the last `pass`; 0: none will. */
+  /** When the next visible event expires, as of the last `pass`; 0: none will. */
   get until(): number {
     const { endOf, isMarked } = this.#events
     for (let slot = this.#shown.first; slot !== undefined; slot = this.#shown.first) {
@@ -540,7 +541,7 @@ class PageMarks {
     return 0
   }
 
-  /** The newest event that is shown, of a page that shows one. What was found gone is not examined again. */
+  /** The newest visible event of a page that has one. Events found gone are not examined again. */
   newest(isGone: (slot: number) => boolean): number {
     const { events } = this.#page
     const { from, to } = this.#gone

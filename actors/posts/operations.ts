@@ -1,4 +1,4 @@
-/** Events: posts, how they are read, and what becomes of them: edited, hidden, redacted, voted on. */
+/** Operations on events: posting, reading, and what follows: edits, hides, redactions, votes. */
 
 import { bounded, handlePattern, identityName, patterned, slugPattern, slugRule } from '../kernel/fields.ts'
 import { sizes } from '../kernel/limits.ts'

@@ -1,9 +1,10 @@
 /**
- * Votes: one of each identity on each event, and the sums. Three columns of typed arrays, 9 bytes a row, found by an open
- * table of row numbers (6 to 8 bytes a row, at most 2/3 full); a row is never removed, a vote taken back is 0.
+ * Votes, one per identity and event, and their sums. Three columns of typed arrays, 9 bytes a row, with an open-addressed table
+ * of row numbers (6 to 8 bytes a row, at most 2/3 full). A row is never removed; a withdrawn vote is 0.
  *
- * The sums of an event are two rows of their own, whose voters are numbers that no identity has; so is the score that it had on
- * another board. The row of a vote also says in which hour it was cast: its number is the value times one more than the hour since 1970.
+ * The sums of an event are two extra rows, whose voter numbers belong to no identity; so is the score that it had on another
+ * board. The row of a vote also has the hour in which it was cast: its number is the value times one more than the hour since
+ * 1970.
  */
 
 import { roomFor } from '../../storage/snapshot.ts'
@@ -12,13 +13,13 @@ import { NumberTable, none } from '../records/number-table.ts'
 
 const forVoter = 0xffff_ffff
 const againstVoter = 0xffff_fffe
-/** Of an imported event: the score of the votes on the board that it is from. */
+/** For an imported event: the score of the votes on the board where it was first posted. */
 const otherBoard = 0xffff_fffd
 const initialRows = 64
 
 export type Sums = { readonly up: number; readonly down: number; readonly score: number }
 export type Value = 1 | -1 | 0
-/** A vote as it stands, and when it was cast: hours since 1970. */
+/** A current vote, and when it was cast: hours since 1970. */
 export type Cast = { readonly value: Value; readonly hour: number }
 /** The same, or the score of all votes on another board, at hour 0. */
 export type Counted = Omit<Cast, 'value'> & { readonly value: number }
@@ -43,7 +44,7 @@ export class Votes {
     return row === none ? { value: 0, hour: 0 } : castIn(this.#value[row]!)
   }
 
-  /** Every vote that was ever cast, those withdrawn as 0. */
+  /** Every vote that was ever cast; withdrawn ones are 0. */
   *all(): Generator<Counted & { readonly event: number }> {
     for (let row = 0; row < this.#rows; row++) {
       const [event, voter, value] = [this.#event[row]!, this.#voter[row]!, this.#value[row]!]
@@ -75,7 +76,7 @@ export class Votes {
     this.#write(event, againstVoter, down)
   }
 
-  /** The sums that an event had on the board that it is from, before any vote on it here. */
+  /** Sets the sums that an event had on its original board, before any vote on it here. */
   begin(event: number, { up, down }: Pick<Sums, 'up' | 'down'>): void {
     this.#write(event, forVoter, up)
     this.#write(event, againstVoter, down)
@@ -124,7 +125,7 @@ export class Votes {
     return this.#table.cells[this.#cellOf(event, voter)]!
   }
 
-  /** Where the row is, or the empty cell where it would be. */
+  /** The cell of the row, or the empty cell where it would go. */
   #cellOf(event: number, voter: number): number {
     const { cells } = this.#table
     const mask = cells.length - 1
@@ -165,7 +166,7 @@ function castIn(number: number): Cast {
   return { value: Math.sign(number) as Value, hour: Math.max(0, Math.abs(number) - 1) }
 }
 
-/** The board assigns slots and numbers in order: no user chooses which cell a vote falls into. */
+/** The board assigns slots and numbers in order, so users cannot choose which cell a vote falls into. */
 function hashOf(event: number, voter: number): number {
   const mixed = Math.imul(event, 0x9e37_79b1) ^ Math.imul(voter + 0x7f4a_7c15, 0x85eb_ca6b)
   return (Math.imul(mixed ^ (mixed >>> 15), 0xc2b2_ae35) ^ (mixed >>> 13)) >>> 0

@@ -1,4 +1,4 @@
-/** Decisions over threads: pinned to the top of the list of their room, closed to replies, listed in another room. */
+/** Decisions about threads: pinned to the top of their room's list, closed to replies, listed in another room. */
 
 import { about, moderationRefusal } from '../posts/decide.ts'
 import { act, type Deciders, type Refused, refuse, type WriteLetter } from '../records/write.ts'
@@ -9,23 +9,23 @@ import { type LockFacts, type PinFacts, pinnedMax } from './flags.ts'
 export type PinArgs = { readonly event: string; readonly pinned: boolean }
 export type LockArgs = { readonly event: string; readonly locked: boolean }
 
-/** A room that a thread is to be moved to, and how the signer stands to it. */
+/** A room that a thread is to be moved to, and the signer's rights there. */
 export type Destination = {
   readonly isPublic: boolean
   readonly isClosed: boolean
   readonly moderates: boolean
-  /** Why the signer may not write there; absent: no ban. */
+  /** Why the signer may not write there; absent if they are not banned. */
   readonly ban?: string
 }
 
-/** Rooms by name. What other shards know is asked before. */
+/** Rooms by name. What other shards know was queried beforehand. */
 export type MoveArgs = {
   readonly event: string
   readonly to: string
   readonly reason: string
-  /** Absent: there is no such room. */
+  /** Absent if there is no such room. */
   readonly destination?: Destination
-  /** The room that lists the thread, where the signer moderates that; or ''. */
+  /** The room that lists the thread, if the signer moderates it; or ''. */
   readonly moderatesList: string
 }
 
@@ -77,15 +77,15 @@ const lock = about((subject, { state, board, now }, letter: WriteLetter<LockArgs
 })
 
 /**
- * What was signed stays: the posts, their room and page. The act says which room lists the thread. One record of its own room's
- * journal says it, so there is no second half that could be lost.
+ * What was signed stays the same: the posts, their room and page. The act says which room lists the thread. It is a single
+ * record in its own room's journal, so there is no second half that could be lost.
  */
 const move = about((subject, { state, board, now }, letter: WriteLetter<MoveArgs>) => {
   const { to, reason, moderatesList } = letter.args
   const own = subject.room.name
   const root = board.events.rootOf(subject.slot)
   const from = state.threadFlags.moveOf(root)?.to ?? own
-  // A room need not keep what it was given.
+  // A room need not keep a thread that was moved into it.
   const isSentBack = to === own && from !== own && moderatesList === from && mayTouchOthers(letter)
   const refused = isSentBack ? undefined : moderationRefusal(subject, letter)
   if (refused !== undefined) return refused

@@ -1,6 +1,6 @@
 /**
- * What moderators said of threads: which stand on top of the list of their room, which take no more replies, and which are listed in
- * another room than the one they were posted to.
+ * Moderators' flags on threads: which are pinned to the top of their room's list, which are closed to replies, and which are
+ * listed in another room than the one they were posted to.
  */
 
 import { hex } from '../kernel/hex.ts'
@@ -9,7 +9,7 @@ import type { Core, Projection } from '../records/core.ts'
 import type { FactRecord } from '../records/record.ts'
 import type { MoveFacts } from '../rooms/rules.ts'
 
-/** Pinned threads of one room. */
+/** Pinned threads per room. */
 export const pinnedMax = 5
 
 /** Facts of the acts of this part; `id` is the root's. */
@@ -34,7 +34,7 @@ type Packed = readonly [
   moved?: readonly (readonly [root: number, to: string, by: string, at: number, reason: string])[],
 ]
 
-/** Called before and after a thread comes to be listed in another room. */
+/** Called before and after a thread is moved to the list of another room. */
 export type MoveWatcher = { moving(root: number): void; moved(root: number): void }
 
 const noRoots: ReadonlySet<number> = new Set()
@@ -73,12 +73,12 @@ export class ThreadFlags implements Projection {
     return this.#locked.has(root)
   }
 
-  /** Undefined: it is listed in its own room. */
+  /** Undefined if it is listed in its own room. */
   moveOf(root: number): Moved | undefined {
     return this.#moved.get(root)
   }
 
-  /** The room that lists this thread. A shard may not hold it: there it is the thread's own. */
+  /** The room that lists this thread. A shard that does not hold that room returns the thread's own. */
   roomOf(root: number): Room {
     const { rooms, roomList, events } = this.#core.board
     const moved = this.#moved.get(root)
@@ -122,7 +122,7 @@ export class ThreadFlags implements Projection {
     else this.#locked.delete(root)
   }
 
-  /** A pin is one of its own room's list, and ends when the thread leaves that. */
+  /** A pin applies to the list of its own room, and ends when the thread leaves it. */
   #move({ facts: { id, to, reason }, author, at, room }: FactRecord<MoveFacts>): void {
     const root = this.#core.board.events.find(id)
     this.watcher?.moving(root)

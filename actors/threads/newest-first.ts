@@ -1,16 +1,17 @@
 /**
- * Places of threads, newest first, found only as far down as someone reads: of a board of millions that is usually the first pages.
+ * Positions of threads, newest first, searched only as far down as someone reads: on a board of millions, usually just the
+ * first pages.
  */
 
 import { noSlots, type Slots } from '../records/slot-lists.ts'
 import { Ordered } from './ordered.ts'
 
-/** Slots that are looked at before the next place is given. */
+/** Slots examined before the next position is returned. */
 const looksAtOnce = 32
 
-/** How many slots one reader may have looked at, and where that ended. */
+/** A reader's budget of slots to examine, and where it ran out. */
 export class Looks {
-  /** All places from here on were given; undefined: it did not end early. */
+  /** All positions from here on were returned; undefined if the budget did not run out. */
   reached: number | undefined
   #left: number
 
@@ -18,7 +19,7 @@ export class Looks {
     this.#left = most
   }
 
-  /** False: there were enough, and nothing below this place is known yet. */
+  /** False if the budget is used up; nothing below this position is known yet. */
   mayLook(floor: number): boolean {
     if (this.#left <= 0) this.reached = floor
     return this.#left > 0
@@ -30,18 +31,18 @@ export class Looks {
 }
 
 export class NewestFirst {
-  /** All places from `#floor` on, and some below it. */
+  /** All positions from `#floor` on, and some below it. */
   readonly #places = Ordered.slots(new Uint32Array())
   readonly #slots: Slots
   readonly #isPlace: (slot: number) => boolean
-  /** How many of the slots have not been looked at: the first ones. */
+  /** Slots that have not been examined: the first ones. */
   #left: number
   #floor: number
 
   /**
-   * @param slots where the places are; those added later are not looked at
-   * @param limit places from this slot on are not looked for
-   * @param places those that are not among the slots
+   * @param slots contain the positions; slots added later are not examined
+   * @param limit positions from this slot on are not searched for
+   * @param places positions that are not among the slots
    */
   constructor(slots: Slots, limit: number, isPlace: (slot: number) => boolean, places: readonly number[]) {
     this.#slots = slots
@@ -51,17 +52,17 @@ export class NewestFirst {
     for (const place of places) this.#places.add(place)
   }
 
-  /** All places of a list. */
+  /** All positions of a list. */
   static of(places: readonly number[]): NewestFirst {
     return new NewestFirst(noSlots, 0, () => false, places)
   }
 
-  /** Whether nothing above this place has yet to be looked at. */
+  /** Whether everything above this position has been examined. */
   hasFound(place: number): boolean {
     return place >= this.#floor
   }
 
-  /** Of a place that may be there already. */
+  /** Adds a position, which may be there already. */
   add(place: number): void {
     this.#places.add(place)
   }
@@ -70,7 +71,7 @@ export class NewestFirst {
     this.#places.remove(place)
   }
 
-  /** Those below a number, the greatest first, as far as the looks go. Nothing may be added or removed meanwhile. */
+  /** Positions below a number, highest first, as far as the budget goes. Nothing may be added or removed meanwhile. */
   *below(limit: number, looks: Looks): Generator<number> {
     let last = limit
     for (;;) {
@@ -84,7 +85,7 @@ export class NewestFirst {
     }
   }
 
-  /** How many slots it looked at. */
+  /** Examines some slots; returns how many. */
   #look(): number {
     const from = this.#left
     const end = Math.max(0, from - looksAtOnce)

@@ -1,4 +1,4 @@
-/** Threads: lists of them, by activity, by age and by votes. */
+/** Operations on threads: lists by activity, by age and by votes. */
 
 import { identityName } from '../kernel/fields.ts'
 import { declare, paged } from '../kernel/operation.ts'
@@ -19,7 +19,7 @@ import { Type } from '../kernel/schema.ts'
 
 import { pinnedMax } from './flags.ts'
 
-/** Characters of a title and of the excerpt after it. */
+/** Characters in a title, and in the excerpt after it. */
 export const titleMax = 120
 export const excerptMax = 200
 

@@ -1,6 +1,6 @@
 /**
- * Different numbers in rising order, added and removed anywhere: chunks of typed arrays, found by binary search. Adding and removing
- * cost the same however many there are, but for one walk over the list of chunks.
+ * A sorted set of numbers: chunks of typed arrays, found by binary search. Adding and removing cost the same at any size,
+ * except for one walk over the list of chunks.
  */
 
 type Numbers = Uint32Array | Float64Array
@@ -10,7 +10,7 @@ const chunkMax = 512
 
 export class Ordered {
   readonly #make: (length: number) => Numbers
-  /** None of them is empty, but the first may be. */
+  /** No chunk is empty, except possibly the first. */
   #chunks: Chunk[]
   #count: number
 
@@ -25,12 +25,12 @@ export class Ordered {
     if (this.#chunks.length === 0) this.#chunks.push({ values: make(8), count: 0 })
   }
 
-  /** Of slots, 4 bytes each; `rising`: different ones, in order. */
+  /** A set of slots, 4 bytes each; `rising`: distinct ones, in ascending order. */
   static slots(rising: Uint32Array): Ordered {
     return new Ordered((length) => new Uint32Array(length), rising)
   }
 
-  /** Of any numbers, 8 bytes each. */
+  /** A set of any numbers, 8 bytes each. */
   static numbers(rising: Float64Array): Ordered {
     return new Ordered((length) => new Float64Array(length), rising)
   }
@@ -46,7 +46,7 @@ export class Ordered {
     if (position < chunk.count && chunk.values[position] === value) return
     this.#count++
     if (chunk.count === chunkMax) {
-      // At the very end, where most is added, the full chunk stays full.
+      // At the very end, where most numbers are added, the full chunk is not split.
       const isEnd = at === this.#chunks.length - 1 && position === chunk.count
       const kept = isEnd ? chunk.count : chunk.count >>> 1
       const rest = chunk.values.subarray(kept, chunk.count)
@@ -73,7 +73,7 @@ export class Ordered {
     else if (chunk.count < chunkMax >>> 2) this.#join(at)
   }
 
-  /** Those below a number, the greatest first. Nothing may be added or removed meanwhile. */
+  /** Numbers below a limit, highest first. Nothing may be added or removed meanwhile. */
   *below(limit: number): Generator<number> {
     let at = this.#chunkOf(limit)
     for (let position = below(this.#chunks[at]!, limit) - 1; at >= 0; at--) {
@@ -95,7 +95,7 @@ export class Ordered {
     chunk.count++
   }
 
-  /** A chunk that few are left in goes into the one before it, where there is room. */
+  /** Merges a small chunk into the previous one if there is room. */
   #join(at: number): void {
     const chunk = this.#chunks[at]!
     const before = this.#chunks[at - 1]

@@ -1,18 +1,18 @@
 /**
- * Scores of threads: upvotes minus downvotes in each time window. A vote keeps the hour in which it was cast, and leaves a
+ * Scores of threads: upvotes minus downvotes in each time window. Each vote has the hour in which it was cast, and leaves a
  * window when that hour does.
  */
 
 import type { Counted } from '../posts/votes.ts'
 
-/** Hours back, this one included. */
+/** Hours back, including the current one. */
 export const voteWindows = { day: 24, week: 168, month: 720, all: Number.POSITIVE_INFINITY } as const
 export type VoteWindow = keyof typeof voteWindows
 const windows = Object.keys(voteWindows) as VoteWindow[]
 /** Votes older than this are in no window but `all`. */
 const hoursMax = voteWindows.month
 
-/** Thread, by the slot of its root -> score; those of 0 are left out. */
+/** Thread, by the slot of its root -> score; scores of 0 are left out. */
 type Scores = Map<number, number>
 
 type OnChange = (window: VoteWindow, root: number, before: number, after: number) => void
@@ -30,8 +30,8 @@ export class ThreadScores {
 
   /**
    * @param casts all votes so far
-   * @param hour since 1970: this one
-   * @param onChange told of each score that changes from now on
+   * @param hour the current one, since 1970
+   * @param onChange called for each later change of a score
    */
   constructor(
     casts: Iterable<Counted & { readonly event: number }>,
@@ -53,18 +53,18 @@ export class ThreadScores {
     return this.#in[window].get(root) ?? 0
   }
 
-  /** Of each thread that has another score than 0. */
+  /** Scores of the threads whose score is not 0. */
   all(window: VoteWindow): ReadonlyMap<number, number> {
     return this.#in[window]
   }
 
-  /** A vote on the thread was `before`, and is `after`. */
+  /** A vote on the thread changed from `before` to `after`. */
   voted(root: number, before: Counted, after: Counted): void {
     if (before.value !== 0) this.#add(root, before.hour, -before.value)
     if (after.value !== 0) this.#add(root, after.hour, after.value)
   }
 
-  /** It is this hour: what was cast too long ago leaves each window. */
+  /** Advances to this hour: votes that are now too old leave their windows. */
   turn(hour: number): void {
     if (hour <= this.#hour) return
     const before = this.#hour
@@ -78,7 +78,7 @@ export class ThreadScores {
     for (const old of this.#hours.keys()) if (old <= hour - hoursMax) this.#hours.delete(old)
   }
 
-  /** Adds to the votes of a thread that were cast in this hour. */
+  /** Adds to the votes on a thread that were cast in this hour. */
   #add(root: number, hour: number, more: number): void {
     this.turn(hour)
     this.#remember(root, hour, more)

@@ -1,13 +1,13 @@
 /**
- * Threads in order: by latest activity, by age, and by the votes of some time; and what each of them holds.
+ * Thread lists, by latest activity, by age and by the votes in a time window; and the counts of each thread.
  *
- * It is made from the board and the marks when a reader first asks, and follows them from then on. Nothing of it is in a snapshot
- * or in a record, so a start from either gives the same lists. A thread is named by the slot of its root.
+ * The index is built from the board and the marks when a reader first asks, and follows them from then on. None of it is in a
+ * snapshot or a record, so the lists are the same after a start from either. A thread is identified by the slot of its root.
  *
- * A thread stands at its newest post that is shown. Usually that is its last one, and only where it is not does memory say which.
- * An order is a list of numbers for a room, a page, an author or the front page, made when it is first read; by activity and by age it
- * is made only as far down as it is read. A thread in which nothing is shown is in no list. A thread that moderators moved is in the
- * lists of the room that it was moved to, and its page there is the one of the same name.
+ * The position of a thread is its newest visible post. That is usually its last post; memory records only the exceptions. An
+ * order is a list of numbers for a room, a page, an author or the front page, built when it is first read. The orders by
+ * activity and by age are built only as far down as they are read. A thread without any visible post is in no list. A thread
+ * that moderators moved is listed in the room it was moved to, on the page of the same name.
  */
 
 import { BoundedMap } from '../../storage/bounded-map.ts'
@@ -30,15 +30,15 @@ export type ThreadsQuery = {
   /** Absent: the rooms of the front page. */
   readonly room?: Room
   readonly page?: string
-  /** Number of the author of the root. */
+  /** Number of the root's author. */
   readonly author?: number
   readonly order: ThreadOrder
-  /** Of `top`. */
+  /** For the order `top`. */
   readonly window: VoteWindow
   readonly limit: number
   /** Numbers of authors whose threads are left out. */
   readonly without?: ReadonlySet<number>
-  /** Continue after this place. */
+  /** Continue after this position. */
   readonly from: number | undefined
 }
 /** Where threads are listed. */
@@ -47,32 +47,32 @@ type Place = {
   readonly page?: string | undefined
   readonly author?: number | undefined
 }
-/** Slots of roots; `next`: place of the last one examined, where more may follow. */
+/** Slots of roots. `next`: position of the last thread examined, if more may follow. */
 export type ThreadsFound = { readonly roots: readonly number[]; readonly next: number | undefined }
 
 export type ThreadSums = {
-  /** Posts that are shown, the root left out. */
+  /** Visible posts, not counting the root. */
   readonly replies: number
-  /** Authors of posts that are shown. */
+  /** Authors of visible posts. */
   readonly participants: number
-  /** Slot of the newest post that is shown, `none` where none is. */
+  /** Slot of the newest visible post, or `none`. */
   readonly last: number
-  /** Unix seconds: when the next of its posts that are shown expires, 0: none will. */
+  /** Unix seconds when the next visible post expires; 0: none will. */
   readonly until: number
 }
 
-/** A thread of more posts than this is counted as it changes; a shorter one when it is asked for. */
+/** A thread with more posts than this is counted incrementally, a shorter one on request. */
 const shortMax = 32
 /** Threads examined for one page of a list, as in other lists. */
 const looksMax = 20_000
-/** Slots looked at to find these, which is quick: a page that ends early for them says where to go on. */
+/** Slots examined to find these, which is fast: a page that ends early because of this limit says where to continue. */
 const slotsLookedMax = 100_000
-/** The same where old events are on disk. */
+/** The same if old events are on disk. */
 const oldLookedMax = 5_000
-/** Lists that are kept: those that were read least recently are made again when they are. */
+/** Lists held in memory; those read least recently are dropped, and rebuilt when needed. */
 const scopesMax = 4_096
 
-/** The lists of one place that threads are read in. */
+/** The lists for one place where threads are listed. */
 type Scope = { active?: NewestFirst; fresh?: NewestFirst; readonly top: Map<VoteWindow, Ordered> }
 
 export class Threads {
@@ -89,7 +89,7 @@ export class Threads {
     this.#flags = flags
   }
 
-  /** As of `now` (Unix seconds), which never goes back. */
+  /** The index as of `now` (Unix seconds), which never goes back. */
   at(now: number): ThreadIndex {
     if (this.#index === undefined) {
       this.#index = new ThreadIndex(this.#core, this.#marks, this.#rules, this.#flags, now)
@@ -106,15 +106,15 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
   readonly #marks: PostMarks
   readonly #rules: Rules
   readonly #flags: ThreadFlags
-  /** Root -> newest post that is shown, or `none`: of threads whose last post is not shown. */
+  /** Root -> newest visible post, or `none`; only for threads whose last post is not visible. */
   readonly #last = new Map<number, number>()
   readonly #long = new Map<number, LongThread>()
   readonly #scopes = new BoundedMap<string, Scope>(scopesMax)
   readonly #expiring: SoonestFirst
-  /** Unix seconds: what expires until then is not shown. */
+  /** Unix seconds: posts that expire up to then are not shown. */
   #passed: number
   #hour: number
-  /** Made when a reader first asks for an order by votes. */
+  /** Built when a reader first asks for an order by votes. */
   #scores: ThreadScores | undefined
   #frontChanges: number
 
@@ -138,13 +138,13 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
     for (const slot of marks.marked()) if (isListed(slot)) this.marked(slot)
   }
 
-  /** Unix seconds: when the next post of all expires, 0: none will. */
+  /** Unix seconds when the next post on the board expires; 0: none will. */
   get expiry(): number {
     const { first } = this.#expiring
     return first === undefined ? 0 : this.#core.board.events.expires(first)
   }
 
-  /** Unix seconds: when votes leave this window next, 0: never. */
+  /** Unix seconds when votes next leave this window; 0: never. */
   turn(window: VoteWindow): number {
     return window === 'all' ? 0 : (this.#hour + 1) * hourSeconds
   }
@@ -167,7 +167,7 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
     return { roots, next: looks.reached }
   }
 
-  /** Place of a root in the list of this query, as `from` takes it. */
+  /** Position of a root in the list of this query, as `from` takes it. */
   placeOf({ order, window }: Pick<ThreadsQuery, 'order' | 'window'>, root: number): number {
     if (order === 'active') return this.#lastOf(root)
     return order === 'new' ? root : rankOf(this.#scored.of(window, root), root)
@@ -177,12 +177,15 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
     return this.#core.board.events.hasOld ? oldLookedMax : slotsLookedMax
   }
 
-  /** Whether anything of its thread is shown. */
+  /** Whether any post of its thread is visible. */
   isShown(root: number): boolean {
     return this.#lastOf(root) !== none
   }
 
-  /** These threads will be listed next. Each is a chain of events: step by step, the next link of all of them is prefetched and read. */
+  /**
+   * Prefetches threads that will be listed next. Each is a chain of events: step by step, the next link of all of them is
+   * prefetched and read.
+   */
   prefetch(roots: readonly number[]): void {
     const { events } = this.#core.board
     if (!events.readsAreSlow) return
@@ -210,7 +213,7 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
     return { replies: shown - Number(!this.#isGone(root)), participants: authors.size, last, until }
   }
 
-  /** Of the root and all replies. */
+  /** Votes on the root and all replies. */
   votes(root: number): Sums {
     const { events } = this.#core.board
     let [up, down, posts] = [0, 0, 0]
@@ -223,7 +226,7 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
     return { up, down, score: up - down }
   }
 
-  /** What has expired by `now` is no longer shown, and votes that have become too old leave their windows. */
+  /** Hides what has expired by `now`, and drops votes that have become too old from their windows. */
   pass(now: number): void {
     const { events } = this.#core.board
     this.#passed = Math.max(this.#passed, now)
@@ -262,7 +265,7 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
     if (slot !== before) return
     let last = slot
     while (last !== none && this.#isGone(last)) last = last === root ? none : events.tail(last)
-    // A root's own entry is the newest of its thread.
+    // A root's own `tail` is the newest event of its thread.
     this.#stand(root, before, last)
   }
 
@@ -288,14 +291,14 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
     return this.#last.get(root) ?? this.#core.board.events.tail(root)
   }
 
-  /** The thread stands at `to` from now on. */
+  /** Sets the thread's position to `to`. */
   #stand(root: number, from: number, to: number): void {
     if (to === this.#core.board.events.tail(root)) this.#last.delete(root)
     else this.#last.set(root, to)
     this.#list(root, from, to)
   }
 
-  /** A thread stood at `from` in the lists that it is in, and stands at `to` there. */
+  /** Moves a thread from position `from` to `to` in its lists. */
   #list(root: number, from: number, to: number): void {
     if (from === to) return
     for (const { active, fresh, top } of this.#scopesOf(root)) {
@@ -358,14 +361,14 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
     else yield* this.#ranked(query, scope, from, looks)
   }
 
-  /** Threads with more votes for than against, then those without votes, then the others. */
+  /** Threads with a positive score first, then those with none, then those with a negative one. */
   *#ranked(query: ThreadsQuery, scope: Scope, from: number, looks: Looks): Generator<number> {
     const top = this.#top(query, scope)
     for (const place of top.below(from)) {
       if (place < 0) break
       yield place
     }
-    // Those among them that have votes are examined too, and left out by `#fits`.
+    // Threads in it that have votes are examined too, and `#fits` drops them.
     if (from > 0) yield* this.#fresh(query, scope, from).below(from, looks)
     if (looks.reached === undefined) yield* top.below(Math.min(from, 0))
   }
@@ -373,7 +376,7 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
   #fits({ order, window, author, room, page, without }: ThreadsQuery, place: number, root: number): boolean {
     if (order === 'top' && place === root && this.#scored.of(window, root) !== 0) return false
     if (without?.has(this.#core.board.events.author(root)) === true) return false
-    // The lists of an author are not made for each room.
+    // An author's lists are not split by room.
     return author === undefined || this.#isListedIn({ room, page }, root)
   }
 
@@ -388,7 +391,7 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
     return this.#flags.roomOf(root) === room && (page === undefined || events.page(root) === pages.find(page))
   }
 
-  /** Both its own room and the one that lists it are: no room puts another's threads there. */
+  /** Both the thread's own room and the room that lists it must be on the front page, so that no room can put another's threads there. */
   #isOnFront(root: number): boolean {
     const own = this.#core.board.roomList[this.#core.board.events.room(root)]!
     return (
@@ -415,12 +418,12 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
     return scope.fresh.hasFound(from) ? scope.fresh : this.#freshBelow(query, from)
   }
 
-  /** What is kept holds nothing else of a query than its place. */
+  /** The list outlives the query, so it uses only the query's place. */
   #activeBelow({ room, page, author }: Place, limit: number): NewestFirst {
     const place = { room, page, author }
     const { events } = this.#core.board
     const isPart = author !== undefined || page !== undefined
-    // The newest post of a thread may be anybody's, and a reply on another page than its thread.
+    // The newest post may be by any author, and on another page than the thread.
     if (isPart && this.#slotsOf(place).length <= this.#looksMax) {
       const roots = this.#freshBelow(place, events.count).below(events.count, new Looks(this.#looksMax))
       return NewestFirst.of(Array.from(roots, (root) => this.#lastOf(root)))
@@ -454,7 +457,7 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
     return made
   }
 
-  /** Roots among which all with a score are, and others: of what has votes, and what is there, the fewer. */
+  /** A superset of the roots with a score: either all threads with votes or all threads in the place, whichever are fewer. */
   *#votedOn(query: ThreadsQuery): Generator<number> {
     const slots = this.#slotsOf(query)
     const voted = this.#scored.all(query.window)
@@ -465,14 +468,14 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
     yield* this.#guestsOf(query)
   }
 
-  /** Slots of the events among which those of the scope's own threads are. */
+  /** Slots of the events that include those of the scope's own threads. */
   #slotsOf({ room, page, author }: Place): Slots {
     const { board } = this.#core
     if (author !== undefined) return board.authors.at(author).events
     return room === undefined ? allSlots(board) : slotsIn(room, page)
   }
 
-  /** Whether a thread is listed there, given that its events are among those slots; of an author, among any. */
+  /** Whether a thread is listed there, given that its events are among those slots (for an author, among any). */
   #isOwn({ room, page, author }: Place, root: number): boolean {
     if (author !== undefined) return this.#core.board.events.author(root) === author
     if (room === undefined) return this.#isOnFront(root)
@@ -480,7 +483,7 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
     return this.#flags.moveOf(root) === undefined && (page === undefined || events.page(root) === pages.find(page))
   }
 
-  /** Roots of the threads that were moved into a room, in which something is shown. */
+  /** Roots of the threads moved into a room that have a visible post. */
   #guestsOf({ room, page, author }: Place): number[] {
     if (author !== undefined || room === undefined) return []
     const isShown = (root: number) => this.isShown(root) && this.#isListedIn({ room, page }, root)
@@ -504,7 +507,7 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
     }
   }
 
-  /** Of the scopes that a thread is in. */
+  /** Names of the scopes that list a thread. */
   #namesOf(root: number): string[] {
     const { events } = this.#core.board
     const { number } = this.#flags.roomOf(root)
@@ -514,17 +517,17 @@ export class ThreadIndex implements MarksWatcher, MoveWatcher {
   }
 }
 
-/** A thread of many posts: which of them are shown, and who wrote those. */
+/** A thread with many posts: which of them are visible, and who wrote those. */
 class LongThread {
   shown = 0
   readonly #events: EventIndex
-  /** Author -> their posts that are shown. */
+  /** Author -> number of their visible posts. */
   readonly #authors = new Map<number, number>()
   readonly #gone = new Set<number>()
   /** Posts that were voted on -> their sums. */
   readonly #voted = new Map<number, Sums>()
   #votes: Sums = { up: 0, down: 0, score: 0 }
-  /** Those that will expire, and some that have or are not shown. */
+  /** Posts that will expire, and some that have expired or are hidden. */
   readonly #expiring: SoonestFirst
 
   constructor(events: EventIndex) {
@@ -540,7 +543,7 @@ class LongThread {
     return 0
   }
 
-  /** Of all its posts. */
+  /** Votes on all its posts. */
   get votes(): Sums {
     return this.#votes
   }
@@ -554,7 +557,7 @@ class LongThread {
     else this.#showNow(slot)
   }
 
-  /** The sums of a post are these from now on. */
+  /** Sets the sums of a post. */
   vote(slot: number, sums: Sums): void {
     const before = this.#voted.get(slot)
     if (before === undefined && sums.up + sums.down === 0) return
@@ -564,7 +567,7 @@ class LongThread {
     this.#votes = { up, down, score: up - down }
   }
 
-  /** A post that was added is shown as of now, or is not. */
+  /** Sets whether an added post is visible. */
   show(slot: number, isGone: boolean): void {
     if (this.#gone.has(slot) === isGone) return
     if (isGone) this.#gone.add(slot)
@@ -597,7 +600,7 @@ function scopeName({ room, page, author }: ThreadsQuery, { board }: Core): strin
 
 const slotsMax = 2 ** 32
 
-/** One number that orders by score, and among equal ones by age. */
+/** One number that orders by score, and by age among equal scores. */
 function rankOf(score: number, root: number): number {
   return score * slotsMax + root
 }

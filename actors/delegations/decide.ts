@@ -1,4 +1,4 @@
-/** The registry's decisions over delegations: who may act for whom. Pure functions; who signed was settled before. */
+/** The registry's decisions about delegations: who may act for whom. Pure functions; the signer was verified earlier. */
 
 import { formatEntry } from '../records/entry.ts'
 import { actIn, commandSha, type FactRecord, type Facts, RecordType, registryName } from '../records/record.ts'
@@ -7,19 +7,19 @@ import { type Delegation, type DelegationFacts, type EndedBy, isLive } from './d
 
 /** Delegations that one identity may have at a time: a few programs, and a sign-in on each device. */
 const delegationsMax = 64
-/** Seconds that a key may act for an operator: a working day, and what is lost of it ends by itself. */
+/** Seconds that a key may act for an operator: a working day, so a lost key stops working on its own. */
 const operateSecondsMax = 86_400
-/** The signer's clock may be ahead by so much. */
+/** How far the signer's clock may be ahead. */
 const clockSeconds = 300
 
 type CreateArgs = DelegationFacts & {
-  /** Identity that the delegate's key would be by itself. */
+  /** The identity that the delegate's key would be on its own. */
   readonly identity: string
   /** That identity has acted on this board. */
   readonly used: boolean
 }
 
-/** The main thread has checked that the delegate's key is one, and that it signed these bytes (`proof`). */
+/** The main thread has checked that the delegate's key is valid, and that it signed these bytes (`proof`). */
 const create = ({ board, state, now }: Situation, letter: WriteLetter<CreateArgs>) => {
   const { identity, used, ...facts } = letter.args
   const { people, delegations } = state
@@ -43,7 +43,7 @@ const create = ({ board, state, now }: Situation, letter: WriteLetter<CreateArgs
   return act(letter, now, { facts, isPublic: false })
 }
 
-/** Before its key first does something public. Said twice, it changes nothing. */
+/** Decided before its key first does something public. Repeating it changes nothing. */
 const publish = ({ state, now, record }: Situation, letter: WriteLetter<{ readonly id: string }>) => {
   const delegation = state.delegations.find(letter.args.id)
   if (delegation === undefined || !isLive(delegation, now)) return over
@@ -70,7 +70,7 @@ const revoke = ({ state, now }: Situation, letter: WriteLetter<{ readonly target
 
 const over = refuse('forbidden', 'this delegation has ended, and its key is permanently refused', 'public_key')
 
-/** Records that tell of the end of every published delegation of an identity, to stand before the act that ends them. */
+/** Records for the end of every published delegation of an identity, to be written before the act that ends them. */
 export function endings(live: readonly Delegation[], letter: WriteLetter, by: EndedBy, now: number): Planned[] {
   return live
     .filter(({ isPublished }) => isPublished)
@@ -87,7 +87,7 @@ function undelegateEntry(letter: WriteLetter, target: string, time: number): Buf
   return formatEntry({ kind: 'undelegate', event, room: '-', seq: '-', time, command, target })
 }
 
-/** What follows from what was signed before: no signature of its own, so that no retry is taken for it. */
+/** An act that follows from an earlier signature. It has none of its own, so that no retry is mistaken for it. */
 function unsigned(
   op: string,
   { identity }: Delegation,

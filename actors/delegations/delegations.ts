@@ -1,10 +1,11 @@
 /**
- * Delegations: which keys may act for which identity, in what, and until when. The registry decides over all of them, so a
- * delegate key serves one identity on the whole board, and its end and the move of an identity to another key are one decision.
+ * Delegations: which keys may act for which identity, with which scopes, and until when. The registry decides all of them, so a
+ * delegate key serves one identity on the whole board, and ending a delegation is the same decision as moving its identity to
+ * another key.
  *
  * A delegation is private until its key first does something public; then one public record (`delegation.published`, a leaf
- * `delegate`) stands in the log before that act. The end of one that is published is public too (a leaf `undelegate`); of any
- * other it is not. Times are those that were signed: it ends at `timestamp + ttl`, which anyone can check offline.
+ * `delegate`) is in the log before that act. The end of a published delegation is public too (a leaf `undelegate`); that of any
+ * other is not. Times are those that were signed: it ends at `timestamp + ttl`, which anyone can check offline.
  */
 
 import type { Core, Projection, RecordPlace } from '../records/core.ts'
@@ -38,11 +39,11 @@ export type Delegation = DelegationFacts & {
   isPublished: boolean
   /** Unix seconds, 0 = not ended. */
   endedAt: number
-  /** `restored`: a backup took the place of a board that is lost, and board.json says so. */
+  /** `restored`: a backup replaced a lost board, as board.json says. */
   endedBy: EndedBy | 'restored' | ''
 }
 
-/** One delegation as the registry reports it: bytes in base64url; `signed` empty where it has ended. */
+/** One delegation as the registry reports it: bytes in base64url; `signed` is empty if it has ended. */
 export type ToldDelegation = {
   readonly id: string
   readonly identity: string
@@ -51,14 +52,14 @@ export type ToldDelegation = {
   readonly expires: number
   readonly published: boolean
   readonly ended: boolean
-  /** The disk does not give back now what was signed, so that nothing proves what it permits. */
+  /** The disk cannot currently return what was signed, so nothing proves what it permits. */
   readonly unread: boolean
   readonly by: string
   readonly sig: string
   readonly signed: string
 }
 
-/** The end of a published delegation, as the public log has it. `shard` and `place`: where the act lies. */
+/** The end of a published delegation, as in the public log. `shard` and `place`: where the act is stored. */
 export type DelegationEnd = {
   /** 32 hex: the command that ended it. */
   readonly id: string
@@ -67,7 +68,7 @@ export type DelegationEnd = {
   readonly by: EndedBy
   readonly at: number
   readonly change: number
-  /** Index in the public log (in the feed alone). */
+  /** Index in the public log (in the feed only). */
   readonly leaf: number
   readonly shard: number
   readonly place: number
@@ -86,14 +87,14 @@ export class Delegations implements Projection {
     'delegation.ended': (act: FactRecord<{ readonly id: string; readonly by: EndedBy }>, place: RecordPlace) =>
       this.#ended(act, place, act.facts.by),
   }
-  /** Ends that the public log has, oldest first; in a shard also those that it has not. */
+  /** Ends that are in the public log, oldest first; in a shard, also those that are not. */
   readonly ends: DelegationEnd[] = []
   readonly #byId = new Map<string, Delegation>()
   readonly #byKey = new Map<string, Delegation>()
   /** Oldest first. */
   readonly #byIdentity = new Map<string, Delegation[]>()
 
-  // Every part is made with what all of them may look at; this one looks at nothing.
+  // Every part gets the core; this one does not use it.
   // biome-ignore lint/complexity/noUselessConstructor: the signature is that of all parts
   constructor(_core: Core) {}
 
@@ -101,7 +102,7 @@ export class Delegations implements Projection {
     return this.#byId.get(id)
   }
 
-  /** The delegation that this key acts by, or acted by once. */
+  /** The delegation that this key acts by, or once acted by. */
   ofKey(key: string): Delegation | undefined {
     return this.#byKey.get(key)
   }
@@ -111,7 +112,7 @@ export class Delegations implements Projection {
     return this.#byIdentity.get(identity) ?? []
   }
 
-  /** Those that act at this time. */
+  /** The live ones at this time. */
   liveOf(identity: string, now: number): Delegation[] {
     return this.of(identity).filter((each) => isLive(each, now))
   }
@@ -120,13 +121,13 @@ export class Delegations implements Projection {
     return this.#byId.values()
   }
 
-  /** An identity that moves to another key, or that is suspended or erased, has no delegate any more. */
+  /** An identity that moves to another key, or is suspended or erased, loses all its delegates. */
   onAct(act: FactRecord): void {
     if (act.op === 'identity.rotate') this.#endAll(Buffer.from(act.author).toString('hex'), 'rotated', act.at)
     if (stops.is(act)) this.#endAll(act.facts.target, 'suspended', act.at)
   }
 
-  /** A backup took the place of a board that is lost: what had been delegated by then (Unix seconds) has ended. */
+  /** A backup replaced a lost board: delegations made until then (Unix seconds) have ended. */
   endMadeUntil(at: number): void {
     for (const each of this.all) if (each.createdAt <= at && isLive(each, at)) end(each, 'restored', at)
   }

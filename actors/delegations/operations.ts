@@ -1,4 +1,7 @@
-/** Delegations: other keys that act for an identity, in what it says and as long as it says. Its own key alone makes and ends them. */
+/**
+ * Operations on delegations: other keys that act for an identity, within the given scopes and time. Only the identity's own key
+ * can create and end them.
+ */
 
 import { base64url32Pattern, base64url64Pattern, identityId, integer, patterned } from '../kernel/fields.ts'
 import { sizes } from '../kernel/limits.ts'

@@ -1,4 +1,4 @@
-/** The registry's decisions over people and their handles: pure functions of the state; who signed was settled before. */
+/** The registry's decisions about people and their handles: pure functions of the state; the signer was verified earlier. */
 
 import { endings } from '../delegations/decide.ts'
 import { formatEntry } from '../records/entry.ts'
@@ -33,12 +33,12 @@ type SuspendArgs = {
   readonly hidesPosts: boolean
 }
 
-/** The main thread has checked that the new key is one, and that it signed these bytes (`proof`). */
+/** The main thread has checked that the new key is valid, and that it signed these bytes (`proof`). */
 const rotate = ({ board, state, now }: Situation, letter: WriteLetter<RotateArgs>) => {
   const { to, proof, identity, used } = letter.args
   const { people } = state
   const own = Buffer.from(letter.by.key).toString('base64url')
-  // Two rotations by one key, both checked before either was decided: the second finds its key retired.
+  // Two rotations by one key may both be checked before either is decided: the second finds its key retired.
   if (people.isRetired(own))
     return refuse(
       'key_rotated',
@@ -103,9 +103,8 @@ export const peopleDeciders = {
 } satisfies Deciders
 
 /**
- * The registry decides who bears which handle. It lives on the first shard and shares its journal.
- * A handle is given once and stays with its identity.
- * `identity.register` names a handle and is refused when it cannot be given.
+ * The registry decides who gets which handle. It is on the first shard and shares its journal. A handle is assigned once and
+ * stays with its identity. `identity.register` names a handle and is refused if the handle cannot be assigned.
  */
 export const decideRegister = ({ board, now }: Situation, letter: WriteLetter<{ readonly handle: string }>) => {
   const handle = letter.args.handle
@@ -123,12 +122,12 @@ export const decideRegister = ({ board, now }: Situation, letter: WriteLetter<{ 
   return accept([{ record, key: letter.id, isPublic: true }], { at: now, handle, isPublic: true })
 }
 
-/** The handle that the identity has, and why it is not the one asked for. */
+/** The handle that the identity has, and why it is not the requested one. */
 type Claimed = { readonly handle: string; readonly notApplied?: string }
 
 /**
- * A post that named a handle claims it after the post itself was accepted. It never refuses:
- * the reply says why the handle was not given. Asking twice changes nothing.
+ * A post that names a handle claims it after the post itself was accepted. The claim is never refused: the reply says why the
+ * handle was not assigned. Claiming twice changes nothing.
  */
 export const decideClaim = ({ state, board, now }: Situation, letter: WriteLetter<{ readonly handle: string }>) => {
   const handle = letter.args.handle
@@ -144,7 +143,7 @@ export const decideClaim = ({ state, board, now }: Situation, letter: WriteLette
   return accept<Claimed>([{ record, key: letter.id, isPublic: true }], { handle })
 }
 
-/** The board itself takes its own name. */
+/** The board claims its own name. */
 function isOwn(handle: string, letter: WriteLetter): boolean {
   return handle === boardHandle && isOfBoard(letter)
 }

@@ -1,4 +1,4 @@
-/** Identities: keys that act. An identity exists from its first accepted command on; a handle is its name for people. */
+/** Operations on identities: keys that act. An identity exists from its first accepted command on; a handle is its name for people. */
 
 import { base64url32Pattern, base64url64Pattern, identityId, identityName, patterned } from '../kernel/fields.ts'
 import { sizes } from '../kernel/limits.ts'

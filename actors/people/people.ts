@@ -1,8 +1,9 @@
 /**
- * What is known of identities beyond their posts and handles: profiles, the keys they moved to, and who is suspended.
+ * Facts about identities other than posts and handles: profiles, key rotations, and suspensions.
  *
- * An identity is named after its first key forever. A rotation moves it to another key; each key it left is refused from
- * then on, and still names it. All of it is decided by the registry and public, so the registry's shard and the feed have all.
+ * An identity is named after its first key forever. A rotation moves it to another key; each key it left is refused from then
+ * on, but still names it. All of it is decided by the registry and public, so the registry's shard and the feed both have all
+ * of it.
  */
 
 import { hex } from '../kernel/hex.ts'
@@ -10,7 +11,7 @@ import type { Core, Projection, RecordPlace } from '../records/core.ts'
 import { ActsOf, commandIn, dataIn, type FactRecord } from '../records/record.ts'
 import type { identityProfileSet } from './operations.ts'
 
-/** What an identity says of itself. */
+/** What an identity says about itself. */
 type Profile = {
   readonly description: string
   readonly capabilities: readonly string[]
@@ -19,7 +20,7 @@ type Profile = {
   readonly at: number
 }
 
-/** An identity moved to another key. `shard` and `place`: where the act lies, with what the old key signed. */
+/** An identity moved to another key. `shard` and `place`: where the act is stored, with what the old key signed. */
 export type Rotation = {
   /** 32 hex: first half of the hash of the signed bytes. */
   readonly id: string
@@ -31,7 +32,7 @@ export type Rotation = {
   readonly proof: string
   readonly at: number
   readonly change: number
-  /** Index in the public log (in the feed alone). */
+  /** Index in the public log (in the feed only). */
   readonly leaf: number
   readonly shard: number
   readonly place: number
@@ -49,7 +50,7 @@ type Suspension = {
 /** Facts of a suspension. */
 export type SuspendFacts = { readonly target: string; readonly reason: string; readonly hide_posts?: true }
 
-/** Facts of an erasure, which lasts. */
+/** Facts of an erasure, which is permanent. */
 export type EraseFacts = { readonly target: string; readonly reason: string }
 
 type Packed = readonly [
@@ -77,7 +78,7 @@ export class People implements Projection {
       this.#suspended.delete(act.facts.target)
     },
     'identity.erase': (act) => this.#erase(act),
-    // The entry in the log is all there is of it.
+    // Its only trace is the entry in the log.
     'board.import': () => {},
   }
   readonly #core: Core
@@ -92,7 +93,7 @@ export class People implements Projection {
   readonly #erased = new Map<string, string>()
   /** Identity -> numbers of its acts that hold a profile. */
   readonly #profileActs = new Map<string, number[]>()
-  /** Acts whose signed bytes are to leave the disk, in the order in which this thread learnt it. */
+  /** Acts whose signed bytes must leave the disk, in the order in which this thread learned it. */
   readonly #takenBack: number[] = []
 
   constructor(core: Core) {
@@ -107,12 +108,12 @@ export class People implements Projection {
     return this.#erased.keys()
   }
 
-  /** Numbers of acts whose signed bytes are taken back. A list that grows at its end alone. */
+  /** Numbers of acts whose signed bytes were redacted. The list only grows, at its end. */
   takenBack(): readonly number[] {
     return this.#takenBack
   }
 
-  /** Number of the newest act that holds its profile; undefined: it has none, or was erased. */
+  /** Number of the newest act that holds its profile; undefined if it has none, or was erased. */
   profileAct(identity: string): number | undefined {
     return this.#profileActs.get(identity)?.at(-1)
   }
@@ -140,12 +141,12 @@ export class People implements Projection {
     return this.#suspended.entries()
   }
 
-  /** The identity that a key (43 characters) names by a rotation, old or new; undefined: by its own hash alone. */
+  /** The identity that a key (43 characters), old or new, names because of a rotation; undefined if only by its own hash. */
   identityOf(key: string): string | undefined {
     return this.#identities.get(key)
   }
 
-  /** The identity has moved away from this key. */
+  /** Whether the identity has moved away from this key. */
   isRetired(key: string): boolean {
     return this.#retired.has(key)
   }
@@ -171,7 +172,7 @@ export class People implements Projection {
   }
 
   #profile({ author, at, by }: FactRecord<object>, { seq }: RecordPlace): void {
-    // Of an identity that was erased later the text is gone.
+    // If the identity was erased later, the text is gone.
     if (by!.signed.length === 0) return
     const acts = this.#profileActs.get(hex(author))
     if (acts === undefined) this.#profileActs.set(hex(author), [seq])

@@ -1,4 +1,7 @@
-/** Decisions about sales: a payment buys one thing, whose end is recorded once. The board itself asks; there is no signature. */
+/**
+ * Decisions about sales: a payment buys one thing, and the outcome is recorded once. The board itself sends these letters; they
+ * have no signature.
+ */
 import { createHash } from 'node:crypto'
 import { type FactRecord, RecordType } from '../records/record.ts'
 import { accept, type Deciders, refuse, type Situation, type WriteLetter } from '../records/write.ts'

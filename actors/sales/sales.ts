@@ -1,20 +1,20 @@
 /**
- * What the board has sold by the call, all with one actor, `@sales`. Private.
+ * What the board has sold per call, all decided by one actor, `@sales`. Private.
  *
  *   sale.begun (what is bought; the payment may now be settled) -> sale.settled (it was paid) | sale.dropped (it was not)
  *
- * A sale that is begun and not ended may have been paid: a client that sends its payment again is never asked for another one.
- * A payment is known by a hash of its payer and nonce. Results stay in the journal; here is where each lies, and until when it
- * is looked for.
+ * A sale that was begun and has not ended may have been paid: a client that sends its payment again is never asked for another
+ * one. A payment is identified by a hash of its payer and nonce. Results stay in the journal; memory holds the place of each
+ * and when it expires.
  */
 import { BoundedMap } from '../../storage/bounded-map.ts'
 import type { Projection, RecordPlace } from '../records/core.ts'
 import type { FactRecord } from '../records/record.ts'
 
-/** Name of the actor that decides over all sales. */
+/** Name of the actor that decides all sales. */
 export const salesActor = '@sales'
 
-/** Sales that are known at a time: the oldest makes room. Each was paid for, or a facilitator has called its payment good. */
+/** Sales remembered at a time; the oldest makes room. Each was paid for, or a facilitator has verified its payment. */
 const salesMax = 100_000
 
 /** Facts of `sale.begun`. */
@@ -32,7 +32,7 @@ export type SaleFacts = {
 /** Facts of `sale.settled`. */
 export type SoldFacts = {
   readonly key: string
-  /** Headers that prove the payment: none where no transaction was named. */
+  /** Headers that prove the payment; empty if no transaction was named. */
   readonly proof: readonly (readonly [name: string, value: string])[]
 }
 
@@ -53,7 +53,7 @@ type Packed = readonly (readonly [
   settled: number | null,
 ])[]
 
-/** Sales begun between two looks for those whose time is over. */
+/** Sales begun between two sweeps for expired ones. */
 const sweepEvery = 256
 
 export class Sales implements Projection {
@@ -73,7 +73,7 @@ export class Sales implements Projection {
     this.#sales = new BoundedMap(max)
   }
 
-  /** Undefined: there is none, or its time is over. */
+  /** Undefined if there is none, or it has expired. */
   find(key: string, now: number): Sale | undefined {
     const found = this.#sales.get(key)
     return found !== undefined && now < found.expires ? found : undefined

@@ -1,4 +1,4 @@
-/** Decisions about what the authorization server keeps. The board itself asks; there is no signature. */
+/** Decisions about records of the authorization server. The board itself sends these letters; they have no signature. */
 import { createHash } from 'node:crypto'
 import { type FactRecord, RecordType } from '../records/record.ts'
 import { accept, type Deciders, refuse, type Situation, type WriteLetter } from '../records/write.ts'
@@ -17,7 +17,7 @@ const keep = ({ state, now }: Situation, letter: WriteLetter<OauthKeep>) => {
   return privately(letter, now)
 }
 
-/** What can be used once is used by the first caller. */
+/** Single-use records go to the first caller. */
 const consume = ({ state, now }: Situation, letter: WriteLetter<OauthConsume>) => {
   const { key, token = '' } = letter.args
   const found = state.oauth.find(key, now)

@@ -1,8 +1,9 @@
 /**
- * What the authorization server keeps: clients, grants, codes and refresh tokens, all with one actor, `@oauth`. Private.
+ * Records of the authorization server: clients, grants, codes and refresh tokens, all decided by one actor, `@oauth`. Private.
  *
- * Codes and tokens are secrets, so a record is kept under the SHA-256 of its name and its payload holds no secret: a reader of
- * the journal can use none of it. Payloads stay in the journal; here is where each lies, until when, and whether it was used.
+ * Codes and tokens are secrets, so a record is stored under the SHA-256 of its name and its payload holds no secret: the
+ * journal contains nothing that a reader could use. Payloads stay in the journal; memory holds the place of each, when it
+ * expires, and whether it was used.
  */
 
 import type { Core, Projection, RecordPlace } from '../records/core.ts'
@@ -11,7 +12,7 @@ import type { FactRecord } from '../records/record.ts'
 /** Journal name of the actor. */
 export const oauthName = '@oauth'
 
-/** Clients that registered by themselves and are known at a time. */
+/** Self-registered clients that are remembered at a time. */
 export const clientsMax = 10_000
 
 export type OauthKeep = {
@@ -22,11 +23,11 @@ export type OauthKeep = {
   readonly expires: number
   /** SHA-256 of the name of the grant that it belongs to, or ''. */
   readonly grant: string
-  /** Of what one use replaces by the next: which of them this is. All that have the key are one record, and the newest counts. */
+  /** For tokens that are replaced at each use: which one this is. All tokens with the key share one record, and the newest counts. */
   readonly token?: string
 }
 
-/** `token`: the one that is used, and has to be the newest. */
+/** `token`: the one being used, which must be the newest. */
 export type OauthConsume = { readonly key: string; readonly token?: string }
 
 type OauthRecord = {
@@ -35,7 +36,7 @@ type OauthRecord = {
   readonly grant: string
   /** Unix seconds, 0 = never. */
   consumedAt: number
-  /** '' where none replaces another. */
+  /** '' if it does not replace another. */
   readonly token: string
 }
 
@@ -48,7 +49,7 @@ type Packed = readonly (readonly [
   token: string,
 ])[]
 
-/** Records kept between two looks for those that have expired. */
+/** Records stored between two sweeps for expired ones. */
 const sweepEvery = 256
 
 export class OauthRecords implements Projection {
@@ -66,13 +67,13 @@ export class OauthRecords implements Projection {
   // biome-ignore lint/complexity/noUselessConstructor: the signature is that of all parts
   constructor(_core: Core) {}
 
-  /** Undefined: there is none, or its time is over. */
+  /** Undefined if there is none, or it has expired. */
   find(key: string, now: number): OauthRecord | undefined {
     const found = this.#records.get(key)
     return found !== undefined && now < found.expires ? found : undefined
   }
 
-  /** Clients that are known now. */
+  /** Number of clients that have not expired. */
   clients(now: number): number {
     let count = 0
     for (const [key, { expires }] of this.#records) if (now < expires && key.startsWith('Client:')) count++

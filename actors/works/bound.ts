@@ -1,10 +1,10 @@
 /**
- * What a room knows of the works in it: which of its events is the request of a work and which its result, who the parties
- * are, and what it has still to say to the market about those events.
+ * A room's state about its works: which events are requests and which are results, who the parties are, and which changes to
+ * those events it has yet to report to the market.
  *
- * A room knows the state of a work as of the last message. What becomes of a marked event is recorded here as an
- * observation, in order, until the market has received it; only of works that the room knows, so that the market always knows
- * what is spoken of.
+ * A room knows the state of a work as of the last message. Changes to a marked event are recorded here in order, as
+ * observations, until the market has received them. Only works known to the room are recorded, so that the market always knows
+ * the work in question.
  */
 
 import type { Blobs } from '../attachments/attachments.ts'
@@ -22,39 +22,40 @@ import {
   type UnbindArgs,
 } from './letters.ts'
 
-/** A result that the room has bound: the hash of its newest version then, and how many versions it had. */
+/** A result bound by the room: the hash of its newest version at that time, and how many versions it had. */
 type Binding = {
   readonly result: string
   readonly sha256: string
   readonly versions: number
-  /** Hash of the newest version that came while the market had not decided; absent: none did. */
+  /** Hash of the newest version posted before the market decided; absent if there was none. */
   readonly edited?: string
 }
 
 type Marked = {
   /** 32 hex: the event id of its request. */
   readonly work: string
-  /** 32 hex of the command that had it marked. */
+  /** 32 hex of the command that caused the marking. */
   readonly command: string
   /** The newest tell, or undefined before the first. */
   told: TellArgs | undefined
-  /** By command: bound, and not yet known to be taken. */
+  /** By command: results that are bound but not known to be accepted by the market. */
   readonly bindings: Map<string, Binding>
   /** The result of the work, as it was bound. */
   result: Binding | undefined
   /**
-   * Slot of a reply that the worker of the live fence has delivered -> hash of its newest version: they posted it as a `result`, or
-   * the market accepted it from them. A reply that is only bound is none: the market may refuse it.
+   * Slot of a reply that the holder of the live fence has delivered -> hash of its newest version. A reply is delivered if they
+   * posted it as a `result`, or if the market accepted it from them. A reply that is only bound is not: the market may refuse
+   * it.
    */
   readonly delivered: Map<number, string>
   /** Slots of marked events that their own author has hidden. */
   readonly hiddenByAuthor: Set<number>
-  /** Observations made, and those that the market has not received. */
+  /** The number of observations made, and the observations that the market has not received. */
   observations: number
   readonly unheard: Observation[]
 }
 
-/** Refusals are kept for a day: retries come within minutes of a start. */
+/** Refusals are stored for a day: retries come within minutes of a start. */
 const refusalSeconds = 86_400
 
 type PackedMarked = readonly [
@@ -88,10 +89,10 @@ export class RoomWorks implements Projection {
   /** Slot of a result -> the work that it belongs to. */
   readonly #results = new Map<number, Marked>()
   readonly #refusals = new Map<string, Kept>()
-  /** Those with something that the market has not received, or with a binding: few, even after years. */
+  /** Works with something that the market has not received, and works with a binding: few, even after years. */
   readonly #unheard = new Set<Marked>()
   readonly #binding = new Set<Marked>()
-  /** Things recorded for another actor since this thread began. */
+  /** Messages recorded for another actor since this thread started. */
   made = 0
 
   constructor(core: Core, marks: PostMarks, blobs: Blobs) {
@@ -100,7 +101,7 @@ export class RoomWorks implements Projection {
     this.#blobs = blobs
   }
 
-  /** The work whose request is at this slot, or at the slot of a version of it. */
+  /** The work whose request, or a version of it, is at this slot. */
   markedAt(slot: number): Marked | undefined {
     return this.#marked.size === 0 || slot === none ? undefined : this.#marked.get(this.#marks.original(slot))
   }
@@ -110,7 +111,7 @@ export class RoomWorks implements Projection {
     return this.markedAt(this.#slotOf(work))
   }
 
-  /** The live work whose worker has delivered what is at this slot. */
+  /** The live work whose worker delivered the event at this slot. */
   liveResultAt(slot: number): Marked | undefined {
     if (this.#marked.size === 0) return undefined
     const original = this.#marks.original(slot)
@@ -119,7 +120,7 @@ export class RoomWorks implements Projection {
     return this.#results.has(original) || marked.delivered.has(original) ? marked : undefined
   }
 
-  /** This reply is bound, and the market may take it: as far as is known it has not decided, and the work is not settled. */
+  /** Whether this reply is bound and the market may still accept it: as far as known it has not decided, and the work is not settled. */
   isBound(slot: number): boolean {
     const original = this.#marks.original(slot)
     return [...this.#binding].some(
@@ -127,14 +128,14 @@ export class RoomWorks implements Projection {
     )
   }
 
-  /** The hash of what the worker of a live fence has delivered at this slot, kept while its text can be taken away. */
+  /** The hash of what the worker of a live fence delivered at this slot, stored because the text can be removed. */
   deliveredHash(slot: number): string | undefined {
     const original = this.#marks.original(slot)
     const marked = this.markedAt(this.#core.board.events.parent(original))
     return marked !== undefined && this.#isOfWorker(marked, original) ? marked.delivered.get(original) : undefined
   }
 
-  /** Its own author took this event away: by redacting it, or by hiding it as a moderator. */
+  /** Whether its own author removed this event, by redacting it or by hiding it as a moderator. */
   isGoneByAuthor(slot: number): boolean {
     const original = this.#marks.original(slot)
     const { board } = this.#core
@@ -142,19 +143,19 @@ export class RoomWorks implements Projection {
     return this.#marks.redactionOf(original)?.by === 'author' || marked?.hiddenByAuthor.has(original) === true
   }
 
-  /** May this identity deliver a result to the event at this slot, whatever the policy of the room says? */
+  /** Whether this identity may deliver a result to the request at this slot, whatever the policy of the room says. */
   holdsFence(slot: number, identity: string): boolean {
     return isHolder(slot === none ? undefined : this.markedAt(slot), identity)
   }
 
-  /** This identity holds the live fence of some work in this room. */
+  /** Whether this identity holds the live fence of any work in this room. */
   isHolderIn(room: number, identity: string): boolean {
     const { events } = this.#core.board
     for (const [slot, marked] of this.#marked) if (isHolder(marked, identity) && events.room(slot) === room) return true
     return false
   }
 
-  /** This identity is a party of a live work in this room: its id. */
+  /** Id of a live work in this room to which this identity is a party. */
   liveWorkOf(room: number, identity: string): string | undefined {
     const { events } = this.#core.board
     for (const [slot, { work, told }] of this.#marked) {
@@ -168,12 +169,12 @@ export class RoomWorks implements Projection {
     return this.#refusals.get(command)?.refusal
   }
 
-  /** What the market has not received yet, of each work in order. */
+  /** What the market has not received yet, in order for each work. */
   unheard(): Observation[] {
     return [...this.#unheard].flatMap(({ unheard }) => unheard)
   }
 
-  /** What was bound and is not known to be taken. */
+  /** Results that are bound but not known to be accepted. */
   unsettled(): { readonly work: string; readonly command: string; readonly result: string }[] {
     return [...this.#binding].flatMap(({ work, bindings }) =>
       [...bindings].map(([command, { result }]) => ({ work, command, result })),
@@ -193,7 +194,7 @@ export class RoomWorks implements Projection {
     const isKept = isDelivered || isResult || marked.delivered.has(original)
     const bound = this.#boundOf(marked, original)
     if (!isKept && bound.length === 0) return
-    // A text that has left the disk since has no hash any more: what it was is in what was recorded then.
+    // A text that has left the disk cannot be hashed any more; its hash is in an earlier record.
     const sha256 = resultHashOf(event, this.#blobs) ?? ''
     if (isKept) marked.delivered.set(original, sha256)
     for (const [command, binding] of bound) marked.bindings.set(command, { ...binding, edited: sha256 })
@@ -212,7 +213,7 @@ export class RoomWorks implements Projection {
     const by = this.#authorOf(slot) === hex(act.author) ? 'author' : 'other'
     if (change === 'hidden' && by === 'author') marked.hiddenByAuthor.add(slot)
     if (act.op === 'room.restore') marked.hiddenByAuthor.delete(slot)
-    // Of two hides one was taken off, or its text is gone for good.
+    // If one of two hides was removed, or the text is permanently gone, it is still not visible.
     const isStillGone = this.#marks.hideOf(slot) !== undefined || this.#marks.redactionOf(slot) !== undefined
     if (change === 'restored' && isStillGone) return
     if (asRequest !== undefined) this.#observe(marked, { event: 'request', change, by })
@@ -313,15 +314,15 @@ export class RoomWorks implements Projection {
     if (before === undefined) this.#lookBack(marked, slot, 'request')
     const { board, changes } = this.#core
     const room = board.events.room(slot)
-    // Changes of public works are in the feed, by what the market has written.
+    // For public works, the market's own records put the changes in the feed.
     if (board.roomList[room]!.visibility === 'public') return
     for (const [state, at] of told.states)
       changes.add(`work.${state}`, { position: place.change, room, slot: none, subject: told.work, at })
   }
 
   /**
-   * The market names the result: what was bound for it counts, and what has become of it since is said. Gives the hash of its newest
-   * version where it is taken now.
+   * The market names the result: its binding becomes the result, and changes since then are reported to the market. Returns the
+   * hash of its newest version if the result is accepted now.
    */
   #takeResult(marked: Marked, { result, sha256: submitted }: TellArgs): string | undefined {
     const taken = [...marked.bindings].find(([, binding]) => binding.result === result)
@@ -343,7 +344,7 @@ export class RoomWorks implements Projection {
     return current
   }
 
-  /** Records what became of an event before the room knew that it belongs to a work. */
+  /** Records what happened to an event before the room knew that it belongs to a work. */
   #lookBack(marked: Marked, slot: number, event: 'request' | 'result'): void {
     const redaction = this.#marks.redactionOf(slot)
     if (redaction === undefined && this.#marks.hideOf(slot) === undefined) return
@@ -352,7 +353,7 @@ export class RoomWorks implements Projection {
   }
 
   #observe(marked: Marked, what: Omit<Observation, 'work' | 'n'>): void {
-    // When all is settled, only what has to leave the disk is still of interest.
+    // Once the work is settled, only redactions of the request matter: its text must leave the market's disk too.
     const matters = marked.told?.live === true || (what.event === 'request' && what.change === 'redacted')
     if (marked.told === undefined || !matters) return
     marked.observations++
@@ -373,7 +374,7 @@ export class RoomWorks implements Projection {
     return this.#core.board.events.find(Buffer.from(id, 'hex'))
   }
 
-  /** The author of what is at this slot works on this live work, as far as the room knows. */
+  /** Whether the author of the event at this slot works on this live work, as far as the room knows. */
   #isOfWorker({ told }: Marked, slot: number): boolean {
     return told?.live === true && told.worker === this.#authorOf(slot)
   }
@@ -389,7 +390,7 @@ function isHolder(marked: Marked | undefined, identity: string): boolean {
   return told?.live === true && told.fence > 0 && told.worker === identity
 }
 
-/** Acts that take a text away or bring it back. */
+/** Acts that remove or restore a text. */
 const seen: Readonly<Record<string, 'hidden' | 'restored' | 'redacted'>> = {
   'room.hide': 'hidden',
   'room.restore': 'restored',

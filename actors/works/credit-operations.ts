@@ -1,4 +1,4 @@
-/** Credits: whole numbers that works are paid with, moved by double entry. */
+/** Operations on credits: the whole numbers that works are paid with, moved by double entry. */
 
 import { identityId, identityName, integer } from '../kernel/fields.ts'
 import { sizes } from '../kernel/limits.ts'

@@ -1,9 +1,9 @@
 /**
- * What a room decides about the works in it: takes requests and new versions of them, binds results, learns the state of a work. And
- * what it says to the market of a command: how its signer stands to the room.
+ * A room's decisions about its works: it accepts requests and new versions of them, binds results, and records the state of a
+ * work. For the market, it reports the rights of a command's signer in the room.
  *
- * These letters come from the board itself. Each is decided once: a request that stands was taken, a refusal is kept by the id
- * of the command, and the window of 300 s is not checked again. Pure functions of the state and the records.
+ * These letters come from the board itself. Each is decided once: an existing request was accepted, a refusal is stored by the
+ * id of the command, and the 300 s window is not checked again. Pure functions of the state and the records.
  */
 
 import { hash } from 'node:crypto'
@@ -48,7 +48,7 @@ import {
 } from './letters.ts'
 import type { BoundResult, Standing, WorkArgs } from './market/letters.ts'
 
-/** The request of a work is a post that the same command makes. */
+/** The request of a work is a post made by the same command. */
 const postRequest = (situation: Situation, letter: WriteLetter<RequestArgs>) => {
   const { work } = letter.args
   if (situation.state.bound.find(work) !== undefined) return taken(situation, work)
@@ -59,7 +59,7 @@ const postRequest = (situation: Situation, letter: WriteLetter<RequestArgs>) => 
   )
 }
 
-/** The request of a work is an event that stands. */
+/** The request of a work is an existing event. */
 const markRequest = (situation: Situation, letter: WriteLetter<RequestArgs>) => {
   const { state, board, now } = situation
   const { work } = letter.args
@@ -90,7 +90,7 @@ const markRequest = (situation: Situation, letter: WriteLetter<RequestArgs>) => 
   return noted(letter, now, 'work.mark', { work, command: hex(letter.id) }, verdict)
 }
 
-/** A new version of the request; only the market lets one through. */
+/** A new version of the request; only the market can send one. */
 const newVersion = (situation: Situation, letter: WriteLetter<RequestArgs>) => {
   const { work } = letter.args
   const { board } = situation
@@ -100,7 +100,7 @@ const newVersion = (situation: Situation, letter: WriteLetter<RequestArgs>) => {
   )
 }
 
-/** What a reply is that is about to be submitted; bound where it can be a result, until the market has decided. */
+/** Looks up a reply that is about to be submitted. If it can be a result, it is bound until the market has decided. */
 export const bind = (situation: Situation, letter: WriteLetter<BindArgs>) => {
   const { state, board, now } = situation
   const { work, result } = letter.args
@@ -122,7 +122,7 @@ export const bind = (situation: Situation, letter: WriteLetter<BindArgs>) => {
   if (board.events.expires(slot) !== 0) return fault('wrong_state', 'a result cannot expire: post it without ttl')
   const isGone = state.marks.gone(slot, now) !== undefined
   const kept = state.bound.deliveredHash(slot) ?? ''
-  // What others took away from the holder of the fence still counts: hiding a result does not make it free.
+  // What others removed still counts if the holder of the fence delivered it: hiding a result must not make the work free.
   if (isGone && (kept === '' || state.bound.isGoneByAuthor(slot)))
     return fault('not_found', 'this reply is no longer shown: a result must be visible when it is submitted')
   const sha256 = kept === '' ? hashAt(situation, state.marks.newest(slot))! : kept
@@ -138,7 +138,7 @@ const unbind = ({ state, now }: Situation, letter: WriteLetter<UnbindArgs>) => {
   return noted(letter, now, 'work.unbind', { work, command }, {})
 }
 
-/** The state and its notice are one turn: no caller waits until the notice is in the public log. */
+/** Records the state and posts its notice in one turn. No caller waits until the notice is in the public log. */
 const tell = (situation: Situation, letter: WriteLetter<TellLetter>) => {
   const { state, board, now } = situation
   const { notice, ...told } = letter.args
@@ -147,7 +147,7 @@ const tell = (situation: Situation, letter: WriteLetter<TellLetter>) => {
   const page = board.page(board.events.find(Buffer.from(told.work, 'hex')))
   const posted = notice === undefined ? noPost : postNotice(situation, letter, told.work, notice)
   const isHeard = marked.told !== undefined && marked.told.n >= told.n
-  // The notice first: where the state was recorded, the notice was too.
+  // The notice comes first: if the state was recorded, so was the notice.
   const records = [...posted.records, ...(isHeard ? [] : [note(letter, now, 'work.tell', told)])]
   const isPublic = board.rooms.get(letter.to)!.visibility === 'public'
   const reply: TellReply = { page, isPublic, ...(posted.unsaid === undefined ? {} : { unsaid: posted.unsaid }) }
@@ -158,7 +158,7 @@ type Posted = { readonly records: readonly Planned[]; readonly unsaid?: string }
 
 const noPost: Posted = { records: [] }
 
-/** The board's own post, as any other; one that is there already is not posted again. */
+/** Posts the board's notice like any other post; one that already exists is not posted again. */
 function postNotice(situation: Situation, letter: WriteLetter, work: string, notice: SignedNotice): Posted {
   const { sha, by, page } = notice
   const id = sha.subarray(0, 16)
@@ -183,13 +183,13 @@ const observed = ({ state, now }: Situation, letter: WriteLetter<ObservedArgs>) 
   return noted(letter, now, 'work.observed', { work, n }, {})
 }
 
-/** The market's own: rooms have the state, and the notices are posted. */
+/** The market's own letter: rooms have the state, and the notices are posted. */
 const sent = ({ state, now }: Situation, letter: WriteLetter<SentArgs>) => {
   const seqs = letter.args.seqs.filter((seq) => state.mail.isOpen(seq))
   return seqs.length > 0 ? noted(letter, now, 'mail.sent', { seqs }, {}) : nothingNew
 }
 
-/** What an identity may do in this room. */
+/** An identity's rights in this room. */
 const stands = (situation: Situation, { to: room, author, operator }: WriteLetter) =>
   accept([], standingIn(situation, { room, author, operator }))
 
@@ -207,7 +207,7 @@ export const worksDeciders = {
 
 const nothingNew = accept([], {})
 
-/** A note of the room for itself, unsigned: readers do not see it. */
+/** A note of the room for itself; it is unsigned and not shown to readers. */
 function noted<Reply extends Facts>(letter: WriteLetter, now: number, op: string, facts: Facts, reply: Reply) {
   return accept([note(letter, now, op, facts)], reply)
 }
@@ -219,7 +219,7 @@ function note(letter: WriteLetter, now: number, op: string, facts: Facts): Plann
   return { record, key, isPublic: false }
 }
 
-/** Decided as any post of its author; the verdict is the reply. */
+/** Decided like any post by its author; the verdict is the reply. */
 function posted(
   situation: Situation,
   letter: WriteLetter<RequestArgs>,
@@ -227,7 +227,7 @@ function posted(
   shape: (record: PostRecord) => PostRecord,
 ): Accepted<RequestVerdict> {
   const { proofBits, page } = letter.args
-  // After a crash the room may be asked late: nothing of a delegate bears a time at which its delegation had run out.
+  // After a crash this may be decided late: a delegate's post must not have a time at which the delegation had expired.
   if (letter.by.for !== undefined && situation.now >= endOf(letter.by.for))
     return refusal(letter, situation.now, { code: 'forbidden', message: delegationOver, field: 'public_key' })
   const args: PostArgs = { page, kind, replyTo: '', supersedes, ttl: 0, attachments: [], proofBits }
@@ -267,7 +267,7 @@ function verdictOf({ state, board }: Situation, slot: number): RequestVerdict {
   return { taken: true, version, versions, isPublic: room.visibility === 'public', page: board.page(slot) }
 }
 
-/** A refusal is a verdict too, and kept. */
+/** A refusal is a verdict too, and is stored. */
 function refusal(letter: WriteLetter, now: number, found: RoomRefusal): Accepted<RequestVerdict> {
   const { code, message, field, retryAfter } = found
   const kept: RoomRefusal = {
@@ -287,7 +287,7 @@ function refusedBefore({ state }: Situation, letter: WriteLetter): Accepted<Requ
   return accept([], verdict)
 }
 
-/** Who is to judge has to be able to read. */
+/** A reviewer must be able to read the room. */
 function reviewerObjection(
   { board, now }: Situation,
   letter: WriteLetter<RequestArgs>,
@@ -305,7 +305,7 @@ function fault(code: RefusalCode, message: string): Accepted<BoundReply> {
   return accept([], reply)
 }
 
-/** Hash of the one version at this slot; undefined where its text has left the disk. */
+/** Hash of the one version at this slot; undefined if its text has left the disk. */
 function hashAt({ state, board, record }: Situation, slot: number): string | undefined {
   const place = board.events.place(slot)
   let hashes = hashesOf.get(board)
@@ -320,13 +320,13 @@ function hashAt({ state, board, record }: Situation, slot: number): string | und
   return sha256
 }
 
-/** Made from records that never change, so that a long thread is read once and not at every submission. */
+/** Computed from records that never change. The cache keeps a long thread from being read again at every submission. */
 const hashesOf = new WeakMap<Board, Map<number, string>>()
 const hashesMax = 100_000
 
 /**
- * Another author said the same before, and it can be read. Before: a version of theirs that says so was posted ahead of the first
- * version of this reply that does. Where the replies stand says nothing, as any of them may be edited.
+ * Whether an earlier, readable version by another author has the same text. Earlier means: posted before the first version of
+ * this reply with that text. The order of the replies does not matter, because any of them may be edited.
  */
 function isCopied(situation: Situation, slot: number, sha256: string): boolean {
   const { state, board, now } = situation
@@ -351,7 +351,7 @@ type Asking = { readonly room: string; readonly author: string; readonly operato
 
 const stranger: Standing = { reads: false, replies: false, moderates: false }
 
-/** What the signer of a command may do in the room of a work: the market needs it to decide. */
+/** The rights of a command's signer in the room of a work, which the market needs to decide. */
 function standingIn(
   { state, board, now }: { readonly state: Parts; readonly board: Board; readonly now: number },
   { room: name, author, operator }: Asking,
@@ -372,19 +372,19 @@ function standingIn(
   return { reads: true, replies, moderates: mayModerate(room, author, operator) }
 }
 
-/** Objections that do not pass by themselves in a moment. */
+/** Objections that do not resolve on their own within moments. */
 const lasting: ReadonlySet<string> = new Set(['room_reply_restricted', 'room_write_restricted', 'wrong_state'])
 
-/** Operations that depend on how the signer stands to the room, and those that may come with a result. */
+/** Operations that depend on the signer's rights in the room, and those that may come with a result. */
 export const asksStanding: ReadonlySet<string> = new Set(['work.cancel', 'work.claim', 'work.rule'])
 export const asksResult: ReadonlySet<string> = new Set(['work.submit', 'work.claim'])
 
 type Said<Args> = { readonly args: Args; readonly records: readonly Planned[] }
 
 /**
- * The arguments with what only the room of a work knows, and the market has to before it decides: how the signer stands to it, and
- * what the result is that is handed in. `records`: what the room writes down of the result where the market takes it. A room of the
- * same shard is looked at directly; another is asked by letter first (delivery.ts).
+ * Adds to the arguments what only the room of a work knows and the market needs to decide: the signer's rights in the room, and
+ * the result being submitted. `records`: what the room records about the result if the market accepts it. A room of the same
+ * shard is read directly; any other is first queried by letter (delivery.ts).
  */
 export function roomSays<Args extends WorkArgs>(
   situation: Situation,
@@ -403,7 +403,7 @@ export function roomSays<Args extends WorkArgs>(
   return { args: { ...args, ...standing, bound: boundOf(result, reply) }, records: bound.records }
 }
 
-/** What a room answered of a result, as the market takes it. */
+/** A room's answer about a result, in the market's form. */
 export function boundOf(result: string, reply: BoundReply): BoundResult {
   return 'fault' in reply ? { id: result, author: '', reply_to: '', sha256: '', fault: reply.fault } : reply
 }

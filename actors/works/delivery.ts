@@ -1,13 +1,13 @@
 /**
- * Delivers the letters between the market and the rooms of this shard, and those to other shards (letters.ts).
+ * Delivers letters between the market and the rooms of this shard, and letters to other shards (letters.ts).
  *
- * Both record in their journal what is to be sent, so nothing is lost with this object: it starts from what the state lists as not
- * delivered. A letter to an actor of this shard is decided in the turn that made it, on disk with the same sync. A letter to another
- * shard leaves when the turn is on disk, and the main thread carries it there and its answer back. A letter may be delivered twice and
- * has its effect once. The letters about one work are delivered in order, one at a time.
+ * Both record what is to be sent in their journals, so losing this object loses nothing: it starts from what the state lists as
+ * undelivered. A letter to an actor of this shard is decided in the turn that produced it and synced with it. A letter to
+ * another shard is sent once the turn is on disk; the main thread carries it there and brings the answer back. A letter may be
+ * delivered twice but takes effect once. The letters about one work are delivered in order, one at a time.
  *
- * A command about a work is answered after its room has answered, where the room is asked, and knows the new state: a worker who has
- * claimed may deliver at once.
+ * If a command about a work depends on the room, it is answered only after the room has answered and knows the new state. So a
+ * worker who has claimed may deliver right away.
  */
 
 import { BoundedMap } from '../../storage/bounded-map.ts'
@@ -33,10 +33,10 @@ import {
 } from './mail.ts'
 import { marketName, type WorkArgs } from './market/letters.ts'
 
-/** A letter on its way to another shard. `once`: it is not sent again when it is refused. */
+/** A letter on its way to another shard. `once`: it is not sent again if it is refused. */
 export type Carried = { readonly n: number; readonly letter: WriteLetter; readonly once: boolean }
 
-/** A room has taken a request. `screen`: it wants the text looked at for advertisements. */
+/** A room has accepted a request. `screen`: it wants the text screened for advertisements. */
 export type Requested = {
   readonly room: string
   /** 32 hex. */
@@ -46,7 +46,7 @@ export type Requested = {
 }
 
 type WorkDeliveryOptions = Source & {
-  /** An actor by name lives in this shard. */
+  /** Whether the actor with this name is in this shard. */
   readonly isHere: (actor: string) => boolean
   readonly sign: BoardSign
   /** Identity id of the board. */
@@ -54,7 +54,7 @@ type WorkDeliveryOptions = Source & {
   readonly generation: string
   readonly carry: (letters: readonly Carried[]) => void
   readonly requested: (requested: Requested) => void
-  /** Everything that an earlier life has left is said, or cannot be said now. */
+  /** Called when everything left from an earlier run has been delivered, or cannot be for now. */
   readonly atRest: () => void
   readonly report: (facts: Readonly<Record<string, unknown>>) => void
 }
@@ -63,16 +63,16 @@ type Accepted<Reply extends Facts = Facts> = Extract<ShardAnswer<Reply>, { ok: t
 
 type Step<Reply extends Facts = Facts> = {
   readonly letter: WriteLetter<object, Reply>
-  /** Takes the answer when it may be given: what is public is in the public log then. */
+  /** Receives the answer once it may be given: public records are then in the public log. */
   covered?(answer: Accepted<Reply>, head: Head | undefined): void
-  /** A refusal ends the task. Without it the letter is sent again: an actor refuses such a letter only for what passes. */
+  /** A refusal ends the task. Without this, the letter is sent again: an actor refuses such a letter only for temporary reasons. */
   readonly refused?: (refusal: ActorRefusal) => void
 }
 
-/** Letters one after the other, each with what came of the one before. */
+/** Letters sent one after the other, each after the answer to the previous one. */
 type Task<Result = void> = Generator<Step, Result, Accepted>
 
-/** Sends a letter; what its decider replied. */
+/** Sends a letter and returns the reply of its decider. */
 function* replyTo<Reply extends Facts>(step: Step<Reply>): Task<Reply> {
   const { reply } = yield step
   return reply as Reply
@@ -85,7 +85,7 @@ type Line = {
   readonly idle: (() => void)[]
 }
 
-/** What became of a command that a room had to answer. */
+/** The outcome of a command that a room had to answer. */
 type Outcome =
   | {
       readonly ok: true
@@ -95,24 +95,24 @@ type Outcome =
     }
   | { readonly ok: false; readonly refusal: ActorRefusal }
 
-/** Outcomes that a repeated command may still ask for, and works of other shards whose page is kept in mind. */
+/** How many outcomes are remembered for repeated commands, and how many pages of works in other shards. */
 const recentMax = 10_000
-/** Records of the market that were told and are marked so with the next turn that writes anything; so many are a turn of their own. */
+/** Delivered records of the market are marked in the next turn that writes anything; this many cause a turn of their own. */
 const saidMax = 128
 const againSeconds = 2
 
 export class WorkDelivery implements Mail {
   readonly #options: WorkDeliveryOptions
   readonly #lines = new Map<string, Line>()
-  /** Lines with a letter to an actor of this shard, or to be handed over. */
+  /** Lines with a letter to an actor of this shard, or to be handed to the main thread. */
   readonly #ready = new Set<Line>()
-  /** Lines whose letter was refused, and when it is tried again. */
+  /** Lines whose letter was refused, and when to retry it. */
   readonly #held = new Map<Line, number>()
-  /** By number: letters that the front carries. */
+  /** By number: letters that the main thread is carrying. */
   readonly #away = new Map<number, Line>()
   #outgoing: Carried[] = []
   #carried = 0
-  /** Newest records that were taken from the outbox, and observations that are in a line. */
+  /** The newest records taken from the outbox, and the observations already in a line. */
   #askTaken = 0
   #toldTaken = 0
   readonly #observing = new Set<string>()
@@ -164,14 +164,17 @@ export class WorkDelivery implements Mail {
     this.#rest()
   }
 
-  /** Reports once that nothing is under way. */
+  /** Reports once that nothing is in progress. */
   #rest(): void {
     if (this.#hasRested || this.isWaiting || this.#away.size > 0) return
     this.#hasRested = true
     this.#options.atRest()
   }
 
-  /** The answer to a letter that the main thread carried. Undefined: it is unknown, and the letter is not carried again. */
+  /**
+   * The answer to a letter that the main thread carried. If it is undefined, the outcome is unknown and the letter is not
+   * carried again.
+   */
   carried(n: number, answer: ShardAnswer | undefined, head: Head | undefined): void {
     const line = this.#away.get(n)
     if (line === undefined) return
@@ -184,13 +187,13 @@ export class WorkDelivery implements Mail {
     this.#rest()
   }
 
-  /** Lets go of what was bound in an earlier life of the board, when the market has said all that it had to say. */
+  /** Releases results bound in an earlier run of the board, once the market has delivered everything it had to. */
   release(): void {
     for (const { work, command } of this.#options.state.bound.unsettled())
       this.#add(work, this.#unbind(work, command, this.#roomOf(work)))
   }
 
-  /** What only a room of another shard knows is asked first, so that the market can decide in one turn. */
+  /** Queries a room of another shard first for what only it knows, so that the market can decide in one turn. */
   before(letter: WriteLetter, go: (letter: WriteLetter, answer: Answer) => void, answer: Answer): void {
     const { isHere, state } = this.#options
     if (!asksRoom(letter)) return go(letter, answer)
@@ -218,7 +221,7 @@ export class WorkDelivery implements Mail {
     this.#whenIdle(work, () => give(answer, head))
   }
 
-  /** How many records ask for a letter to another actor. */
+  /** How many records require a letter to another actor. */
   get #count(): number {
     const { mail, bound } = this.#options.state
     return mail.made + bound.made
@@ -255,7 +258,7 @@ export class WorkDelivery implements Mail {
     this.#go(begun)
   }
 
-  /** Goes on to the next letter of a line. `answer`: to the last one. */
+  /** Advances a line to its next letter. `answer`: to the previous one. */
   #go(line: Line, answer?: Accepted): void {
     let heard = answer
     for (let [task] = line.tasks; task !== undefined; [task] = line.tasks) {
@@ -277,7 +280,7 @@ export class WorkDelivery implements Mail {
     return found?.done === false ? found.value : undefined
   }
 
-  /** What cannot be read now stays in the outbox, and is said at a start when it can. */
+  /** Anything that cannot be read now stays in the outbox, and is sent after a later start if it can be read then. */
   #unlessDamaged<Value>(read: () => Value): Value | undefined {
     try {
       return read()
@@ -311,7 +314,7 @@ export class WorkDelivery implements Mail {
   }
 
   #outcome(command: string, then: (outcome: Outcome) => void): void {
-    // Not asked any more and not forgotten as void: it was taken, perhaps in an earlier life.
+    // Not pending and not voided: it was accepted, perhaps in an earlier run.
     if (!this.#asking.has(command)) return then(this.#outcomes.get(command) ?? { ok: true })
     const waiting = this.#waiting.get(command)
     if (waiting === undefined) this.#waiting.set(command, [then])
@@ -391,19 +394,19 @@ export class WorkDelivery implements Mail {
     this.#said.push(told.seq)
   }
 
-  /** Of a work whose request is in this shard. */
+  /** The room of a work whose request is in this shard. */
   #roomOf(work: string): string {
     const { board } = this.#options.state
     return board.roomList[board.events.room(board.events.find(Buffer.from(work, 'hex')))]!.name
   }
 
-  /** Of the thread of a work. */
+  /** The page of a work's thread. */
   #pageOf(work: string, room: string): string | undefined {
     const { isHere, state } = this.#options
     return isHere(room) ? state.board.page(state.board.events.find(Buffer.from(work, 'hex'))) : this.#pages.get(work)
   }
 
-  /** The board bears its handle from its first public words on, as everybody does: what it says in private rooms leaves no trace. */
+  /** The board claims its handle with its first public post, like anyone else; its posts in private rooms leave no trace. */
   #introduction({ sha, by }: SignedNotice): WriteLetter {
     const claim = internalLetter('handle.claim', registryName, this.#options.board, { handle: boardHandle })
     return { ...claim, id: sha.subarray(0, 16), sha, by, via: 'board' }
@@ -462,7 +465,7 @@ function isFacts(value: unknown): value is Facts {
   return typeof value === 'object' && value !== null
 }
 
-/** A command about a work, which depends on what only its room knows. */
+/** Whether this is a command about a work that depends on what only its room knows. */
 function asksRoom(letter: WriteLetter): letter is WriteLetter<WorkArgs> {
   return letter.to === marketName && (asksStanding.has(letter.op) || asksResult.has(letter.op))
 }

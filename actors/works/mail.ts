@@ -1,9 +1,9 @@
 /**
- * Undelivered messages of the market to rooms: commands that a room has to answer, and transitions that a room does not know yet or
- * whose notices are not posted yet. Made from the market's own acts, so that a crash loses none of it. Then the letters and the
- * texts of the notices, which are made when they are sent.
+ * The market's outbox: commands that a room has to answer, and transitions that a room does not know yet or whose notices are
+ * not posted yet. It is built from the market's own acts, so a crash loses nothing. This file also makes the letters and the
+ * notice texts, at the time they are sent.
  *
- * In the feed, which decides nothing, this only puts the transitions of public works among the changes that followers read.
+ * In the feed, which decides nothing, it only adds the transitions of public works to the changes that followers read.
  */
 
 import { BoundedMap } from '../../storage/bounded-map.ts'
@@ -29,16 +29,16 @@ import {
 import type { TransitionName } from './market/table.ts'
 import { type Changing, finalStates, type Work } from './market/work.ts'
 
-/** A command that its room has to answer: where its record is. */
+/** A command that its room has to answer, and where its record is. */
 export type Ask = { readonly work: string; readonly kind: 'create' | 'edit'; readonly seq: number }
 
 /** A record of the market with transitions of a work. */
 export type Told = {
   readonly work: string
   readonly seq: number
-  /** Number of the first of its transitions in the life of the work, from 1. */
+  /** Number of the first of its transitions, counted over the life of the work from 1. */
   readonly first: number
-  /** Identity id of whom they concern as its worker, or ''. */
+  /** Identity id of the worker concerned, or ''. */
   readonly worker: string
 }
 
@@ -74,15 +74,15 @@ export class Mail implements Projection {
   /** By the number of the record, in order. */
   readonly #asks = new Map<number, Ask>()
   readonly #told = new Map<number, Told>()
-  /** What the newest of these records say: they are carried a moment after they were made, and need not be read again. */
+  /** Facts of the newest of these records: they are delivered moments after they were made, so they need not be read again. */
   readonly #facts = new BoundedMap<number, StepFacts | OpenFacts>(factsMax)
-  /** Work -> who works on it, or did last, while it is not settled. */
+  /** Work -> its current or last worker, while it is not settled. */
   readonly #workers = new Map<string, string>()
-  /** Work -> records whose signed commands carry texts of its request. */
+  /** Work -> records whose signed commands contain texts of its request. */
   readonly #texts = new Map<string, number[]>()
-  /** Records whose signed commands carry a text that is gone for good. */
+  /** Records whose signed commands contain a text that was permanently removed. */
   readonly #takenBack: number[] = []
-  /** Things recorded for another actor since this thread began. */
+  /** Messages recorded for another actor since this thread started. */
   made = 0
 
   constructor(core: Core, role: 'deciding' | 'reading', find: (work: string) => Work | undefined) {
@@ -91,7 +91,7 @@ export class Mail implements Projection {
     this.#find = find
   }
 
-  /** Those after the record with this number, in order, and at most so many of them. */
+  /** Records after the one with this number, in order, at most `max`. */
   asks(after: number, max: number): readonly Ask[] {
     return behind(this.#asks, after, max)
   }
@@ -100,7 +100,7 @@ export class Mail implements Projection {
     return behind(this.#told, after, max)
   }
 
-  /** What the record says; undefined: it is to be read. */
+  /** The facts of the record; undefined if it must be read. */
   factsOf(seq: number): StepFacts | OpenFacts | undefined {
     return this.#facts.get(seq)
   }
@@ -151,7 +151,7 @@ export class Mail implements Projection {
     for (const ask of kind === undefined ? [] : this.#asks.values()) {
       if (ask.work !== work || ask.kind !== kind) continue
       this.#asks.delete(ask.seq)
-      // What the room did not take was never shown, and is not kept either.
+      // What the room refused was never shown, and is not retained either.
       if (act.facts.voids !== undefined) this.#takeBack(work, [ask.seq])
     }
     if (observed.is(act) && act.facts.event === 'request' && act.facts.change === 'redacted')
@@ -169,7 +169,7 @@ export class Mail implements Projection {
     const found = this.#find(work)!
     const worker = found.worker === '' ? (this.#workers.get(work) ?? '') : found.worker
     this.#told.set(seq, { work, seq, first: found.steps - count + 1, worker })
-    // A former worker of a work that is open again is concerned by that, and by nothing after it.
+    // A former worker is concerned when their work is open again, but not by anything after that.
     if (found.worker === '' || finalStates.has(found.state)) this.#workers.delete(work)
     else this.#workers.set(work, worker)
     this.made++
@@ -200,24 +200,25 @@ function behind<Each>(table: ReadonlyMap<number, Each>, after: number, max: numb
 }
 
 type NoticeFacts = {
-  /** Of the transition, in the life of the work, from 1. */
+  /** Number of the transition, counted over the life of the work from 1. */
   readonly number: number
   readonly transition: TransitionName
   /** Unix seconds. */
   readonly at: number
   readonly fence: number
   readonly set: Partial<Changing>
-  /** The reward, of a work that begins; else 0. */
+  /** The reward, if the work begins; else 0. */
   readonly amount: number
-  /** Credits that the worker was paid with it. */
+  /** Credits that this transition paid to the worker. */
   readonly paid: number
   readonly simulated: boolean
   readonly deadline: number
 }
 
 /**
- * What the board says in the thread of a work when it goes from one state to another. In its own words alone: titles and reasons
- * are of strangers, and the board signs nothing of theirs (they stand in work.history). Of one transition always the same text.
+ * The board's notice in the thread of a work when its state changes. It uses only the board's own words: titles and reasons
+ * come from strangers, and the board signs nothing of theirs (they are in work.history). The same transition always gives the
+ * same text.
  */
 function noticeText(facts: NoticeFacts): string {
   const practice = facts.simulated ? ' This is practice: its credits are worth nothing.' : ''
@@ -292,16 +293,16 @@ function time(seconds: number): string {
   return `${new Date(seconds * 1000).toISOString().slice(0, 19)}Z`
 }
 
-/** Signs as the board: the same cause gives the same bytes. */
+/** Signs as the board; the same cause always gives the same bytes. */
 export type BoardSign = (
   fields: { readonly operation: string } & Readonly<Record<string, string | number>>,
   cause: { readonly cause: string; readonly at: number },
 ) => { readonly sha: Uint8Array; readonly by: Signed }
 
-/** What a market's letters are made from. `record`: of its journal, by number. */
+/** The source for the market's letters. `record`: of its journal, by number. */
 export type Source = { readonly state: Parts; readonly record: (seq: number) => BoardRecord }
 
-/** Asks the room to take the request, or a new version of it, in the name of the identity that signed the command. */
+/** Asks the room to accept the request, or a new version of it, on behalf of the identity that signed the command. */
 export function requestLetter(
   { state, record }: Source,
   { work, kind, seq }: Ask,
@@ -326,7 +327,7 @@ export function requestLetter(
   }
 }
 
-/** The state that a room gets, and the notices that it posts, one for each transition. */
+/** The state sent to a room, and the notices that it posts, one per transition. */
 type Telling = {
   readonly room: string
   readonly tell: TellArgs
@@ -341,7 +342,7 @@ function stepsIn(record: BoardRecord): StepFacts | OpenFacts {
   return record.facts
 }
 
-/** What a room gets of one record of the market: how the work stands, and what its notices say. */
+/** What to tell a room about one record of the market: the state of the work, and the facts for the notices. */
 export function tellingOf({ state, record }: Source, { work: id, seq, first, worker }: Told): Telling {
   const facts = state.mail.factsOf(seq) ?? stepsIn(record(seq))
   const { steps, begun } = facts
@@ -373,7 +374,7 @@ export function tellingOf({ state, record }: Source, { work: id, seq, first, wor
   return { room: work.room, tell, worker, notices }
 }
 
-/** A post of the board in the work's thread, to its worker; as a reply it reaches who asked for it. */
+/** A post by the board in the work's thread, addressed to its worker; because it is a reply, the requester gets it too. */
 export function noticeOf(
   sign: BoardSign,
   { room, tell, worker }: Telling,

@@ -1,9 +1,9 @@
 /**
- * Decisions about works: what a command asks for, held against the table. Pure functions of the state; the signer was verified before,
- * and what only the room knows comes in the letter.
+ * Decisions about works: checks each command against the transition table. Pure functions of the state; the signer was verified
+ * earlier, and what only the room knows comes in the letter.
  *
- * Order: is there such a work for this signer; may this signer do such a thing; does the state take it; the guards of the row.
- * A worker's fence is checked before anything else: the holder of an old one changes nothing, whatever they try.
+ * The order of the checks: whether the signer can see such a work; whether the signer may do this; whether the state allows it;
+ * the guards of the row. A worker's fence is checked before anything else: the holder of an old fence cannot change anything.
  */
 
 import { ownKey } from '../records/record.ts'
@@ -37,7 +37,7 @@ import { type Actor, type Transition, transitionNamed, transitions, transitionsO
 import { Turn } from './market/turn.ts'
 import { type Fixed, partiesOf, type Result, untouched, type Work } from './market/work.ts'
 
-/** Fee of a reward, and bond of a dispute about it: configuration, given with the command. */
+/** Fee on a reward, and bond for a dispute about it: configuration, passed with the command. */
 type Rates = { readonly fee_basis_points: number; readonly bond_percent: number }
 
 type Case = {
@@ -49,7 +49,7 @@ type Case = {
   readonly now: number
 }
 
-/** The command's own step, or two where a claim comes with its result. */
+/** The command's own step, or two if a claim comes with its result. */
 function decideWork(op: string) {
   return (situation: Situation, letter: WriteLetter<WorkArgs & Rates>) => {
     const { state, now } = situation
@@ -77,12 +77,12 @@ export function unknown(work: string): Refused {
   return refuse('not_found', `there is no work ${work}`, 'event_id')
 }
 
-/** A work of a private room is there for its parties and for who reads the room. */
+/** A work in a private room is visible only to its parties and to those who can read the room. */
 function mayKnow(work: Work, author: string, { standing }: Pick<WorkArgs, 'standing'>): boolean {
   return work.is_public || standing?.reads === true || partiesOf(work).includes(author)
 }
 
-/** `fence`: of a second step, the one that the first has given. */
+/** `fence`: for a second step, the one that the first step has assigned. */
 function stepOn(found: Case, work: Work, fence = found.args.amount): Step | Refused {
   const { op, market, letter, args, now } = found
   const rows = transitionsOn.get(op)!
@@ -95,7 +95,7 @@ function stepOn(found: Case, work: Work, fence = found.args.amount): Step | Refu
   if (row === undefined) return refuse(...notNow(op, state, rows, work))
   const doing = {
     at: now,
-    // As the market knows it: that of the command may be one that it is still to hear of.
+    // The market's generation comes first: the command's may be one that the market has not heard of yet.
     generation: market.epoch.generation || args.generation,
     author,
     key: Buffer.from(ownKey(letter.by)).toString('base64url'),
@@ -112,7 +112,7 @@ function stepOn(found: Case, work: Work, fence = found.args.amount): Step | Refu
   return stepOf(row, work, doing)
 }
 
-/** Why this signer may not ask for such a thing, whatever the state. */
+/** Why this signer may not do this, whatever the state is. */
 function barredFrom(by: Actor, work: Work, { letter, args }: Case, fence: number): Objection | undefined {
   const { author } = letter
   switch (by) {
@@ -156,7 +156,7 @@ function barredFrom(by: Actor, work: Work, { letter, args }: Case, fence: number
   }
 }
 
-/** What only makes sense before the deadline says so when it has passed. */
+/** Operations that only make sense before the deadline get their own refusal after it. */
 const bounded: ReadonlySet<string> = new Set(['work.claim', 'work.renew', 'work.submit'])
 
 function notNow(op: string, state: string, rows: readonly Transition[], work: Work): Objection {
@@ -166,7 +166,7 @@ function notNow(op: string, state: string, rows: readonly Transition[], work: Wo
   return ['wrong_state', `this work is ${state}, and ${op} needs one that is ${from}; ${nextWords(state)}`, 'event_id']
 }
 
-/** To end a sentence that names a state: the operations that lead out of it. */
+/** Completes a sentence that names a state, with the operations that lead out of it. */
 function nextWords(state: string): string {
   const rows = transitions.filter(({ from, on }) => on.startsWith('work.') && from.some((each) => each === state))
   const next = [...new Set(rows.map(({ on }) => on))]
@@ -211,7 +211,7 @@ export const workDeciders = {
   'work.rule': decideWork('work.rule'),
 } satisfies Deciders
 
-/** The hold is taken; the room is asked next. */
+/** Holds the credits; the room is asked next. */
 const reserve = ({ state: { market }, now }: Situation, letter: WriteLetter<ReserveArgs>) => {
   const args = letter.args
   const { work: id, amount, limits, fee, terms } = args
@@ -249,7 +249,7 @@ const reserve = ({ state: { market }, now }: Situation, letter: WriteLetter<Rese
     deadline: now + args.lifetime,
     held_at: now,
   }
-  // Named after the command: a request that was refused once may be made a work later, by another.
+  // Named after the command: a request that was refused once may become a work later, by another command.
   const command = Buffer.from(letter.sha).toString('hex')
   const cause = `create ${command}`
   const moved = { ...fixed, amount, fee, worker: '', hold: '', bond: '', bond_amount: 0 }
@@ -264,7 +264,7 @@ const reserve = ({ state: { market }, now }: Situation, letter: WriteLetter<Rese
   return { ...decision, leadsToPublic: args.seen }
 }
 
-/** The room has taken the request: the work is open, and readers see it from now on. */
+/** The room has accepted the request: the work is open, and readers can see it from now on. */
 const open = ({ state: { market }, now }: Situation, letter: WriteLetter<OpenArgs>) => {
   const { work: id, room, is_public, version, versions, generation } = letter.args
   const there = market.find(id)
@@ -302,7 +302,7 @@ const voided = ({ state: { market }, now }: Situation, letter: WriteLetter<VoidA
   })
 }
 
-/** The room is asked to take the new version; meanwhile the work cannot be claimed. */
+/** Asks the room to accept the new version; until it answers, the work cannot be claimed. */
 const edit = ({ state: { market }, now }: Situation, letter: WriteLetter<WorkArgs>) => {
   const args = letter.args
   const stored = market.find(args.work)
@@ -337,7 +337,7 @@ const edited = ({ state: { market }, now }: Situation, letter: WriteLetter<Edite
   }
   turn.take(stored)
   const work = turn.work(stored)
-  // What time or a moderator ended meanwhile has its new version all the same: the room shows it.
+  // A work that ended meanwhile, by timeout or by a moderator, still gets the new version: the room shows it.
   const row = { ...transitionNamed.edit, to: work.state }
   const step = stepOf(row, work, { at: now, generation: work.state === 'open' ? generation : work.generation, edit })
   return turn.finish(letter, work, [step], { edit })
@@ -361,8 +361,8 @@ const observe = ({ state: { market }, now }: Situation, letter: WriteLetter<Obse
 }
 
 /**
- * Only what its worker did counts as changed or missing, whether they redact it or hide it as a moderator; taken away by
- * others it is as good as it was. What is restored is as it was: a room restores nothing that was redacted.
+ * A result counts as changed or missing only because of its worker, who may redact it or hide it as a moderator. If others
+ * remove it, it counts as unchanged. A restored result counts as before: a room cannot restore anything that was redacted.
  */
 function seen(result: Result, change: ObserveArgs['change'], by: ObserveArgs['by'], sha256 = result.current): Result {
   switch (change) {
@@ -389,8 +389,9 @@ function nothing(now: number, more: object): Decision {
 }
 
 /**
- * How a work comes to be, and what its room says of it afterwards. Two actors have a part in it: the market takes the hold, the room
- * the request; no reader sees a work before both have accepted it. What the room reports may come again: it changes nothing twice.
+ * How a work is created, and what its room reports about it afterwards. Two actors are involved: the market holds the credits,
+ * the room accepts the request. No reader sees a work before both have accepted it. The room may repeat a report; applying it
+ * twice changes nothing.
  */
 export const requestDeciders = {
   'work.create': reserve,

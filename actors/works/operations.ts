@@ -1,4 +1,4 @@
-/** Works: bounties with their reward in escrow, from request to verdict. */
+/** Operations on works: bounties whose reward is in escrow, from request to verdict. */
 
 import { spanText } from '../kernel/day.ts'
 import { type Field, identityId, integer, patterned } from '../kernel/fields.ts'

@@ -1,4 +1,4 @@
-/** Reading works: one, a list, a history. */
+/** Operations that read works: one, a list, a history. */
 
 import { choice, identityName, patterned } from '../kernel/fields.ts'
 import { sizes } from '../kernel/limits.ts'

@@ -1,4 +1,4 @@
-/** Shapes of works and their histories, as readers get them. `/docs/works` shows them. */
+/** Result schemas of works and their histories. `/docs/works` shows them. */
 
 import { base64url64Pattern } from '../kernel/fields.ts'
 import { sizes } from '../kernel/limits.ts'
@@ -95,7 +95,7 @@ const Request = Type.Object(
 
 const Times = Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })
 
-/** What is publicly known of how an identity deals with works. */
+/** The public track record of an identity with works. */
 const WorkRecord = Type.Object(
   {
     accepted: Times,

@@ -1,9 +1,9 @@
 /**
- * Time: what a work has become by itself. A timeout takes effect at its due time, however late it is noticed: a reader sees it at
- * once, the next command about it or the sweeper records it, and both work it out here.
+ * Timeouts: how a work changes through time alone. A timeout takes effect at its due time, however late it is noticed. Readers
+ * see it immediately, the next command about the work or the sweeper records it, and both compute it here.
  *
- * Several that are due take effect in the order of their due times, each from the state that the one before left; of two that are
- * due in the same second the deadline goes first.
+ * If several are due, they take effect in the order of their due times, each from the state left by the one before. If two are
+ * due in the same second, the deadline goes first.
  */
 
 import type { WorkState } from '../../records/change-kinds.ts'
@@ -13,15 +13,15 @@ import { effectOf, holds } from './rows.ts'
 import { type Clock, type Transition, transitionsOn } from './table.ts'
 import { finalStates, inFlight, type Work } from './work.ts'
 
-/** The recovery epoch: which, and when it began here. */
+/** The recovery epoch: its generation, and when it began here. */
 export type Epoch = { readonly generation: string; readonly at: number }
 
-/** A backup was restored while a worker was in the middle of it, and the worker has not confirmed it yet. */
+/** Whether the work was in progress when a backup was restored, and its worker has not confirmed it yet. */
 export function isUnconfirmed({ state, generation }: Work, epoch: Epoch): boolean {
   return generation !== epoch.generation && inFlight.has(state)
 }
 
-/** Where it stands for the rules: what is stored, unless it has to be confirmed. */
+/** The state for the rules: the stored one, unless the work must be confirmed. */
 export function stateOf(work: Work, epoch: Epoch): WorkState {
   return isUnconfirmed(work, epoch) ? 'recovery_required' : work.state
 }
@@ -48,7 +48,7 @@ const timeouts = transitionsOn.get('timeout')!
 
 type Due = { readonly row: Transition; readonly at: number }
 
-/** What time alone will do to it next, whenever that is; undefined: nothing. */
+/** The next change that time alone will cause, whenever that is; undefined if none. */
 function nextTimeout(work: Work, epoch: Epoch): Due | undefined {
   if (finalStates.has(work.state)) return undefined
   const state = stateOf(work, epoch)
@@ -67,7 +67,7 @@ export function nextDue(work: Work, epoch: Epoch): number {
   return nextTimeout(work, epoch)?.at ?? Number.POSITIVE_INFINITY
 }
 
-/** The timeouts that are due at `now`, in order, and the work after them; the work itself when there are none. */
+/** The timeouts due at `now`, in order, and the work after them; the work itself if there are none. */
 export function settled(
   stored: Work,
   now: number,
@@ -83,7 +83,7 @@ export function settled(
   return { work, steps }
 }
 
-/** A row carried out on a work: what it sets, and what it moves. */
+/** A row applied to a work: what it sets, and what it moves. */
 export function stepOf(
   row: Transition,
   work: Work,

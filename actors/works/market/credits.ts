@@ -1,6 +1,6 @@
 /**
- * Decisions over credits that have nothing to do with a work: given, made, and earned by a first post or a review. Then the market's
- * beginning and its clock, and what an identity has.
+ * Decisions about credits that involve no work: transferred, granted, and earned by a first post or a review. Also the market's
+ * start and its clock, and the balance of an identity.
  */
 
 import { dayOf } from '../../kernel/day.ts'
@@ -14,7 +14,7 @@ import { Turn } from './turn.ts'
 /** `erased`: the board knows that the recipient was erased. */
 type MoveArgs = { readonly target: string; readonly amount: number; readonly erased?: boolean }
 
-/** Nobody signs for it any more: what it is given is gone. */
+/** Nobody can sign for it any more, so credits given to it would be lost. */
 const gone = refuse('invalid_field', 'this identity was erased, for good: credits for it would be lost', 'target')
 
 const transfer = ({ state: { market }, now }: Situation, letter: WriteLetter<MoveArgs & { readonly cost: number }>) => {
@@ -44,7 +44,7 @@ const grant = ({ state: { market }, now }: Situation, letter: WriteLetter<MoveAr
   return new Turn(market, now).decide(letter, { op: letter.op, facts: { target, postings }, isPublic: true })
 }
 
-/** Once for an identity; so many a day for one network, and for the whole board. */
+/** Once per identity, with daily limits for one network and for the whole board. */
 const welcome = ({ state: { market }, now }: Situation, letter: WriteLetter<WelcomeArgs>) => {
   const args = letter.args
   const { identity, network, wider = '', amount } = args
@@ -59,7 +59,7 @@ const welcome = ({ state: { market }, now }: Situation, letter: WriteLetter<Welc
   return giving(market, letter, { identity, network, ...above, postings }, amount, now)
 }
 
-/** Once for a subject and its reviewer, to so many reviewers of one subject, within the caps of the day, while the pool has it. */
+/** Once per subject and reviewer, with a limit on reviewers per subject, within the daily caps, while the pool lasts. */
 const reward = ({ state: { market }, now }: Situation, letter: WriteLetter<RewardArgs>) => {
   const { subject, reviewer, amount, subject_max: max, caps = [] } = letter.args
   const reviewers = market.given.rewarded.get(subject) ?? []
@@ -109,7 +109,7 @@ export const creditDeciders = {
   'credit.reward': reward,
 } satisfies Deciders
 
-/** The first beginning fills the account that rewards are paid from; a restored backup begins again and fills nothing. */
+/** The first start funds the account that rewards are paid from; a restored backup starts again and funds nothing. */
 const begin = ({ state: { market }, now }: Situation, letter: WriteLetter<BeginArgs>) => {
   const { generation, rewards } = letter.args
   const { epoch } = market
@@ -145,8 +145,8 @@ const tick = ({ state: { market }, now }: Situation, letter: WriteLetter<TickArg
 }
 
 /**
- * What the board says to the market by itself: that it has begun, and that time has passed. Without the second, a timeout
- * that no command touches would have no posting and no notice.
+ * What the board itself sends to the market: that it has started, and that time has passed. Without the second, a timeout that
+ * no command touches would have no posting and no notice.
  */
 export const houseDeciders = { 'market.begin': begin, 'work.tick': tick } satisfies Deciders
 
@@ -156,7 +156,7 @@ type Balance = {
   readonly simulated: { readonly held: number }
 }
 
-/** Postings of timeouts that are due and not recorded, the earliest first, with the work of each. */
+/** Postings of timeouts that are due and not recorded, earliest first, each with its work. */
 export function unwritten(market: Market, now: number): readonly (Posting & { readonly work: string })[] {
   return [...market.due(now)].flatMap((work) =>
     market.settled(work, now).steps.flatMap(({ postings }) => postings.map((each) => ({ ...each, work: work.id }))),
@@ -164,8 +164,8 @@ export function unwritten(market: Market, now: number): readonly (Posting & { re
 }
 
 /**
- * What an identity has as of now: the ledger, and what timeouts have moved that is not recorded yet.
- * `name`: an account, such as `user:<id>`. Of an account that others are paid from, what is left in it.
+ * The balance of an identity as of now: the ledger, plus what unrecorded timeouts have moved. `name`: an account, such as
+ * `user:<id>`. For an account that others are paid from, what is left in it.
  */
 export function balanceOf(market: Market, name: string, now: number): Balance {
   const { ledger } = market

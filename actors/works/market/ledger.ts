@@ -1,11 +1,11 @@
 /**
- * The ledger: accounts, and the holds that are not resolved yet. Double entry: every posting takes from one account what it gives
- * another. A hold takes nothing, it only keeps credits from being spent, until it is posted (all or part of it, the rest is free
- * again) or voided, once. Two ledgers stand beside each other and share nothing: 1 = credits, 2 = simulated.
+ * The ledger: accounts, and the holds that are not resolved yet. Double entry: every posting takes from one account what it
+ * gives another. A hold moves nothing; it only keeps credits from being spent, until it is posted (in full or in part, which
+ * frees the rest) or voided, once. There are two separate ledgers: 1 = credits, 2 = simulated.
  *
- * Then what each step of a work moves, and where the entries lie in the public log.
+ * Also what each step of a work moves, and where the entries are in the public log.
  *
- * Nothing is checked here: what is applied was decided before, and everything can be worked out again from the journal.
+ * Nothing is checked here: everything applied was decided before, and can be recomputed from the journal.
  */
 
 import { hash } from 'node:crypto'
@@ -18,7 +18,7 @@ import type { Changing, Fixed } from './work.ts'
 export type LedgerNumber = 1 | 2
 
 interface Account {
-  /** Given minus taken; of `mint` it is negative: minus the supply. */
+  /** Given minus taken; negative for `mint`: minus the supply. */
   posted: number
   /** Held for others. */
   held: number
@@ -35,7 +35,7 @@ type PackedLedger = readonly [
 export class Ledger {
   readonly #accounts: Readonly<Record<LedgerNumber, Map<string, Account>>> = { 1: new Map(), 2: new Map() }
   readonly #holds = new Map<string, Hold>()
-  /** Journal numbers of the acts that touched an account, oldest first; of simulated works those of identities alone. */
+  /** Journal numbers of the acts that touched an account, oldest first; for simulated works, only accounts of identities. */
   readonly #places = new Map<string, number[]>()
 
   account(name: string, ledger: LedgerNumber = 1): Readonly<Account> {
@@ -46,7 +46,7 @@ export class Ledger {
     return this.#accounts[ledger]
   }
 
-  /** Can be spent. */
+  /** Credits that can be spent. */
   available(name: string, ledger: LedgerNumber = 1): number {
     const { posted, held } = this.account(name, ledger)
     return posted - held
@@ -120,7 +120,7 @@ export class Ledger {
 const nothing: Account = { posted: 0, held: 0 }
 const none: readonly number[] = []
 
-/** By how much these postings change what an account can spend. `holdOf`: holds they resolve that they did not take. */
+/** How much these postings change what an account can spend. `holdOf`: amounts of holds that they resolve but did not create. */
 export function changeOf(
   postings: readonly Posting[],
   name: string,
@@ -161,7 +161,7 @@ export const codes = {
   bondLost: 53,
 } as const
 
-/** For the docs: what each code means. */
+/** The meaning of each code, for the docs. */
 export const codeMeanings: Readonly<Record<keyof typeof codes, string>> = {
   grant: 'credits created by an operator, or by the board for a simulated work',
   welcome: 'welcome grant after a first public post',
@@ -182,7 +182,7 @@ export const codeMeanings: Readonly<Record<keyof typeof codes, string>> = {
   bondLost: 'bond of a dispute that was lost, to fees',
 }
 
-/** Name of a posting: unique, and the same whenever it is computed. */
+/** Id of a posting: unique, and the same whenever it is computed. */
 export function transferId(subject: string, cause: string, n: number): string {
   return hash('sha256', `${subject}\n${cause}\n${n}`, 'hex').slice(0, 32)
 }
@@ -195,21 +195,22 @@ export type Moved = Pick<
 >
 
 export type Moving = {
-  /** What the ids of the postings are made from, beside the work's. */
+  /** What the ids of the postings are derived from, besides the work. */
   readonly cause: string
   readonly at: number
-  /** Of `split`. */
+  /** For `split`. */
   readonly percent?: number
-  /** Of `raise`: the reward and fee it becomes. */
+  /** For `raise`: the new reward and fee. */
   readonly raised?: { readonly amount: number; readonly fee: number }
-  /** Of `bond`. */
+  /** For `bond`. */
   readonly bond?: number
 }
 
 type Draft = Pick<Posting, 'type' | 'code' | 'debit' | 'credit' | 'amount' | 'hold'>
 
 /**
- * What each batch of the table moves. A = reward, F = fee, which is held with it and taken only when the worker is paid.
+ * The postings of these batches, in order. What each batch of the table moves, with A = reward, F = fee, which is held with it
+ * and taken only when the worker is paid:
  *
  *   hold       user:requester -> escrow, A+F pending
  *   raise      the old hold is voided, a new one of the raised reward and its fee taken
@@ -219,9 +220,8 @@ type Draft = Pick<Posting, 'type' | 'code' | 'debit' | 'credit' | 'amount' | 'ho
  *              escrow -> user:worker w, escrow -> fees f
  *   bond       user:worker -> escrow, pending; bond_back voids it, bond_lost posts it and moves it on to fees
  *
- * Of simulated works (ledger 2) a hold is minted before it is taken, and what an identity has of it in the end is burnt at once.
- *
- * The postings of these batches, in order.
+ * For simulated works (ledger 2), credits are minted just before each hold, and what an identity receives in the end is burned
+ * immediately.
  */
 export function postingsOf(batches: readonly Batch[], work: Moved, moving: Moving): Posting[] {
   const drafts = batches.flatMap((batch) => draftsOf[batch](work, moving)).filter(({ amount }) => amount > 0)
@@ -273,7 +273,7 @@ function refund(work: Moved): Draft[] {
   return [voided(work.requester, amount, codes.refund, work.hold), ...burnt(work, user(work.requester), amount)]
 }
 
-/** Part of the hold is posted, and leaves escrow at once. */
+/** Posts part of the hold and moves it out of escrow immediately. */
 function paid(work: Moved, amount: number, fee: number, code: number, feeCode: number): Draft[] {
   return [
     { ...held(work.requester, amount + fee, codes.holdTaken), type: 'post', hold: work.hold },
@@ -305,7 +305,7 @@ function burnt({ simulated }: Moved, account: string, amount: number): Draft[] {
   return simulated ? [direct(account, 'mint', amount, codes.burnt)] : []
 }
 
-/** A record with entries `first` to `first + count - 1`; `leaf`: of the first, counted through all logs of the board. */
+/** A record with entries `first` to `first + count - 1`; `leaf`: of the first, counted across all logs of the board. */
 export type LedgerRecord = {
   readonly first: number
   readonly count: number
@@ -317,20 +317,20 @@ export type LedgerRecord = {
 type Packed = readonly LedgerRecord[]
 
 /**
- * Where the entries of the public ledger are: of each record that bears some, its place, its first leaf and the number of its
- * first posting. In the feed alone, which knows leaves. Postings are numbered without gaps, so a number finds its record.
+ * Where the entries of the public ledger are: for each record with entries, its place, its first leaf and the number of its
+ * first posting. Only in the feed, which knows leaves. Postings are numbered without gaps, so a number finds its record.
  */
 export class LedgerIndex implements Projection {
   readonly acts: Projection['acts'] = {}
   readonly #records: LedgerRecord[] = []
 
-  /** Number of the newest posting, 0: there is none. */
+  /** Number of the newest posting; 0 if there is none. */
   get newest(): number {
     const last = this.#records.at(-1)
     return last === undefined ? 0 : last.first + last.count - 1
   }
 
-  /** The records that hold posting `first` and those after it, in order. */
+  /** The record that contains posting `first`, and all later ones, in order. */
   *from(first: number): Generator<LedgerRecord, void, undefined> {
     let low = 0
     let high = this.#records.length

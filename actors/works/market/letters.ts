@@ -1,8 +1,8 @@
 /**
- * What is said to the market, and what it records. The contract in words stands at the head of market.ts.
+ * The letters to the market, and the records it writes. The contract is described at the top of market.ts.
  *
- * Commands of people arrive as letters of their own operation. What the board says by itself has names that no operation has,
- * and no nonce: a repetition of it is recognized by its content.
+ * Users' commands arrive as letters named after their operation. The board's own letters have names that no operation has, and
+ * no nonce: a repeated one is recognized by its content.
  */
 
 import type { ActorRefusal, RefusalCode } from '../../kernel/refusals.ts'
@@ -11,28 +11,28 @@ import { type BoardRecord, type FactRecord, RecordType } from '../../records/rec
 import type { TransitionName } from './table.ts'
 import type { Changing, Eligibility, Fixed, Terms } from './work.ts'
 
-/** Name of the one actor that decides over credits and works. */
+/** Name of the one actor that decides all credits and works. */
 export const marketName = '@market'
 
-/** Counts that one identity may have at a time; Infinity where the operator has lifted them. */
+/** How many of each one identity may have at a time; Infinity if the operator has lifted the limits. */
 export type MarketLimits = {
   readonly claims: number
   readonly holds: number
-  /** The highest reward of one work, raised or not. */
+  /** The highest reward of one work, including raises. */
   readonly reward: number
 }
 
-/** How the signer stands to the work's room, as its shard says; absent where the shard was not asked. */
+/** The signer's rights in the work's room, as reported by its shard; absent if the shard was not asked. */
 export type Standing = {
   /** May read the room. */
   readonly reads: boolean
   /** May reply there now, by its policy. */
   readonly replies: boolean
-  /** Owner or moderator of it, or the operator where it is public. */
+  /** Is owner or moderator of it, or the operator if it is public. */
   readonly moderates: boolean
 }
 
-/** A result as the room has bound it: a visible signed reply to the request, in its room. */
+/** A result bound by the room: a visible signed reply to the request, in its room. */
 export type BoundResult = {
   /** 32 hex. */
   readonly id: string
@@ -41,7 +41,7 @@ export type BoundResult = {
   /** 32 hex: the work, or a version of its request. */
   readonly reply_to: string
   readonly sha256: string
-  /** Why it cannot be a result; the market refuses with it once the fence is good. */
+  /** Why it cannot be a result. The market returns this refusal once it has checked the fence. */
   readonly fault?: {
     readonly code: RefusalCode
     readonly message: string
@@ -49,10 +49,10 @@ export type BoundResult = {
   }
 }
 
-/** What the room needs to take the text of a command, and cannot see in the signed bytes. */
+/** What the room needs to accept the text of a command, and cannot see in the signed bytes. */
 export type PostFacts = { readonly proof_bits: number; readonly via: string; readonly operator: boolean }
 
-/** Args of every command about a work, as the plan gives them. Absent: nothing said. */
+/** Arguments of every command about a work, as the plan supplies them. Absent: not given. */
 export type WorkArgs = {
   readonly work: string
   readonly generation: string
@@ -62,20 +62,20 @@ export type WorkArgs = {
   readonly ttl: number
   readonly limits: MarketLimits
   readonly standing?: Standing
-  /** 32 hex: the reply that is handed in. */
+  /** 32 hex: the reply that is submitted. */
   readonly result?: string
   readonly bound?: BoundResult
   readonly version_id?: string
   readonly result_sha256?: string
   readonly accept_changed?: boolean
   readonly percent?: number
-  /** Of `work.edit`: bits of work that its proof shows. */
+  /** For `work.edit`: bits of work that its proof shows. */
   readonly proof_bits?: number
-  /** Keyed hash of this work and the signer's network; '' or absent: not known. */
+  /** Keyed hash of this work and the signer's network; '' or absent: unknown. */
   readonly from?: string
 }
 
-/** Args of `work.create`: the reservation. */
+/** Arguments of `work.create`: the reservation. */
 export type ReserveArgs = {
   readonly work: string
   readonly generation: string
@@ -89,12 +89,12 @@ export type ReserveArgs = {
   readonly reviewer: string
   /** Its public key; '' = unknown. */
   readonly reviewer_key: string
-  /** A delegate asks for what all will read; for others it is not known, and not needed. */
+  /** A delegate creates something public. For other signers this is not set and not needed. */
   readonly seen: boolean
   readonly terms: Terms
-  /** Of the reward, held on top of it. */
+  /** On the reward, held in addition to it. */
   readonly fee: number
-  /** Seconds from its making to its deadline. */
+  /** Seconds from its creation to its deadline. */
   readonly lifetime: number
   /** Bits of work that the proof of the command shows. */
   readonly proof_bits: number
@@ -103,7 +103,7 @@ export type ReserveArgs = {
   readonly from?: string
 }
 
-/** `work.open`: the room has taken the request. */
+/** `work.open`: the room has accepted the request. */
 export type OpenArgs = {
   readonly work: string
   readonly generation: string
@@ -113,7 +113,7 @@ export type OpenArgs = {
   readonly version: string
   readonly versions: number
 }
-/** `work.void`: the room has refused it; the hold goes back, and a retry of the command gets this refusal again. */
+/** `work.void`: the room has refused it. The hold is released, and a retry of the command gets this refusal again. */
 export type VoidArgs = {
   readonly work: string
   readonly refusal: {
@@ -122,27 +122,27 @@ export type VoidArgs = {
     readonly field?: string
   }
 }
-/** `work.edited`: the room has taken a new version, or refused it. `edit`: id of the work.edit command. */
+/** `work.edited`: the room has accepted or refused a new version. `edit`: id of the work.edit command. */
 export type EditedArgs = {
   readonly work: string
   readonly generation: string
   readonly edit: string
   readonly taken: boolean
 }
-/** `work.observe`: what became of a marked event. `n` counts the room's messages about this work, from 1; each is applied once. */
+/** `work.observe`: what happened to a marked event. `n` counts the room's messages about this work, from 1; each is applied once. */
 export type ObserveArgs = {
   readonly work: string
   readonly n: number
   readonly event: 'request' | 'result'
   readonly change: 'edited' | 'hidden' | 'restored' | 'redacted'
-  /** `author`: its author took it away or changed it; `other`: a moderator, the operator, screening. */
+  /** `author`: its author removed or changed it; `other`: a moderator, the operator, or screening. */
   readonly by: 'author' | 'other'
-  /** Of a result that was edited: its hash now. */
+  /** For an edited result: its current hash. */
   readonly sha256?: string
-  /** 32 hex of the result that it is about, which may be an earlier one where the room is in another shard. */
+  /** 32 hex of the result concerned; it may be an earlier one if the room is in another shard. */
   readonly result?: string
 }
-/** `work.tick`: what is due takes effect. Answers {written, next}: works written, and when the next is due (0: none is known). */
+/** `work.tick`: applies due timeouts. Answers {written, next}: works written, and when the next is due (0: none is known). */
 export type TickArgs = {
   readonly generation: string
   readonly works_max: number
@@ -152,14 +152,14 @@ export type TickReply = {
   readonly next: number
   readonly at: number
 }
-/** `market.begin`: sent at every start, before any caller is answered. Funds the rewards at the very first. */
+/** `market.begin`: sent at every start, before any caller is answered. The very first one funds the rewards. */
 export type BeginArgs = {
   readonly generation: string
   readonly rewards: number
 }
 /**
- * `credit.welcome`: `network` is a keyed hash of the client's network and the day, `wider` one of what is above that network ('':
- * nothing is). Limits Infinity: lifted.
+ * `credit.welcome`: `network` is a keyed hash of the client's network and the day, `wider` one of the enclosing network ('' if
+ * there is none). Limits of Infinity are lifted.
  */
 export type WelcomeArgs = {
   readonly identity: string
@@ -170,20 +170,20 @@ export type WelcomeArgs = {
   readonly wider_max: number
   readonly board_max: number
 }
-/** Answer of `credit.welcome` and `credit.reward`: what was given; 0 with why not. Never a refusal. */
+/** Answer to `credit.welcome` and `credit.reward`: the amount given, or 0 with the reason. Never a refusal. */
 export type GivenReply = {
   readonly given: number
   readonly why: '' | 'already' | 'network' | 'board' | 'subject' | 'empty' | 'reviewer' | 'publisher'
 }
-/** At most so many rewards of one UTC day are counted under a name; Infinity: lifted. */
+/** The maximum number of rewards counted under a name in one UTC day; Infinity: lifted. */
 export type Cap = {
   readonly name: string
   readonly most: number
   readonly why: 'network' | 'board' | 'reviewer' | 'publisher'
 }
 /**
- * `credit.reward`: about a review of `subject` by `reviewer` (identity id). Once for both, at most `subject_max` a subject, and no
- * more of a day than the caps let. Networks are in them by keyed hashes of the network and the day.
+ * `credit.reward`: for a review of `subject` by `reviewer` (identity id). Given once for that pair, at most `subject_max` times
+ * per subject, and within the daily caps. Caps contain networks only as keyed hashes of the network and the day.
  */
 export type RewardArgs = {
   readonly subject: string
@@ -193,7 +193,7 @@ export type RewardArgs = {
   readonly caps: readonly Cap[]
 }
 
-/** One movement of credits. Immutable; a hold is resolved exactly once, by a post or a void that names it. */
+/** One movement of credits. Immutable. A hold is resolved exactly once, by a post or a void that names it. */
 export type Posting = {
   /** 32 hex of SHA-256(work id or identity, transition, n). */
   readonly id: string
@@ -206,19 +206,19 @@ export type Posting = {
   readonly credit: string
   /** Integer, at least 1. */
   readonly amount: number
-  /** When it took effect, which may lie before the record that says so. */
+  /** When it took effect, which may be before the time of its record. */
   readonly at: number
-  /** Of a post or void: the hold it resolves. */
+  /** For a post or void: the hold it resolves. */
   readonly hold?: string
-  /** Number among all public postings, from 1 without gaps; absent: it is in no log. */
+  /** Number among all public postings, from 1 without gaps; absent if it is in no log. */
   readonly seq?: number
 }
 
-/** One transition of a work, as it is recorded. */
+/** One recorded transition of a work. */
 export type Step = {
   readonly transition: TransitionName
   readonly at: number
-  /** After it. */
+  /** The state after it. */
   readonly state: WorkState
   readonly fence: number
   readonly reason?: string
@@ -230,12 +230,15 @@ export type Step = {
 export type StepFacts = {
   readonly work: string
   readonly steps: readonly Step[]
-  /** Of a public work: as in WorkArgs, of the author of the act, or of who asked for the work where this opens it. */
+  /** For a public work: as in WorkArgs, of the author of the act, or of the requester if the act opens the work. */
   readonly from?: string
-  /** Of the act that opens it. */
+  /** Present on the act that opens it. */
   readonly begun?: Changing
 }
-/** Facts of `work.open`: all that a reader needs who never saw the reservation. `reserved`: number of its record in the journal. */
+/**
+ * Facts of `work.open`: everything needed by a reader that never saw the reservation. `reserved`: number of its record in the
+ * journal.
+ */
 export type OpenFacts = StepFacts & {
   readonly fixed: Fixed
   readonly begun: Changing
@@ -252,13 +255,13 @@ export type ReserveFacts = {
   readonly postings: readonly Posting[]
   readonly from?: string
 }
-/** Facts of `work.void`. `voids`: event id of the command that is void with it, 32 hex. */
+/** Facts of `work.void`. `voids`: event id of the command that it voids, 32 hex. */
 export type VoidFacts = { readonly work: string; readonly voids: string; readonly postings: readonly Posting[] }
-/** Facts of `work.edit` (an edit is under way) and of `work.edited`, which has `voids` where the room refused it. */
+/** Facts of `work.edit` (an edit is in progress) and of `work.edited`, which has `voids` if the room refused the edit. */
 export type EditFacts = { readonly work: string; readonly edit: string; readonly post?: PostFacts }
-/** Facts of `work.observe`: what the market knows now, and what follows from it. */
+/** Facts of `work.observe`: the market's new knowledge, and the resulting steps. */
 export type ObserveFacts = StepFacts & Pick<ObserveArgs, 'event' | 'change'> & { readonly set: Partial<Changing> }
-/** Without `wider`: nothing is above the network, or an older release wrote it. */
+/** `wider` is absent if there is no enclosing network, or if an older release wrote this. */
 export type WelcomeFacts = CreditFacts & {
   readonly identity: string
   readonly network: string
@@ -270,7 +273,7 @@ export type RewardFacts = CreditFacts & {
   readonly reviewer: string
   readonly counted?: readonly string[]
 }
-/** What the facts of an act of the market may have. `voids`: a command that came to nothing. */
+/** Facts that an act of the market may have. `voids`: a command that was voided. */
 export type MarketFacts = {
   readonly work?: string
   readonly steps?: readonly Step[]
@@ -283,11 +286,11 @@ export function isOfMarket(record: BoardRecord): record is FactRecord<MarketFact
   return record.type === RecordType.act && record.room === marketName
 }
 
-/** The act moves a work, or is the one that opens it. */
+/** Whether the act moves a work or opens one. */
 export function movesWork(act: FactRecord<MarketFacts>): act is FactRecord<StepFacts | OpenFacts> {
   const { work, steps = [] } = act.facts
   return work !== undefined && steps.length > 0
 }
 
-/** Facts of what moves credits and no work. */
+/** Facts of acts that move credits but no work. */
 export type CreditFacts = { readonly postings: readonly Posting[] } & Readonly<Record<string, unknown>>

@@ -1,8 +1,9 @@
 /**
- * Lists of works. All stand sorted, by three orders; the works of each identity in a set; and what lists ask for in columns.
+ * Lists of works. All works are sorted in three orders; the works of each identity are in a set; columns hold what queries
+ * filter by.
  *
- * A page walks the order, where most lists are full after a few; what is rarer than that is looked up in the columns, whatever was
- * asked, and put in order from the start on. A list of a hundred thousand works is never walked for one page.
+ * A page walks the order, which fills most lists after a few works. If matches are rarer, they are looked up in the columns,
+ * whatever the query, and sorted incrementally. A list of a hundred thousand works is never walked for one page.
  */
 
 import { type WorkState, workStates } from '../../records/change-kinds.ts'
@@ -12,11 +13,11 @@ export type WorkSort = 'new' | 'reward' | 'deadline'
 
 export type WorksQuery = {
   readonly room?: string
-  /** As it is shown. */
+  /** The state as shown. */
   readonly state?: WorkState
   /** Words of the title, or a tag; lower case. */
   readonly words?: string
-  /** Readers are shown the title of this work; absent: of all. */
+  /** Whether readers are shown the title of this work; absent: always. */
   readonly showsTitle?: (work: Work) => boolean
   /** Requester, worker or reviewer. */
   readonly party?: string
@@ -28,39 +29,39 @@ export type WorksQuery = {
   readonly isPublic: boolean
   readonly sort: WorkSort
   readonly limit: number
-  /** Key of the last work of the page before. */
+  /** Key of the last work of the previous page. */
   readonly from?: readonly (number | string)[]
 }
 
 export type Claimant = {
   readonly id: string
   readonly isNewcomer: boolean
-  /** Asked of a work as it stands now. */
+  /** Checked against the current state of a work. */
   readonly may: (work: Work) => boolean
 }
 
 export type WorksPage = {
-  /** As they stand now. */
+  /** In their current state. */
   readonly works: readonly Work[]
-  /** Key to continue after; undefined: that was all. */
+  /** Key to continue after; undefined if there are no more. */
   readonly next: readonly (number | string)[] | undefined
 }
 
-/** How works stand now. */
+/** The current state of works. */
 export type AsOfNow = {
-  /** Those that time has changed since they were stored. */
+  /** Works that timeouts have changed since they were stored. */
   readonly due: () => readonly Work[]
   readonly settle: (work: Work) => Work
-  /** What is shown as the state of a work that was settled. */
+  /** The state shown for a work after `settle`. */
   readonly stateOf: (work: Work) => WorkState
 }
 
-/** Works walked before the columns are asked. */
+/** Works walked before the columns are searched. */
 const walkedMax = 1_000
-/** Works examined for one page: where columns cannot tell a page ends early, and says how to continue. */
+/** Works examined for one page. If the columns cannot decide, a page ends early and says how to continue. */
 const lookedMax = 3_000
 
-/** By what a work stands in a list; the smaller key first. */
+/** The sort key of a work; smaller keys come first. */
 const keys: Readonly<Record<WorkSort, (work: Work) => readonly (number | string)[]>> = {
   new: ({ created_at, id }) => [-created_at, id],
   reward: ({ amount, created_at, id }) => [-amount, -created_at, id],
@@ -70,7 +71,7 @@ export const workSorts: readonly WorkSort[] = ['new', 'reward', 'deadline']
 
 type RowOrder = (a: number, b: number) => boolean
 
-/** The same of two rows. */
+/** The same comparison for two rows. */
 const rowsBefore: Readonly<Record<WorkSort, (columns: Columns) => RowOrder>> = {
   new: (columns) => {
     const [{ created }, idBefore] = [columns, idsBefore(columns)]
@@ -120,11 +121,11 @@ export class Listing {
     deadline: sortedBy('deadline'),
   }
   readonly #columns = new Columns()
-  /** Also former workers of a work: their list checks the work again. */
+  /** Includes former workers of a work: the query checks each work again. */
   readonly #byParty = new Map<string, Set<Work>>()
   readonly #counts = new Map<WorkState, number>()
 
-  /** By the state that is stored. */
+  /** By stored state. */
   countOf(state: WorkState): number {
     return this.#counts.get(state) ?? 0
   }
@@ -136,7 +137,7 @@ export class Listing {
     for (const party of partiesOf(work)) this.#noteParty(party, work)
   }
 
-  /** Changes a work and keeps its places. */
+  /** Changes a work and updates its positions. */
   change(work: Work, now: Partial<Work>): void {
     const isRaised = now.amount !== undefined && now.amount !== work.amount
     if (isRaised) this.#orders.reward.remove(work)
@@ -166,7 +167,7 @@ export class Listing {
     return { works, next: undefined }
   }
 
-  /** In order, from after the cursor on: all that may be wanted, and some that are not. */
+  /** Candidates in order, after the cursor: every work that may match, and some that do not. */
   *#candidates(query: WorksQuery, { due }: AsOfNow): Generator<Work, void, void> {
     const { sort, party } = query
     const keyOf = keys[sort]
@@ -186,7 +187,7 @@ export class Listing {
     const { works } = this.#columns
     const rows = this.#columns.find(wantedOf(query), this.#rowBehind(sort, from!))
     const ordered = smallestFirst(rows, rowsBefore[sort](this.#columns))
-    // What time has moved into a state that is asked for is stored under another.
+    // Works that timeouts moved into a requested state are stored under another one.
     const stored = storedAs(query)
     const moved = stored === undefined ? [] : sorted(due().filter((work) => !stored.has(work.state)))
     let place = 0
@@ -198,7 +199,7 @@ export class Listing {
     yield* moved.slice(place)
   }
 
-  /** Of a row: it stands after this place. */
+  /** Whether a row comes after this position. */
   #rowBehind(sort: WorkSort, from: readonly (number | string)[]): (row: number) => boolean {
     const keyOf = rowKey[sort](this.#columns)
     const { works } = this.#columns
@@ -220,7 +221,7 @@ export class Listing {
   }
 }
 
-/** States under which what is asked for is stored, as long as time has not moved it; undefined: any. */
+/** States under which matching works are stored, if no timeout has moved them; undefined: any. */
 function storedAs({ state, claimant }: WorksQuery): ReadonlySet<WorkState> | undefined {
   if (claimant !== undefined) return new Set(['open'])
   if (state === undefined) return undefined
@@ -260,7 +261,7 @@ function sortedBy(sort: WorkSort): Sorted<Work> {
 
 const noWorks: ReadonlySet<Work> = new Set()
 
-/** What a row has to be, as far as columns can tell; absent: anything. */
+/** Conditions on a row, as far as columns can tell; absent: any. */
 export type Wanted = {
   readonly isPublic: boolean
   readonly simulated: boolean
@@ -270,7 +271,7 @@ export type Wanted = {
   readonly party?: string
   /** Neither requester nor reviewer. */
   readonly outsider?: string
-  /** False: no work that is only for newcomers. */
+  /** False: exclude works that are only for newcomers. */
   readonly newcomer?: boolean
   readonly minReward?: number
   readonly capability?: string
@@ -280,15 +281,15 @@ export type Wanted = {
 
 type Said = { readonly column: Uint32Array; readonly mask: number }
 
-/** In place of the number of a name: any name will do, and a name that no row has. */
+/** Used in place of the number of a name: any name matches, or a name that no row has. */
 const [anyName, unknown] = [-1, -2]
 const marks = { isPublic: 1, simulated: 2, forNewcomers: 4 } as const
 const titleWords = 16
 const rowsFirst = 256
 
 /**
- * What lists ask of works, in columns: one number of each work beside that of the next, so that a query without an index
- * looks at a hundred thousand works in about a millisecond. 110 bytes for each.
+ * The fields that queries filter works by, in columns: values of one field are adjacent, so a query without an index scans a
+ * hundred thousand works in about a millisecond. 110 bytes per work.
  *
  * | column | bytes | holds |
  * |---|---|---|
@@ -298,11 +299,11 @@ const rowsFirst = 256
  * | created, deadline | 4 each | Unix seconds |
  * | amount | 8 | credits |
  * | tags | 4 | a bit for each tag, by its hash |
- * | title | 64 | a bit for each two and three neighbours in the title, in lower case, by their hash; in the first word, for each character |
+ * | title | 64 | a bit for each 2 and 3 adjacent characters of the lower-case title, by hash; in the first word, for each character |
  * | found | 4 | rows of the newest answer |
  *
- * Tags and words are signatures: what a work has is always found, and now and then one that it has not. Who asks looks at the work itself.
- * Rows are never taken out, like works.
+ * Tags and words are signatures: they have no false negatives, but occasional false positives. Callers check the work itself.
+ * Rows are never removed, and neither are works.
  */
 export class Columns {
   readonly works: Work[] = []
@@ -342,7 +343,7 @@ export class Columns {
     this.set(work)
   }
 
-  /** What may change of a work. */
+  /** Updates the fields of a work that may change. */
   set(work: Work): void {
     const row = this.#rowOf.get(work)!
     this.#state[row] = workStates.indexOf(work.state)
@@ -351,8 +352,8 @@ export class Columns {
   }
 
   /**
-   * Rows that may be what is wanted, in no order; good until the next question. `isBehind`: of a row, after the place that a list
-   * has come to.
+   * Rows that may match, in no order; valid until the next call. `isBehind`: whether a row is after the position that a list
+   * has reached.
    */
   find(wanted: Wanted, isBehind: (row: number) => boolean): Uint32Array {
     const { isPublic, simulated, newcomer = true, minReward = 0, words } = wanted
@@ -385,7 +386,7 @@ export class Columns {
     return found.subarray(0, count)
   }
 
-  /** Columns of the title that have anything of this signature, and what. */
+  /** The columns of the title that have any bit of this signature, with those bits. */
   #columnsOf(signature: Int32Array): readonly Said[] {
     return [...signature].flatMap((mask, word) => (mask === 0 ? [] : [{ column: this.#title[word]!, mask }]))
   }
@@ -432,7 +433,7 @@ function tagBit(tag: string): number {
   return 1 << (hash & 31)
 }
 
-/** All of it is in the title, as far as the columns show. */
+/** Whether all of it is in the title, as far as the columns show. */
 function says(said: readonly Said[], row: number): boolean {
   for (let n = 0; n < said.length; n++) {
     const { column, mask } = said[n]!
@@ -441,7 +442,7 @@ function says(said: readonly Said[], row: number): boolean {
   return true
 }
 
-/** One for each letter from a to z, for the digits and for the rest of ASCII; all others share four; the space has none. */
+/** One bit for each letter from a to z, one for the digits and one for the rest of ASCII; all others share four; the space has none. */
 function letterBit(unit: number): number {
   if (unit === 32) return 0
   if (unit >= 97 && unit <= 122) return 1 << (unit - 97)
@@ -449,7 +450,7 @@ function letterBit(unit: number): number {
   return 1 << (unit < 128 ? 27 : 28 + (unit & 3))
 }
 
-/** A text that contains another has every bit of its signature. */
+/** The signature of a text. It includes every bit of the signature of any text that it contains. */
 function signatureOf(text: string): Int32Array {
   const words = new Int32Array(titleWords)
   const note = (hash: number): void => {
@@ -474,7 +475,7 @@ function mixed(hash: number, unit: number): number {
 }
 
 /**
- * Numbers in an order, the first ones soon: taking fifty of a hundred thousand does not wait for the rest to be sorted.
+ * Numbers in order, the first ones quickly: taking fifty of a hundred thousand does not wait for the rest to be sorted.
  * Rearranges `items`. `isBefore`: a comes before b.
  */
 function* smallestFirst(
@@ -482,7 +483,7 @@ function* smallestFirst(
   isBefore: (a: number, b: number) => boolean,
 ): Generator<number, void, void> {
   let count = items.length
-  /** Lets the item at this place sink to where everything below it comes after it. */
+  /** Sifts the item at this place down, until everything below it comes after it. */
   const sink = (from: number): void => {
     const item = items[from]!
     let place = from
@@ -504,14 +505,14 @@ function* smallestFirst(
   }
 }
 
-/** Less than zero: a stands before b. No two items may be equal. */
+/** Negative if a comes before b. No two items may be equal. */
 type Order<Item> = (a: Item, b: Item) => number
 
 const runMax = 512
 
 /**
- * A list that stays sorted: runs of at most 512 items, so that putting in and taking out cost the same for a hundred items and for
- * a million (a search among the runs, a search in one, a move of at most 512 references).
+ * A sorted list: runs of at most 512 items, so that inserting and removing cost the same for a hundred items and for a million
+ * (a search among the runs, a search in one, a move of at most 512 references).
  */
 export class Sorted<Item> {
   readonly #order: Order<Item>
@@ -542,7 +543,7 @@ export class Sorted<Item> {
     if (run.length > runMax) this.#runs.splice(at + 1, 0, run.splice(runMax >>> 1))
   }
 
-  /** The item must order as it did when it was put in. */
+  /** The item must sort as it did when it was added. */
   remove(item: Item): void {
     const at = this.#runOf(item)
     const run = this.#runs[at]
@@ -554,7 +555,7 @@ export class Sorted<Item> {
     if (run.length === 0) this.#runs.splice(at, 1)
   }
 
-  /** Items in order; `after`: only those after this place. */
+  /** Items in order; `after`: only those after this position. */
   *walk(after?: (item: Item) => number): Generator<Item, void, void> {
     let run = after === undefined ? 0 : firstWhere(this.#runs, (each) => after(each.at(-1)!) > 0)
     let place =
@@ -565,7 +566,7 @@ export class Sorted<Item> {
     }
   }
 
-  /** The run that holds it, or into which it belongs: the first whose last item does not stand before it. */
+  /** The run that contains it, or where it belongs: the first whose last item does not come before it. */
   #runOf(item: Item): number {
     const run = firstWhere(this.#runs, (each) => this.#order(each.at(-1)!, item) >= 0)
     return Math.min(run, this.#runs.length - 1)
@@ -576,7 +577,7 @@ export class Sorted<Item> {
   }
 }
 
-/** First place for which it is true, by binary search; the length when it is so for none. */
+/** The first index for which it is true, by binary search; the length if there is none. */
 function firstWhere<Item>(items: readonly Item[], isSo: (item: Item) => boolean): number {
   let low = 0
   let high = items.length

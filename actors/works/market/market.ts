@@ -1,23 +1,24 @@
 /**
- * The market: credits and works. One actor, `@market`, decides over all of them, so that money and state move in one record.
+ * The market: credits and works. One actor, `@market`, decides all of them, so that credits and state move in one record.
  *
- * The contract. A command about a work comes as a letter of its own operation, with what its room says of the signer (`standing`)
- * and of the result (`bound`) in the args; letters.ts has all types. The board says by itself:
+ * The contract: a command about a work arrives as a letter named after its operation. Its args include what the room reports
+ * about the signer (`standing`) and the result (`bound`); letters.ts has all types. The board itself sends:
  *
  *   market.begin    at every start: the recovery epoch; the very first funds the pool of rewards
- *   work.open       the room has taken the request of a reservation: the work is there
- *   work.void       the room has refused it: nothing is left but the hold's way back
- *   work.edited     the room has taken, or refused, a new version of the request
- *   work.observe    what became of a marked event, numbered by the room
- *   work.tick       what is due takes effect
- *   credit.welcome  a first public post;  credit.reward  a review of a tool: both answer with what was given, and never refuse
+ *   work.open       the room has accepted the request of a reservation: the work exists
+ *   work.void       the room has refused it: only the release of the hold remains
+ *   work.edited     the room has accepted, or refused, a new version of the request
+ *   work.observe    what happened to a marked event, numbered by the room
+ *   work.tick       due timeouts take effect
+ *   credit.welcome  a first public post;  credit.reward  a review of a tool: both answer with the amount given, and never refuse
  *
- * Each may be said again. Every act about a work has `steps`, one for each row of the table, with what it set and moved: applying
- * an act is nothing but that. Timeouts that a command finds due are acts of their own before it (op `work.timeout`). Acts about
- * public works are public; the leaves of an act are its postings of ledger 1, where the work is public, in order, numbered without gaps.
- * What a transition posts is in table.ts and ledger.ts.
+ * Each may be repeated. Every act about a work has `steps`, one for each row of the table, with what it set and moved; applying
+ * an act does nothing else. Timeouts that a command finds due are separate acts before it (op `work.timeout`). Acts about
+ * public works are public. The leaves of an act are its postings of ledger 1 if the work is public, in order, numbered without
+ * gaps. Which postings a transition makes is in table.ts and ledger.ts.
  *
- * Followers learn of steps by the part of the mail (actors/works/mail.ts). This part holds what replay gives. In a shard that is everything; in the feed only what is public, and no reservation.
+ * Followers are notified of steps through the mail (actors/works/mail.ts). This part holds what replay rebuilds: everything in
+ * a shard; in the feed only what is public, and no reservations.
  */
 
 import { type WorkState, workStates } from '../../records/change-kinds.ts'
@@ -41,7 +42,7 @@ import { Listing, Sorted, type WorksPage, type WorksQuery } from './listing.ts'
 import { Given, type PackedGiven, Records } from './records.ts'
 import { finalStates, type Work, workKeys } from './work.ts'
 
-/** Operations whose acts are nothing but steps. */
+/** Operations whose acts consist only of steps. */
 const stepping = [
   'work.raise',
   'work.cancel',
@@ -74,7 +75,7 @@ type Packed = readonly [
 ]
 
 export class Market implements Projection {
-  /** Unix seconds after which no timeout takes effect, because the clock has jumped; no part of the state. */
+  /** Unix seconds after which no timeout takes effect, because the clock has jumped. Not part of the state. */
   timeoutsHeldAt: number | undefined
   readonly acts: Projection['acts'] = {
     'market.begin': (act, place) => this.#begin(act, place),
@@ -111,7 +112,7 @@ export class Market implements Projection {
   readonly #editing = new Set<Work>()
   readonly #due = new Sorted<Due>((a, b) => a.at - b.at || (a.work.id < b.work.id ? -1 : a.work.id > b.work.id ? 1 : 0))
   readonly #dueOf = new Map<Work, Due>()
-  /** Those in flight when a backup was restored, which are not confirmed since. */
+  /** Works that were in progress when a backup was restored, and are not confirmed since. */
   readonly #unconfirmed = new Set<Work>()
   readonly given = new Given()
   epoch: Epoch = { generation: '', at: 0 }
@@ -134,12 +135,12 @@ export class Market implements Projection {
     return this.#reserved.values()
   }
 
-  /** Works whose room has not said yet what became of an edit. */
+  /** Works with an edit that the room has not answered yet. */
   get editing(): ReadonlySet<Work> {
     return this.#editing
   }
 
-  /** Works and reservations that hold credits of this identity. */
+  /** Number of works and reservations that hold credits of this identity. */
   holding(identity: string): number {
     return this.#holding.get(identity)?.size ?? 0
   }
@@ -149,14 +150,14 @@ export class Market implements Projection {
     return this.#working.get(identity) ?? noWorks
   }
 
-  /** A work as it stands at `now`, and the timeouts that it has passed since it was written. */
+  /** A work as of `now`, and the timeouts that have passed since it was written. */
   settled(work: Work, now: number): ReturnType<typeof settled> {
     const due = this.#dueOf.get(work)
     const until = this.#until(now)
     return due === undefined || due.at > until ? { work, steps: [] } : settled(work, until, this.epoch)
   }
 
-  /** Works that time has changed at `now` and that are not recorded yet, the earliest first. */
+  /** Works that timeouts have changed by `now` and that are not recorded yet, earliest first. */
   *due(now: number): Generator<Work, void, void> {
     for (const { at, work } of this.#due.walk()) {
       if (at > this.#until(now)) return
@@ -164,7 +165,7 @@ export class Market implements Projection {
     }
   }
 
-  /** Timeouts stand still where the clocks last agreed. */
+  /** Timeouts stop at the time when the clocks last agreed. */
   #until(now: number): number {
     return Math.min(now, this.timeoutsHeldAt ?? now)
   }
@@ -174,12 +175,12 @@ export class Market implements Projection {
     return this.#dueOf.get(work)?.at ?? Number.POSITIVE_INFINITY
   }
 
-  /** When the next timeout of any work is due, 0: none is. */
+  /** When the next timeout of any work is due; 0 if none is. */
   get nextDue(): number {
     return this.#due.first?.at ?? 0
   }
 
-  /** Had no public result accepted, and holds no other work that only a newcomer may claim. */
+  /** Whether they have had no public result accepted, and hold no other work that is only for newcomers. */
   isNewcomer(identity: string, but = ''): boolean {
     if (!this.records.isNewcomer(identity)) return false
     for (const work of this.working(identity))
@@ -187,7 +188,7 @@ export class Market implements Projection {
     return true
   }
 
-  /** The identity could claim this work, as it stands at `now`, if its room lets it reply. */
+  /** Whether the identity could claim this work, in its state at `now`, if its room lets it reply. */
   isEligible(work: Work, identity: string, now: number): boolean {
     const { requester, reviewer, deadline, terms, left, eligibility } = work
     const { at = 0, lapses = 0 } = left[identity] ?? {}
@@ -202,7 +203,7 @@ export class Market implements Projection {
     )
   }
 
-  /** Works by the state that they are in at `now`; those that there are none of are left out. */
+  /** Number of works by state as of `now`; states without works are left out. */
   counts(now: number): Readonly<Record<string, number>> {
     const counts = new Map(workStates.map((state) => [state, this.listing.countOf(state)]))
     const move = (from: WorkState, to: WorkState): void => {
@@ -278,10 +279,10 @@ export class Market implements Projection {
     const wasReserved = this.#reserved.delete(fixed.id)
     const [first] = steps
     const { shard } = place
-    // The first place is that of the signed command; the room had to be asked before anything was to be seen.
+    // The first place is that of the signed command; nothing was visible until the room had answered.
     const work: Work = { ...fixed, ...begun, updated_at: first!.at, steps: 1, shard, places: [reserved] }
     this.#add(work)
-    // Where the reservation was seen its credits were moved with it; only now they have their place in the log.
+    // Where the reservation was seen, its credits were moved with it; their place in the log is assigned only now.
     if (!wasReserved) this.#move(first!.postings, place.seq)
     else for (const { seq } of first!.postings) if (seq !== undefined) this.postings = seq
   }

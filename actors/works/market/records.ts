@@ -1,6 +1,6 @@
 /**
- * What is publicly known of how an identity deals with works: how many results were accepted and rejected, what ran out, and how
- * long verdicts took. Only public works that are not simulated count. Then who was given what, so that none gets it twice.
+ * The public track record of identities with works: results accepted and rejected, claims and reviews that lapsed, and how long
+ * verdicts took. Only public works that are not simulated count. Also who received which credits, so that none is given twice.
  */
 
 import { dayOf } from '../../kernel/day.ts'
@@ -33,10 +33,10 @@ const rejected: ReadonlySet<TransitionName> = new Set([
   'unruled',
   'rule_none',
 ])
-/** A claim ran out, or a revision did. */
+/** A claim or a revision lapsed. */
 const lapsed: ReadonlySet<TransitionName> = new Set(['lapse', 'revision_lapse'])
 const verdicts: ReadonlySet<TransitionName> = new Set(['accept', 'accept_unconfirmed', 'revise', 'reject'])
-/** A review ran out. */
+/** A review lapsed. */
 const unreviewed: ReadonlySet<TransitionName> = new Set(['silence', 'silence_disputed'])
 
 export class Records {
@@ -54,7 +54,7 @@ export class Records {
     add(this.asRequester, before.requester, [has(accepted), has(rejected), has(unreviewed)], wait)
   }
 
-  /** Had no result accepted yet. */
+  /** Whether no result of theirs has been accepted yet. */
   isNewcomer(identity: string): boolean {
     return (this.asWorker.get(identity)?.accepted ?? 0) === 0
   }
@@ -92,7 +92,7 @@ function add(
   if (wait >= 0) found.waits.set(wait, (found.waits.get(wait) ?? 0) + 1)
 }
 
-/** The middle one of all waits, in hours; undefined: there was none. */
+/** The median of all waits, in hours; undefined if there are none. */
 export function medianHours({ waits }: Pick<Dealings, 'waits'>): number | undefined {
   const sorted = [...waits].sort(([a], [b]) => a - b)
   const count = sorted.reduce((sum, [, times]) => sum + times, 0)
@@ -109,18 +109,18 @@ export type PackedGiven = readonly [
   networks: readonly (readonly [string, number])[],
   day: number,
   rewarded: readonly (readonly [string, readonly string[]])[],
-  /** Absent: written by a release that counted neither. */
+  /** Absent if written by a release that counted neither. */
   wider?: PackedDay,
   rewards?: PackedDay,
 ]
 type PackedDay = readonly [day: number, counts: readonly (readonly [string, number])[]]
 
-/** Counts of one UTC day, by what they are counted for. */
+/** Counts for one UTC day, by name. */
 class DayCounts {
   #day = 0
   #counts = new Map<string, number>()
 
-  /** On the day of this Unix second. */
+  /** The count on the day of this Unix second. */
   of(name: string, at: number): number {
     return this.#day === dayOf(at) ? (this.#counts.get(name) ?? 0) : 0
   }
@@ -142,16 +142,16 @@ class DayCounts {
 }
 
 /**
- * Who was given what: a welcome once for an identity, a reward once for a subject and its reviewer, and how many of both on the
- * newest day. Networks are counted by keyed hashes: no address is ever in here.
+ * Who received what: a welcome once per identity, a reward once per subject and reviewer, and the counts of both for the newest
+ * day. Networks are counted by keyed hashes: no address is ever stored here.
  */
 export class Given {
   readonly welcomed = new Set<string>()
-  /** Keyed hashes of networks -> how many welcomes today. */
+  /** Keyed hashes of networks -> number of welcomes today. */
   networks = new Map<string, number>()
   /** UTC day of the newest welcome. */
   day = 0
-  /** Welcomes by what is above a network. */
+  /** Welcomes by enclosing network. */
   readonly wider = new DayCounts()
   /** Subject -> who was rewarded for a review of it. */
   readonly rewarded = new Map<string, string[]>()

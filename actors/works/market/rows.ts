@@ -1,8 +1,9 @@
 /**
- * Rows of the table: why one cannot be taken, and what one sets on a work when it is. Some guards only choose between the rows of one
- * operation or clock (`choosing`): where they do not hold another row is meant, and they are not reported. Pure.
+ * Guards and effects of the transition table: why a row cannot be applied, and what it sets on a work when it is. Some guards
+ * only choose between the rows of one operation or clock (`choosing`): if they do not hold, another row applies, and they are
+ * not reported. Pure.
  *
- * A refusal is a code, a sentence, the field, and after how many seconds to come back.
+ * A refusal is a code, a message, the field, and after how many seconds to retry.
  */
 
 import type { RefusalCode } from '../../kernel/refusals.ts'
@@ -22,15 +23,15 @@ import {
 
 export type Objection = readonly [code: RefusalCode, message: string, field?: string | undefined, retryAfter?: number]
 
-/** What the market knows that a guard may ask, all of it as of now. */
+/** What the market knows and a guard may use, all as of now. */
 export type Known = {
   /** Credits that the signer can spend. */
   readonly available: number
-  /** When each of the claims runs out that the signer holds, soonest first. */
+  /** When each of the signer's claims expires, soonest first. */
   readonly claims: readonly number[]
-  /** The signer had a public result accepted, or holds another work that only a newcomer may. */
+  /** The signer is a newcomer: no public result of theirs has been accepted, and they hold no other work reserved for newcomers. */
   readonly newcomer: boolean
-  /** What this row would hold of the signer's credits, beyond what it holds already. */
+  /** Additional credits of the signer that this row would hold. */
   readonly cost: number
   readonly limits: MarketLimits
 }
@@ -38,7 +39,7 @@ export type Known = {
 type Asking = {
   readonly work: Work
   readonly at: number
-  /** Absent of a timeout. */
+  /** Absent for a timeout. */
   readonly author?: string
   readonly args?: WorkArgs
   readonly known?: Known
@@ -46,7 +47,7 @@ type Asking = {
 
 type Check = (asking: Asking) => Objection | undefined
 
-/** Those that choose between rows. */
+/** Guards that choose between rows. */
 const choosing: Readonly<Partial<Record<Guard, (asking: Asking) => boolean>>> = {
   result_intact: ({ work }) => isIntact(work),
   result_not_intact: ({ work }) => !isIntact(work),
@@ -62,12 +63,12 @@ const choosing: Readonly<Partial<Record<Guard, (asking: Asking) => boolean>>> = 
   was_submitted: ({ work }) => work.state === 'submitted',
 }
 
-/** Somebody else than the requester rejected it. A worker disputes a rejection with a bond; what silence leads to has none. */
+/** Whether someone other than the requester rejected it. A worker disputes a rejection with a bond; what silence leads to has none. */
 function isRejectedByAnother({ reviewer, requester, bond }: Work): boolean {
   return reviewer !== requester && bond !== ''
 }
 
-/** The row is the one that is meant: its choosing guards hold. */
+/** Whether this row applies: its choosing guards hold. */
 export function holds(row: Pick<Transition, 'guards'>, asking: Asking): boolean {
   return row.guards.every((guard) => choosing[guard]?.(asking) ?? true)
 }
@@ -171,7 +172,7 @@ const checks: Readonly<Partial<Record<Guard, Check>>> = {
       ? undefined
       : ['quota_exhausted', message, undefined, Math.max(1, (claims[0] ?? at) - at)]
   },
-  // Keys are free: a bound for each of them would bound nothing.
+  // Keys are free, so a limit per key would limit nothing.
   claim_time_left: ({ work, args }) => {
     const { state, claimed_at, claim_expires_at, terms } = work
     const seconds = claimSecondsLeft(work)
@@ -231,7 +232,7 @@ function heldLongEnough({ terms }: Work, next: string): Objection {
   ]
 }
 
-/** Why an identity cannot pay so much. */
+/** Why an identity cannot afford this cost. */
 export function unaffordable(cost: number, available: number): Objection | undefined {
   if (cost <= available) return undefined
   return ['insufficient_credits', `this takes ${cost} credits, and you have ${available}`, 'amount']
@@ -241,7 +242,7 @@ function isReopenable({ work, at }: Asking): boolean {
   return work.reopen && at < work.deadline - work.terms.claim_margin
 }
 
-/** Who brings a row about, and with what. What a row does not need may be absent. */
+/** Who triggers a row, and with which arguments. Arguments that a row does not need may be absent. */
 type Doing = {
   readonly at: number
   readonly generation: string
@@ -253,7 +254,7 @@ type Doing = {
   readonly amount?: number
   readonly percent?: number
   readonly bound?: BoundResult
-  /** Id of the edit that the room took. */
+  /** Id of the edit that the room accepted. */
   readonly edit?: string
   readonly feeOf?: (amount: number) => number
   readonly bond?: number
@@ -261,7 +262,7 @@ type Doing = {
 
 type Effect = { readonly set: Partial<Changing>; readonly moving?: Partial<Moving> }
 
-/** What each row of the table sets on a work, beside its state: fences, clocks, the result, how the reward ended. Pure. */
+/** What each row of the table sets on a work in addition to its state: fences, clocks, the result, how the reward ended. Pure. */
 export function effectOf(row: Transition, work: Work, doing: Doing): Effect {
   return effects[row.name as TransitionName](work, doing)
 }
@@ -344,10 +345,10 @@ function split(at: number, percent: number): Effect {
   return { set, moving: { percent } }
 }
 
-/** No clock runs any more. */
+/** Values for a work with no running clock. */
 const stopped = { review_due: 0, dispute_due: 0, arbitration_due: 0, reopen: false } as const
 
-/** It has no holder: it looks as it did before it was claimed. `seconds`: its claim held it so long, and there was no result. */
+/** Values for a work without a holder, as before it was claimed. `seconds`: how long its claim held it without a result. */
 function freed({ left, worker, terms }: Work, at: number, lapses: 0 | 1, seconds = 0): Effect {
   const before = left[worker]
   const held = (before?.held ?? 0) + seconds

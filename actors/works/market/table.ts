@@ -1,9 +1,10 @@
 /**
- * The one table of what may become of a work: from which state to which, by what, by whom, under which guards, with which postings.
- * The deciders, the timeouts, the docs and the model test all read it; whatever is not in it is refused as `wrong_state`.
+ * The transition table of works: from which state to which, by which operation, by whom, under which guards, with which
+ * postings. The deciders, the timeouts, the docs and the model test all read it; anything not in it is refused as
+ * `wrong_state`.
  *
- * Guards are functions of rows.ts by these names, effects those by the name of the row, postings the batches of
- * ledger.ts. `due` names the clock of a row that time alone brings about; of those that are due the earliest goes first.
+ * Guards name functions of rows.ts, effects are found by the name of the row, and postings name the batches of ledger.ts. `due`
+ * names the clock of a row that time alone triggers; of several due rows, the earliest goes first.
  */
 
 import type { WorkState } from '../../records/change-kinds.ts'
@@ -57,14 +58,14 @@ export type Guard =
   | 'was_revision'
   | 'was_submitted'
 
-/** Batches of ledger.ts. `bond_back` and `bond_lost` are empty where there is no bond. */
+/** Batches of ledger.ts. `bond_back` and `bond_lost` are empty if there is no bond. */
 export type Batch = 'hold' | 'raise' | 'release' | 'refund' | 'split' | 'bond' | 'bond_back' | 'bond_lost'
 
 export type Transition = {
   readonly name: string
   readonly from: readonly WorkState[]
   readonly to: WorkState
-  /** The operation that asks for it, or `timeout`, or `room` for what the room reports. */
+  /** The operation that triggers it, or `timeout`, or `room` for reports from the room. */
   readonly on: string
   readonly by: Actor
   readonly due?: Clock
@@ -162,7 +163,7 @@ export const transitions = [
 
 export type TransitionName = (typeof transitions)[number]['name']
 
-/** Rows by what asks for them. */
+/** Rows by the operation that triggers them. */
 export const transitionsOn: ReadonlyMap<string, readonly Transition[]> = Map.groupBy<string, Transition>(
   transitions,
   ({ on }) => on,

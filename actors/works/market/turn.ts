@@ -1,6 +1,6 @@
 /**
- * One decision of the market, put together: the timeouts that it found due, then its own act, each with its leaves of the public
- * log. What time has changed is brought up before anything is decided, so that every guard looks at the market as it stands now.
+ * Assembles one decision of the market: the timeouts that it found due, then its own act, each with its leaves in the public
+ * log. Due timeouts are applied before anything is decided, so that every guard sees the current market.
  */
 
 import { hash } from 'node:crypto'
@@ -12,14 +12,14 @@ import { marketName, type Posting, type Step } from './letters.ts'
 import type { Market } from './market.ts'
 import { finalStates, type Work } from './work.ts'
 
-/** Due works that one command brings up to date, whoever owns them; beyond that only its own and those of its signer. */
+/** Due works that one command brings up to date, whoever owns them; beyond that only its own work and those of its signer. */
 const broughtUpMax = 64
 
 /** Who and what caused an act. */
 type Cause = {
   readonly author: Uint8Array
   readonly by?: FactRecord['by']
-  /** 16 bytes: id of the command, or a name made from what it is about. */
+  /** 16 bytes: id of the command, or a key derived from the act's content. */
   readonly key: Uint8Array
   /** 64 hex. */
   readonly command: string
@@ -31,7 +31,7 @@ type Doing = {
   readonly isPublic: boolean
   /** The work and room that the leaves name; `-`: none. */
   readonly work?: Pick<Work, 'id' | 'room'>
-  /** The command that caused it, where that is not the letter: 64 hex. */
+  /** The command that caused it, if that is not the letter: 64 hex. */
   readonly command?: string
 }
 
@@ -48,7 +48,7 @@ export class Turn {
     this.#postings = market.postings
   }
 
-  /** Notices what is due: of all works, when they are few, else of this one and of this identity's. */
+  /** Applies due timeouts: of all works if there are few, else of this one and of this identity's. */
   bringUp(work: Work | undefined, author: string): void {
     const due: Work[] = []
     for (const each of this.#market.due(this.#now)) {
@@ -64,19 +64,19 @@ export class Turn {
     for (const each of all) this.take(each)
   }
 
-  /** Notices what is due of one work; true when something is. */
+  /** Applies due timeouts of one work; returns true if there are any. */
   take(work: Work): boolean {
     const settled = this.#market.settled(work, this.#now)
     if (settled.steps.length > 0) this.#settled.set(work.id, settled)
     return settled.steps.length > 0
   }
 
-  /** A work as it stands now. */
+  /** A work in its current state. */
   work(stored: Work): Work {
     return this.#settled.get(stored.id)?.work ?? stored
   }
 
-  /** Works of this requester that time alone has settled, and that are not recorded yet. */
+  /** Number of this requester's works that timeouts have ended and that are not recorded yet. */
   ended(requester: string): number {
     return [...this.#settled.values()].filter(({ work }) => work.requester === requester && finalStates.has(work.state))
       .length
@@ -90,7 +90,7 @@ export class Turn {
     return ledger.available(name) + changeOf(postings, name, 1, (id) => ledger.hold(id)?.amount ?? 0)
   }
 
-  /** The decision: what is due, then steps of a work that the letter asks for. */
+  /** The decision: what is due, then the steps that the letter requests. */
   finish(letter: WriteLetter, work: Work, steps: readonly Step[], more: Facts = {}) {
     const facts = { work: work.id, steps, ...more }
     return this.decide(letter, { op: letter.op, facts, isPublic: work.is_public, work })
@@ -155,14 +155,14 @@ export class Turn {
 
 const nobody = Buffer.alloc(32)
 
-/** Who asked about a work reads it as it stands, and not what the record says of it. */
+/** Callers read the work itself for its state, not the facts of the record, so the reply leaves those out. */
 function repliedOf(facts: Doing['facts']): Facts & Pick<Doing['facts'], 'postings'> {
   const { work, steps } = facts
   if (work === undefined) return facts
   return steps === undefined ? { work } : { work, steps: steps.map(({ state, at }) => ({ state, at })) }
 }
 
-/** An unsigned record has no nonce: its key is made from what it says. */
+/** An unsigned record has no nonce, so its key is derived from its content. */
 function causeOf(letter: WriteLetter, { op, facts, command = noCommand }: Doing): Cause {
   if (letter.nonce !== '') {
     const own = Buffer.from(letter.sha).toString('hex')

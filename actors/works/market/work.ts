@@ -1,19 +1,19 @@
 /**
- * A work (bounty) as the market keeps it: the fields of its record, and what its clocks need. Readers see the record that
- * src/works/reads.ts makes from this.
+ * A work (bounty) as the market stores it: the fields of its record, and what its clocks need. Readers see the record that
+ * src/works/reads.ts builds from this.
  */
 
 import type { WorkState } from '../../records/change-kinds.ts'
 
-/** A work in one of these never changes again, and its money is settled. */
+/** A work in one of these states never changes again, and its credits are settled. */
 export const finalStates: ReadonlySet<WorkState> = new Set(['accepted', 'refunded', 'split', 'cancelled', 'expired'])
 
-/** Work that was in progress: after a backup was restored, its worker has to confirm it. */
+/** Work in progress: after a backup was restored, its worker must confirm it. */
 export const inFlight: ReadonlySet<WorkState> = new Set(['claimed', 'submitted', 'revision'])
 
 export type Eligibility = 'open' | 'first_work'
 
-/** Seconds and counts that a work runs by. They are fixed when it is made: a change of configuration moves no running clock. */
+/** Time and count limits of a work. They are fixed at creation, so a configuration change moves no running clock. */
 export type Terms = {
   readonly review_window: number
   readonly revision_window: number
@@ -25,49 +25,49 @@ export type Terms = {
   readonly renewals: number
   readonly revisions: number
   readonly lapses: number
-  /** Seconds that claims may hold it without a result, all together; absent: made by a release that had no such bound. */
+  /** Total seconds that claims may hold it without a result; absent if made by a release without this limit. */
   readonly claim_total?: number
 }
 
 export type RewardReason = 'accepted' | 'reviewer_silent' | 'ruled' | 'conceded' | 'rejected' | 'cancelled' | 'expired'
 type RewardState = 'held' | 'paid' | 'released' | 'split'
 
-/** What the room said of the result when it was bound, and what became of it since. */
+/** What the room reported about the result when it was bound, and what happened to it since. */
 export type Result = {
   /** 32 hex of the reply that is the result. */
   readonly id: string
-  /** Fixed at submit. */
+  /** Fixed at submission. */
   readonly sha256: string
-  /** As it is now. */
+  /** The current hash. */
   readonly current: string
-  /** The worker took it away itself: redacted it, or hides it as a moderator. */
+  /** The worker removed it: they redacted it, or hide it as a moderator. */
   readonly missing: boolean
   /** Its text can be read now. */
   readonly available: boolean
 }
 
 /**
- * Former workers of a work: when their cooldown began, how often a claim of theirs ran out, and for how many seconds their claims held
- * it without a result (absent: an older release wrote it).
+ * A former worker of a work: when their cooldown began, how often their claims lapsed, and for how many seconds those claims
+ * held the work without a result (absent: an older release wrote it).
  */
 export type Left = { readonly at: number; readonly lapses: number; readonly held?: number }
 
 /** How many of them a work remembers by name. */
 export const formerWorkersMax = 64
 
-/** Under this name stands what the others held it for, together. No identity has it. */
+/** The total hold time of the others is stored under this name, which no identity has. */
 const others = ''
 
-/** Everything that a transition may change. `''`, 0 and null: nothing. */
+/** Everything that a transition may change. `''`, 0 and null: none. */
 export type Changing = {
   state: WorkState
   /** Recovery epoch in which it was last written. */
   generation: string
   amount: number
   fee: number
-  /** Live grant: 0 while the work has no holder. */
+  /** Current fence; 0 while no one holds the work. */
   fence: number
-  /** Number of the newest grant, never less than before. */
+  /** Number of the newest fence; never decreases. */
   fence_counter: number
   /** Identity id. */
   worker: string
@@ -84,7 +84,7 @@ export type Changing = {
   revisions: number
   dispute_due: number
   arbitration_due: number
-  /** The requester wishes to have it open again when the worker does not dispute. */
+  /** The requester wants it to be open again if the worker does not dispute. */
   reopen: boolean
   /** Version of the request (32 hex), and how many there are. */
   version: string
@@ -97,16 +97,16 @@ export type Changing = {
   bond_amount: number
   reward_state: RewardState
   reward_reason: RewardReason | ''
-  /** The worker's share in percent, where it was ruled. */
+  /** The worker's share in percent, if there was a ruling. */
   percent: number
   settled_at: number
-  /** By worker; who is not remembered by name any more is counted under `''`. */
+  /** By worker. Those no longer remembered by name are counted under `''`. */
   left: Readonly<Record<string, Left>>
-  /** Number of the newest word from the room about the marked events. */
+  /** Number of the newest message from the room about the marked events. */
   observed: number
 }
 
-/** What is settled when a work is made. */
+/** What is fixed when a work is created. */
 export type Fixed = {
   /** 32 hex: the event id of its request. */
   readonly id: string
@@ -147,7 +147,7 @@ export const unheld = {
   submitted_at: 0,
 } as const
 
-/** What a work begins as. */
+/** The initial state of a work. */
 export function untouched(version: string, generation: string, amount: number, fee: number, hold: string): Changing {
   return {
     state: 'open',
@@ -177,15 +177,15 @@ export function untouched(version: string, generation: string, amount: number, f
   }
 }
 
-/** Seconds for which claims may still hold it without a result; of one that is claimed, counted from when it was claimed. */
+/** Seconds for which claims may still hold it without a result; if it is claimed, counted from the time of the claim. */
 export function claimSecondsLeft({ terms: { claim_total }, left }: Pick<Work, 'terms' | 'left'>): number {
   if (claim_total === undefined) return Number.POSITIVE_INFINITY
   return Math.max(0, claim_total - Object.values(left).reduce((sum, { held = 0 }) => sum + held, 0))
 }
 
 /**
- * Those who left it, and this worker among them. Keys are free and each act about a work writes the list anew, so beyond the bound
- * it forgets the cooldown of those who left first. Whose claim ran out is forgotten last, and for how long they held it never.
+ * Former workers, including this one. Keys are free, and each act about a work writes the whole list, so above the limit the
+ * cooldowns of those who left first are forgotten. Workers whose claims lapsed are forgotten last, and their hold times never.
  */
 export function withFormer(left: Work['left'], worker: string, now: Left): Work['left'] {
   const { [others]: rest = { at: 0, lapses: 0 }, ...named } = { ...left, [worker]: now }
@@ -200,17 +200,17 @@ export function withFormer(left: Work['left'], worker: string, now: Left): Work[
   return { ...named, [others]: { ...rest, held } }
 }
 
-/** The result as it was submitted, and not changed or taken away by its worker since. */
+/** Whether the result is still as submitted: not changed or removed by its worker. */
 export function isIntact({ result }: Pick<Work, 'result'>): boolean {
   return result !== null && !result.missing && result.current === result.sha256
 }
 
-/** Identities that a work concerns by name. */
+/** The identities that are parties to a work. */
 export function partiesOf({ requester, reviewer, worker }: Work): readonly string[] {
   return [...new Set(worker === '' ? [requester, reviewer] : [requester, reviewer, worker])]
 }
 
-/** Every field of a work, in the order in which a snapshot has them. */
+/** Every field of a work, in the order used in snapshots. */
 export const workKeys = [
   'id',
   'room',

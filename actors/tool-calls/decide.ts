@@ -1,4 +1,4 @@
-/** Decisions over calls and their payments: pure functions of the state. What the network said was found out before. */
+/** Decisions about calls and their payments: pure functions of the state. Anything that needs the network was found out earlier. */
 
 import { createHash } from 'node:crypto'
 import { dayEnd, dayOf } from '../kernel/day.ts'
@@ -17,9 +17,9 @@ import {
 
 export type CallArgs = CallFacts & {
   readonly limits: DayLimits
-  /** The clock that a caller can see, Unix seconds: waiting times are stated by it. */
+  /** The clock that callers see, Unix seconds: waiting times are relative to it. */
   readonly wall: number
-  /** Why it is refused: code, sentence and field. */
+  /** Why it is refused: code, message and field. */
   readonly barred?: readonly [code: RefusalCode, message: string, field?: string]
 }
 
@@ -45,13 +45,13 @@ function exhausted(what: string, now: number, wall: number): Refused {
   return refuse('allowance_exhausted', message, undefined, Math.max(1, dayEnd(now) - wall))
 }
 
-/** A payment may be sent from here on. One for each call, forever. */
+/** From here on, the payment may be sent. There is one for each call, forever. */
 const pay = ({ state, now }: Situation, letter: WriteLetter<PayArgs>) => {
   const { limits, walletMicros, ...facts } = letter.args
   const open = state.calls.open(facts.call)
   if (open === undefined || open.paid !== undefined) return refuse('conflict', 'this call is settled or paid for')
   if (state.calls.day.wallet(now) + facts.micros > walletMicros) return refuse('quota_exhausted', 'wallet_cap')
-  // What was reserved on another day is no part of this one.
+  // What was reserved on another day does not count on this one.
   const reserved = dayOf(open.at) === dayOf(now) ? open.micros : 0
   const coverable = state.calls.day.left(open, limits, now).micros + reserved
   if (!facts.isOperators && facts.micros > coverable) return refuse('allowance_exhausted', 'allowance')
@@ -60,7 +60,7 @@ const pay = ({ state, now }: Situation, letter: WriteLetter<PayArgs>) => {
 
 const settle = ({ state, now }: Situation, letter: WriteLetter<SettledFacts>) => {
   const facts = letter.args
-  // Reported twice after a crash: the first report counts.
+  // If it is reported twice, after a crash, the first report counts.
   if (state.calls.open(facts.call) === undefined) return accept([], {})
   return unsigned(letter, now, 'call.settled', facts)
 }
@@ -77,7 +77,7 @@ const relay = (
   if (!letter.operator)
     return refuse('forbidden', 'only the operator of this board can choose which tools its wallet pays for')
   if (barred !== undefined) return refuse(...barred)
-  // The permission is shown with the tool: the directory follows what is public.
+  // The permission is shown with the tool, and the directory follows only what is public.
   return act(letter, now, { facts, isPublic: true })
 }
 
@@ -88,7 +88,7 @@ export const callsDeciders = {
   'tools.relay': relay,
 } satisfies Deciders
 
-/** An unsigned record: its key follows from what it says, so that equal records have equal keys. */
+/** An unsigned record: its key is derived from its content, so that equal records have equal keys. */
 function unsigned(letter: WriteLetter, at: number, op: string, facts: { readonly call: string }) {
   const key = createHash('sha256').update(`${op} ${facts.call}`).digest().subarray(0, 16)
   const author = Buffer.from(letter.author, 'hex')

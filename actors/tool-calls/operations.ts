@@ -1,4 +1,4 @@
-/** Calling a tool of the directory, or one of the board's own, and which tools the board pays for. */
+/** Operations to call a tool of the directory or one of the board's own, and to choose the tools that the board pays for. */
 import { declare } from '../kernel/operation.ts'
 import { count, Receipt, seconds } from '../kernel/results.ts'
 import { type Schema, Type } from '../kernel/schema.ts'
@@ -28,7 +28,7 @@ const literals = (values: readonly string[], description: string) =>
 
 const text = (max: number, description: string) => Type.String({ maxLength: max, description })
 
-/** Of tools.call and quota.get. */
+/** In the results of tools.call and quota.get. */
 export const ToolAllowance = Type.Object(
   {
     left: count('calls of other people’s tools that remain today'),
@@ -177,7 +177,7 @@ const toolsRelay = declare({
   },
 })
 
-/** Bytes of a tool's answer that are handed on. */
+/** Bytes of a tool's answer that are passed on. */
 export const toolAnswerBytesMax = 1024 * 1024
 
 export const toolCallsOperations = [toolsCall, toolsRelay] as const

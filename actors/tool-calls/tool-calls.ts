@@ -1,9 +1,9 @@
 /**
- * Calls of tools: the allowance of the day, the calls whose outcome is open, where the outcomes of lately lie, who has called
- * what, and which tools the wallet pays for. All of it is decided by one actor, `@calls`, because the board has one allowance
- * and one wallet. Of it only the marks of the wallet are public.
+ * Calls of tools: the daily allowance, calls whose outcome is open, the places of recent outcomes, who has called what, and
+ * which tools the wallet pays for. All of it is decided by one actor, `@calls`, because the board has one allowance and one
+ * wallet. Only the wallet permissions are public.
  *
- * The way of a call to a third-party tool, each step a record that is on disk before the next is taken:
+ * The steps of a call to a third-party tool, each a record that is on disk before the next step is taken:
  *
  *   tools.call (reserved; it may now be sent) -> [call.pay (the payment, signed; it may now be sent)] -> call.settled
  *
@@ -15,24 +15,24 @@ import { absurdSeconds, dayOf, daySeconds } from '../kernel/day.ts'
 import type { Projection, RecordPlace } from '../records/core.ts'
 import type { FactRecord } from '../records/record.ts'
 
-/** Name of the actor that decides over all calls. */
+/** Name of the actor that decides all calls. */
 export const callsActor = '@calls'
 
-/** An outcome is found again by its command for so long; the record of the call itself is forever. */
+/** How long an outcome can be found by its command; the record of the call itself is permanent. */
 const outcomesKeptSeconds = 2 * 86_400
 
-/** Where and how a third-party tool is called: as its listing said when the call was accepted. */
+/** Where and how a third-party tool is called, as its listing said when the call was accepted. */
 export type Address = {
   readonly url: string
   readonly method: string
   readonly mcp: boolean
-  /** Name of the tool at an MCP server. */
+  /** Name of the tool on an MCP server. */
   readonly name: string
 }
 
 /**
- * Where calls count beside their identity. `network`: hash of the client's network, so that no address is kept; of a sign-in, of the
- * network of its host, which is counted apart. `wider`: hash of the /48 above it, where there is one.
+ * What a call counts against besides its identity. `network`: hash of the client's network, so that no address is stored; for a
+ * sign-in, of its host's network, which is counted separately. `wider`: hash of the enclosing /48, if there is one.
  */
 export type CallOrigin = { readonly network: string; readonly wider?: string; readonly isHosted?: true }
 
@@ -41,9 +41,9 @@ export type CallFacts = CallOrigin & {
   readonly tool: string
   readonly subject: string
   readonly own: boolean
-  /** Millionths of a dollar reserved: what the listing says that it costs, where the wallet may pay. */
+  /** Millionths of a dollar reserved: the price in the listing, if the wallet may pay. */
   readonly micros: number
-  /** The listing says that it costs nothing. */
+  /** The listing says that it is free. */
   readonly isFree?: true
   readonly address: Address
 }
@@ -61,7 +61,7 @@ export type PayFacts = {
   readonly header: readonly [name: string, value: string]
   /** Unix seconds after which the payment can no longer be collected. */
   readonly validUntil: number
-  /** What names it on its network. */
+  /** Identifies it on its network. */
   readonly reference: Readonly<Record<string, string>>
 }
 
@@ -71,9 +71,9 @@ export type CallState = 'done' | 'failed' | 'unknown'
 export type SettledFacts = {
   readonly call: string
   readonly state: CallState
-  /** The call is given back to the allowance; what was reserved of money, but not paid, always is. */
+  /** The call is returned to the allowance. Money that was reserved but not paid is always returned. */
   readonly isCallBack: boolean
-  /** It is known that what was signed was not paid, and never will be. */
+  /** The signed payment is known not to have been collected, and never will be. */
   readonly isUnpaid: boolean
   /** The answer as the caller gets it: JSON text without the allowance. */
   readonly outcome: string
@@ -97,7 +97,7 @@ export type Open = CallOrigin & {
   micros: number
   readonly shard: number
   readonly seq: number
-  /** Where `call.pay` lies. */
+  /** Where `call.pay` is stored. */
   paid:
     | {
         readonly seq: number
@@ -130,7 +130,7 @@ export class Calls implements Projection {
   }
   readonly day = new Day()
   readonly #open = new Map<string, Open>()
-  /** In order of time. */
+  /** Ordered by time. */
   readonly #outcomes = new Map<string, Settled>()
   readonly #callers = new Set<string>()
   readonly #marks = new Map<string, Mark>()
@@ -144,12 +144,12 @@ export class Calls implements Projection {
     return [...this.#open.values()]
   }
 
-  /** Where the outcome of a call lies. */
+  /** Where the outcome of a call is stored. */
   outcome(id: string): Settled | undefined {
     return this.#outcomes.get(id)
   }
 
-  /** This identity has completed a call of the subject: of the board's own tools, by the tool's id. */
+  /** Whether this identity has completed a call of the subject; for the board's own tools, the subject is the tool's id. */
   hasCalled(identity: string, subject: string): boolean {
     return this.#callers.has(callerKey(identity, subject))
   }
@@ -194,13 +194,13 @@ export class Calls implements Projection {
     this.#open.set(call, { id: call, identity, ...origin, subject, at, micros, shard, seq, paid: undefined })
   }
 
-  /** What was reserved becomes what is paid. */
+  /** Replaces the reserved amount with the paid one. */
   #paid({ at, facts }: FactRecord<PayFacts>, { seq }: RecordPlace): void {
     const { call, micros, validUntil, isOperators } = facts
     const open = this.#open.get(call)
     if (open === undefined) return
     const charged = isOperators ? 0 : micros
-    // What was reserved goes back to the day on which it was; what is paid belongs to this one.
+    // The reserved amount is returned to the day it was reserved on; the paid amount counts on the current day.
     this.day.giveBack(open, { calls: 0, micros: open.micros }, open.at)
     this.day.take(open, { calls: 0, micros: charged }, at)
     this.day.pay(micros, at)
@@ -213,7 +213,7 @@ export class Calls implements Projection {
     const open = this.#open.get(call)
     if (open === undefined) return
     const isSpent = open.paid !== undefined && !isUnpaid
-    // Both sums go back to the day on which they were taken, where that is not over.
+    // Both sums are returned to the day on which they were taken, unless that day is over.
     if (isCallBack) this.day.giveBack(open, { calls: 1, micros: 0 }, open.at)
     if (!isSpent) this.day.giveBack(open, { calls: 0, micros: open.micros }, open.paid?.at ?? open.at)
     if (open.paid !== undefined && isUnpaid) this.day.payBack(open.paid.micros, open.paid.at)
@@ -227,7 +227,7 @@ export class Calls implements Projection {
   }
 }
 
-/** What of it says where it counts. */
+/** The fields that say what the call counts against. */
 export function originOf({ network, wider, isHosted }: CallOrigin): CallOrigin {
   return { network, ...(wider === undefined ? {} : { wider }), ...(isHosted === true ? { isHosted } : {}) }
 }
@@ -243,9 +243,9 @@ export type DayLimits = {
   readonly micros: number
   readonly boardCalls: number
   readonly boardMicros: number
-  /** How many times what a network has, all networks of one /48 have together. */
+  /** All networks of one /48 together may use this multiple of one network's limit. */
   readonly widerTimes: number
-  /** The same of all sign-ins at one address. */
+  /** The same multiple for all sign-ins at one address. */
   readonly hostTimes: number
 }
 
@@ -260,14 +260,14 @@ type PackedDay = readonly [
   networks: readonly PackedUsed[],
 ]
 
-/** A network may hold several people: it has so many times what one identity has. */
+/** A network may be shared by several people: its limit is this multiple of one identity's. */
 const networkTimes = 3
-/** Keys are free: what counts as many networks uses at most this part of what the whole board has. */
+/** Keys are free: anything that stands for many networks may use at most this fraction (1/n) of the board's limit. */
 const manyPart = 2
-/** No identity uses more than this part of what the whole board has. */
+/** No identity may use more than this fraction (1/n) of the board's limit. */
 const boardPart = 10
 
-/** What one identity has, as it follows from its own limit and its part of the board's. */
+/** The limits of one identity: its own, and its fraction of the board's. */
 export function identityLimits(limits: DayLimits): Used {
   return {
     calls: Math.min(limits.calls, Math.floor(limits.boardCalls / boardPart)),
@@ -275,7 +275,7 @@ export function identityLimits(limits: DayLimits): Used {
   }
 }
 
-/** What the networks of a call have, by the hash of each. */
+/** The limits of a call's networks, by the hash of each. */
 function networkLimits(
   { network, wider, isHosted }: CallOrigin,
   limits: DayLimits,
@@ -284,7 +284,7 @@ function networkLimits(
   const { widerTimes, hostTimes, boardCalls, boardMicros } = limits
   const one = { calls: own.calls * networkTimes, micros: own.micros * networkTimes }
   const partOf = (board: number, most: number) => Math.min(most, Math.floor(board / manyPart))
-  // Without a limit times nothing is nothing.
+  // Zero times any factor, even Infinity, is zero.
   const times = (count: number, factor: number) => (count === 0 ? 0 : count * factor)
   const many = (factor: number): Used => ({
     calls: partOf(boardCalls, times(one.calls, factor)),
@@ -296,10 +296,10 @@ function networkLimits(
 }
 
 /**
- * What calls have used of one UTC day: for each identity, each client network, the /48 above it and the whole board, calls and millionths of a
- * dollar, and what the wallet has signed away. A new day begins with the first record of it. The clock of a journal never goes
- * back, so neither does the day, and no caller gets a day twice; unless that clock was wrong by a month: then the day is the one of
- * the clock that is right, and what is used of it counts.
+ * Usage of one UTC day: for each identity, each client network, the enclosing /48 and the whole board, in calls and millionths
+ * of a dollar; and what the wallet has signed away. A new day begins with its first record. The clock of a journal never goes
+ * back, so neither does the day, and no caller gets a day twice. The exception is a clock that was wrong by a month: then the
+ * day is that of the corrected clock, and its usage counts.
  */
 class Day {
   #day = 0
@@ -308,7 +308,7 @@ class Day {
   #identities = new Map<string, Used>()
   #networks = new Map<string, Used>()
 
-  /** The moment by which is counted: a clock that was set back shows no day that is over, and none that it was wrong about. */
+  /** The time to count at: after a clock was set back it is never in a day that is over, nor in one that the clock was wrong about. */
   moment(now: number): number {
     const since = this.#day * daySeconds
     return since > now + absurdSeconds ? now : Math.max(now, since)
@@ -319,7 +319,7 @@ class Day {
     return dayOf(now) === this.#day ? this.#wallet : 0
   }
 
-  /** What is left on the day of `now`: the least of what identity, network and board have. Never below 0. */
+  /** What is left on the day of `now`: the minimum over identity, networks and board. Never below 0. */
   left({ identity, ...origin }: Holder, limits: DayLimits, now: number): Used {
     const own = identityLimits(limits)
     const isToday = dayOf(now) === this.#day
@@ -334,13 +334,13 @@ class Day {
     return { calls: least(({ calls }) => calls), micros: least(({ micros }) => micros) }
   }
 
-  /** It is used now. */
+  /** Adds usage now. */
   take(holder: Holder, used: Used, now: number): void {
     this.#begin(dayOf(now))
     this.#add(holder, used)
   }
 
-  /** It was taken at `then`; where that was another day than the newest, nothing is changed. */
+  /** Returns what was taken at `then`; does nothing if that is not the newest day. */
   giveBack(holder: Holder, { calls, micros }: Used, then: number): void {
     if (dayOf(then) === this.#day) this.#add(holder, { calls: -calls, micros: -micros })
   }
@@ -357,13 +357,13 @@ class Day {
     this.#board = sum(this.#board, { calls, micros })
   }
 
-  /** The wallet signs so much away now. */
+  /** The wallet signs away this amount now. */
   pay(micros: number, now: number): void {
     this.#begin(dayOf(now))
     this.#wallet += micros
   }
 
-  /** What it signed away at `then` was never taken. */
+  /** What it signed away at `then` was never collected. */
   payBack(micros: number, then: number): void {
     if (dayOf(then) === this.#day) this.#wallet = Math.max(0, this.#wallet - micros)
   }
@@ -385,7 +385,7 @@ class Day {
     this.#networks = unpacked(networks)
   }
 
-  /** The day of what is used now; another than the newest is a new one. */
+  /** Starts counting for this day, if it is not the newest one already. */
   #begin(day: number): void {
     if (day === this.#day) return
     this.#day = day
@@ -396,7 +396,7 @@ class Day {
   }
 }
 
-/** Never below 0: a day that a wrong clock has interrupted begins anew, and is given nothing back that it does not know of. */
+/** Never below 0: a day interrupted by a wrong clock starts again from zero, and may get back amounts that it never counted. */
 function sum(one: Used, other: Used): Used {
   return { calls: Math.max(0, one.calls + other.calls), micros: Math.max(0, one.micros + other.micros) }
 }

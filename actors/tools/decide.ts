@@ -1,8 +1,8 @@
 /**
- * Decisions over listings, all by the actor `@tools`, and over reviews, by the room `reviews`. Pure functions of the state.
+ * Decisions about listings, all by the actor `@tools`, and about reviews, by the room `reviews`. Pure functions of the state.
  *
- * A listing is a claim. Its publisher changes it; one that was imported, or that another published, is changed by the identity that the
- * machine that it names calls its owner (seen by a probe), and taken out by the operator too.
+ * A listing is a claim. Its publisher may change it. A listing that was imported, or published by somebody else, may be changed
+ * by the identity that its host names as owner (seen by a probe). The operator may also withdraw it.
  */
 
 import { createHash } from 'node:crypto'
@@ -17,15 +17,15 @@ import { digestOf, hostOf, type ListingFields, publishedId } from './listing.ts'
 import type { Entry, ImportFacts, ProbedFacts, ProbeFacts, PublishFacts, RoundFacts, WithdrawFacts } from './tools.ts'
 
 type ReviewArgs = {
-  /** Why it is refused: code and sentence. */
+  /** Why it is refused: code and message. */
   readonly barred?: readonly [code: RefusalCode, message: string]
 }
 
 const page = 'main'
 
 /**
- * A review becomes a post of its author in the room `reviews`: an event like any other, whose signed command is `tools.review`.
- * The rules of the room for posts do not hold for it; that there is such a subject was settled before.
+ * A review becomes its author's post in the room `reviews`: an event like any other, whose signed command is `tools.review`.
+ * The room's rules for posts do not apply to it; that the subject exists was checked earlier.
  */
 const placeReview = ({ board, now }: Situation, letter: WriteLetter<ReviewArgs>) => {
   const { barred } = letter.args
@@ -45,10 +45,10 @@ export type UpdateArgs = { readonly target: string; readonly host: string }
 export type ImportArgs = { readonly rows: readonly ListingFields[] }
 type ProbeArgs = { readonly target: string; readonly gapSeconds: number }
 export type RoundArgs = ProbeArgs & {
-  /** In a day, of the whole board. */
+  /** Per day, for the whole board. */
   readonly looksMax: number
 }
-/** 32 hex, of this look alone. */
+/** 32 hex: the id of this probe of the daily round. */
 type RoundReply = { readonly id: string; readonly at: number }
 
 const publish = ({ state, now }: Situation, letter: WriteLetter<PublishArgs>) => {
@@ -100,7 +100,7 @@ const withdraw = ({ state, now }: Situation, letter: WriteLetter<{ target: strin
   return act(letter, now, { facts, isPublic: true })
 }
 
-/** One batch of a list. Rows that say nothing new, and those that an owner has spoken for, change nothing. */
+/** One batch of a list. Rows without changes, and rows whose listing an owner has changed, are skipped. */
 const importRows = ({ state, now }: Situation, letter: WriteLetter<ImportArgs>) => {
   if (!letter.operator) return refuse('forbidden', 'only the operator of this board can import lists of tools')
   const { rows } = letter.args
@@ -146,7 +146,7 @@ const probe = ({ state, now }: Situation, letter: WriteLetter<ProbeArgs>) => {
   return act(letter, now, { facts, isPublic: false })
 }
 
-/** The daily round probes a listing: once a day, and only where its host still wants it. */
+/** The daily round probes a listing: once a day, and only while its host agrees. */
 const round = ({ state, now }: Situation, letter: WriteLetter<RoundArgs>) => {
   const { target, gapSeconds, looksMax } = letter.args
   const { tools } = state
@@ -163,7 +163,7 @@ const round = ({ state, now }: Situation, letter: WriteLetter<RoundArgs>) => {
   return accept([{ record, key, isPublic: false }], reply)
 }
 
-/** The result of a probe. It is not signed; the same probe is recorded once. */
+/** The result of a probe. It is not signed; a repeated result is recorded once. */
 const probed = ({ state, now }: Situation, letter: WriteLetter<ProbedFacts>) => {
   const facts = letter.args
   const key = createHash('sha256').update(`tools.probed ${facts.probe}`).digest().subarray(0, 16)
@@ -210,7 +210,7 @@ function ownerObjection(
   return refuse('forbidden', `${who}, and you are not a verified owner of its host: ${how}`, 'target')
 }
 
-/** The machine that a listing would be on. */
+/** The host that a listing would be on. */
 export function hostIn(fields: Pick<ListingFields, 'url' | 'mcp_url'>): string {
   return hostOf({ url: fields.url ?? '', mcp_url: fields.mcp_url ?? '' })
 }

@@ -1,4 +1,4 @@
-/** Names that listings, probes and reviews use: alone, for declarations, which load no state. */
+/** Names that listings, probes and reviews use, in a file of their own so that declarations can use them without loading any state. */
 
 export const toolTypes = ['service', 'offering', 'agent', 'site'] as const
 export type ToolType = (typeof toolTypes)[number]
@@ -7,7 +7,7 @@ export type ToolKind = (typeof toolKinds)[number]
 /** Ways to start using a tool. */
 export const doorNames = ['open', 'wallet', 'allowance', 'key', 'email', 'oauth', 'invite', 'human'] as const
 export type DoorName = (typeof doorNames)[number]
-/** The sources that name an interface, the best first. */
+/** The sources that name an interface, best first. */
 export const doorSources = ['measured', 'outside', 'inferred', 'self_reported'] as const
 export type DoorSource = (typeof doorSources)[number]
 

@@ -1,8 +1,8 @@
 /**
- * A listing: one entry of the tools directory, as its publisher or a list that was imported says it.
+ * A listing: one entry of the tools directory, as stated by its publisher or by an imported list.
  *
- * What was signed is kept in the command and nowhere else: of `tools.publish` and `tools.update` it is the JSON in `data`, of
- * `tools.import` one of its `rows`. Here is how a listing is read out of it, the same at every replay.
+ * The signed content is stored only in the command: for `tools.publish` and `tools.update` it is the JSON in `data`, for
+ * `tools.import` one of its `rows`. This file reads a listing from it, with the same result at every replay.
  */
 
 import { createHash } from 'node:crypto'
@@ -12,14 +12,14 @@ import type { DoorName, DoorSource, ToolKind, ToolType } from './kinds.ts'
 /** `checked_at`: Unix seconds, 0 = never probed. */
 export type Door = { readonly door: DoorName; readonly source: DoorSource; readonly checked_at: number }
 
-/** Empty texts and lists: not said. */
+/** Empty texts and lists: not given. */
 export type Listing = {
   readonly id: string
   readonly type: ToolType
   readonly kind: ToolKind
   readonly name: string
   readonly description: string
-  /** Where the tool itself is; '' where only its name is known. */
+  /** Where the tool itself is; '' if only its name is known. */
   readonly url: string
   readonly category: string
   readonly tags: readonly string[]
@@ -32,7 +32,7 @@ export type Listing = {
   readonly protocols: readonly string[]
   readonly output: string
   readonly doors: readonly Door[]
-  /** Id of the service that this is an offering of, or ''. */
+  /** Id of the service that offers it, or ''. */
   readonly service: string
   readonly openapi_url: string
   readonly mcp_url: string
@@ -41,12 +41,12 @@ export type Listing = {
   readonly source: string
 }
 
-/** As it stands in a command: what is not said is left out. */
+/** The form in a command: what is not given is left out. */
 export type ListingFields = { readonly name: string; readonly description: string } & Partial<
   Omit<Listing, 'name' | 'description' | 'doors'> & { readonly door: DoorName; readonly doors: readonly Door[] }
 >
 
-/** A listing with everything that follows from what was said. `at`: when it was said. */
+/** A listing with everything derived from the given fields. `at`: when they were signed. */
 export function listingOf(id: string, fields: ListingFields, at: number): Listing {
   const { protocols = [], mcp_url = '', door, doors = [] } = fields
   const said: readonly Door[] = door === undefined ? doors : [{ door, source: 'self_reported', checked_at: at }]
@@ -80,25 +80,25 @@ function kindOf(protocols: readonly string[], mcpUrl: string): ToolKind {
   return mcpUrl !== '' || protocols.includes('mcp') ? 'mcp' : 'http'
 }
 
-/** A tool with a payment protocol has an interface for wallets, also where it does not say so. */
+/** A tool with a payment protocol has an interface for wallets, even if the listing does not name one. */
 function withInferred(said: readonly Door[], protocols: readonly string[]): readonly Door[] {
   const isPaid = protocols.some((each) => each === 'x402' || each.startsWith('mpp'))
   if (!isPaid || said.some(({ door, source }) => door === 'wallet' && source !== 'self_reported')) return said
   return [...said, { door: 'wallet', source: 'inferred', checked_at: 0 }]
 }
 
-/** Lower-case name of the machine that a tool is on, or ''. */
+/** Lower-case host name of a tool, or ''. */
 export function hostOf({ url, mcp_url }: Pick<Listing, 'url' | 'mcp_url'>): string {
   for (const address of [url, mcp_url]) if (URL.canParse(address)) return new URL(address).hostname
   return ''
 }
 
-/** Names that many countries give registrations under, such as co.uk. */
+/** Second-level names under which many countries sell registrations, such as co.uk. */
 const registries: ReadonlySet<string> = new Set(['ac', 'co', 'com', 'edu', 'go', 'gov', 'ne', 'net', 'or', 'org'])
 
 /**
- * What has to be bought to have another one: about the registered name that a host is under (hosts of one platform count as one),
- * or the machine's address.
+ * Roughly what must be bought to have another one: the registered domain of a host (so hosts of one platform count as one), or
+ * the address of the machine.
  */
 export function siteOf(host: string): string {
   const labels = host.split('.')
@@ -107,19 +107,19 @@ export function siteOf(host: string): string {
   return labels.slice(isCountrys ? -3 : -2).join('.')
 }
 
-/** What is reviewed: the offerings of one service, or of one machine where no service is named, are one subject. */
+/** The subject of reviews: the offerings of one service, or of one host if no service is named, share a subject. */
 export function subjectOf(listing: Pick<Listing, 'id' | 'type' | 'service' | 'url' | 'mcp_url'>): string {
   const host = listing.type === 'offering' ? hostOf(listing) : ''
   const key = listing.service !== '' ? listing.service : host === '' ? listing.id : `host:${host}`
   return `s_${createHash('sha256').update(`broadside-subject-v1\n${key}`).digest('hex').slice(0, 16)}`
 }
 
-/** Shows whether two listings say the same, in 16 hex characters. */
+/** A 16-hex digest that tells whether two listings have the same content. */
 export function digestOf(fields: ListingFields): string {
   return createHash('sha256').update(JSON.stringify(fields)).digest('hex').slice(0, 16)
 }
 
-/** What a command said: the rows of an import, or the one listing. */
+/** The listings in a command: the rows of an import, or the single one. */
 export function saidBy(act: FactRecord): readonly ListingFields[] {
   if (act.by === undefined) throw new Error(`an unsigned record of ${act.op}`)
   const command = commandIn(act.by.signed)
@@ -127,7 +127,7 @@ export function saidBy(act: FactRecord): readonly ListingFields[] {
   return rows ?? [fields as ListingFields]
 }
 
-/** The listing that stands in this record. `row`: of an import. */
+/** The listing in this record. `row`: of an import. */
 export function listingIn(record: BoardRecord, id: string, row: number): Listing {
   if (record.type !== RecordType.act) throw new Error(`the record of listing ${id} is not an act`)
   const fields = saidBy(record)[row]
@@ -135,7 +135,7 @@ export function listingIn(record: BoardRecord, id: string, row: number): Listing
   return listingOf(id, fields, record.at)
 }
 
-/** `weather-api-1a2b3c`: readable, and of this command alone. */
+/** `weather-api-1a2b3c`: readable, and unique to this command. */
 export function publishedId(name: string, event: string): string {
   const slug = name
     .normalize('NFKD')

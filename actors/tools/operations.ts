@@ -1,6 +1,6 @@
 /**
- * The tools directory: publish a listing, change it, take it out, look one up, have it probed. A listing is a claim of who
- * published it, until the machine that it names says whose it is.
+ * Operations on the tools directory: publish a listing, update it, withdraw it, look one up, request a probe. A listing is its
+ * publisher's claim until a probe learns from the named host who owns it.
  */
 import { declare } from '../kernel/operation.ts'
 import { count, Receipt } from '../kernel/results.ts'

@@ -1,4 +1,4 @@
-/** Shapes of the tools directory: what a listing says, how it is shown, and what a search finds. Shared by its operations. */
+/** Schemas of the tools directory: what a listing contains, how it is shown, and what a search finds. Shared by its operations. */
 
 import { type Field, patterned } from '../kernel/fields.ts'
 import { sizes } from '../kernel/limits.ts'
@@ -12,7 +12,7 @@ const oneOf = (values: readonly string[], description?: string) =>
     description === undefined ? {} : { description },
   )
 
-/** No blanks, quotes or backslashes: an id is a part of a path. */
+/** No spaces, quotes or backslashes: an id is part of a path. */
 const toolIdPattern = '^[^\\s"\\\\\\u0000-\\u0020\\u007f]{1,200}$'
 export const toolIdRule = '1 to 200 characters without spaces, such as broadside:hash or weather-1a2b3c'
 const toolIdSchema = (description: string) => Type.Patterned(toolIdPattern, toolIdRule, { maxLength: 200, description })
@@ -45,7 +45,7 @@ export const price = (description: string) =>
     description,
   })
 
-/** What a publisher says. */
+/** The fields that a publisher gives. */
 const said = {
   description: Type.Visible(Type.String({ minLength: 1, maxLength: 2000, description: 'what it does' })),
   category: slugText('one word, such as weather, search, finance'),
@@ -87,7 +87,7 @@ const doorSchema = Type.Object(
   { title: 'ToolDoor', description: 'a way to start using a tool' },
 )
 
-/** A row of a list, as `broadside tools import` makes it of lists of many shapes. */
+/** A row of a list, as `broadside tools import` builds it from lists of many formats. */
 export const RowSchema = Type.Object(
   {
     ...said,
@@ -106,7 +106,7 @@ export const RowSchema = Type.Object(
   closed,
 )
 
-/** Rows of one tools.import. */
+/** Rows in one tools.import. */
 export const rowsMax = 500
 
 export const ImportData: Field = {

@@ -1,4 +1,4 @@
-/** Searching the tools directory, and what people say of what they found. */
+/** Operations to search the tools directory and to review tools. */
 
 import { bounded, choice, type Field, integer } from '../kernel/fields.ts'
 import { sizes } from '../kernel/limits.ts'
@@ -15,7 +15,7 @@ const word = (description: string) =>
   })
 const list = (choices: readonly string[], description: string) => Type.Words(choices, { maxLength: 128, description })
 const doors = ['open', 'wallet', 'allowance', 'key', 'email', 'oauth', 'invite', 'human']
-/** Empty in a URL as in a command: nothing is looked for. */
+/** If it is empty, in a URL or in a command, nothing is searched for. */
 const words: Field = {
   ...bounded(sizes.query_bytes, 'what to search for', `a string of at most ${sizes.query_bytes} bytes`),
   schema: Type.String({

@@ -1,8 +1,9 @@
 /**
- * The tools directory: which listings stand and where their texts are stored, who owns which machine, results of probes, and the reviews.
+ * The state of the tools directory: current listings and where their texts are stored, owners of hosts, results of probes, and
+ * reviews.
  *
- * All listings are decided by one actor, `@tools`; reviews by the room `reviews`. Texts stay in the journal: of a listing a state
- * knows its place and a digest alone. Everything here is public, so the feed and the index of the directory hold the same.
+ * All listings are decided by one actor, `@tools`; reviews by the room `reviews`. Texts stay in the journal: the state has only
+ * the place and a digest of each listing. Everything here is public, so the feed and the index of the directory hold the same.
  */
 
 import { createHash } from 'node:crypto'
@@ -14,23 +15,23 @@ import { ActsOf, commandIn, type FactRecord, type PostRecord } from '../records/
 import { type ProbeVerdict, type ReviewKind, reviewKinds } from './kinds.ts'
 import { digestOf, hostOf, type ListingFields, saidBy, subjectOf } from './listing.ts'
 
-/** Name of the actor that decides over all listings. */
+/** Name of the actor that decides all listings. */
 export const toolsActor = '@tools'
 
-/** Why a listing is out of the directory; '' = it stands. */
+/** Why a listing was withdrawn; '' = it is current. */
 type Withdrawn = '' | 'owner' | 'operator'
 
-/** Probes that are remembered of one listing. */
+/** Probes remembered per listing. */
 const probesKept = 64
 
 export type Probe = { readonly at: number; readonly isGood: boolean }
 
 type LastProbe = {
-  /** Id of the command that asked for it, or of the look of a daily round, 32 hex. */
+  /** Id of the command that requested it, or of the probe in a daily round, 32 hex. */
   readonly id: string
   readonly at: number
   readonly verdict: ProbeVerdict
-  /** What the tool said itself, where that is not what its listing says. */
+  /** What the tool itself reported, where it differs from its listing. */
   readonly mismatch: readonly string[]
   /** Where the result is recorded. */
   readonly shard: number
@@ -41,9 +42,9 @@ export type Entry = {
   readonly id: string
   subject: string
   host: string
-  /** Identity id of who published it or took it over; '' = imported, without an owner. */
+  /** Identity id of its publisher, or of whoever took it over; '' = imported, without an owner. */
   owner: string
-  /** Where what it says stands: a journal, and the row of an import. */
+  /** Where its content is stored: a journal record, and the row of an import. */
   shard: number
   seq: number
   row: number
@@ -53,36 +54,39 @@ export type Entry = {
   withdrawn: Withdrawn
   readonly probes: Probe[]
   lastProbe: LastProbe | undefined
-  /** UTC day on which the daily round probed it last. */
+  /** UTC day on which the daily round last probed it. */
   lookedDay: number
 }
 
-/** `verified`: the host names its author as an owner, as far as was known then. */
+/** `verified`: the host names its author as an owner, as far as was known at the time. */
 export type PublishFacts = { readonly id: string; readonly verified: boolean }
 export type WithdrawFacts = { readonly id: string; readonly by: Exclude<Withdrawn, ''> }
-/** Rows that took effect, by their numbers, and why others did not. */
+/** Numbers of the rows that took effect, and why others did not. */
 export type ImportFacts = {
   readonly applied: readonly number[]
   readonly unchanged: number
   readonly kept: readonly (readonly [row: number, why: string])[]
 }
-/** A probe was asked for, and nothing is known of it yet. */
+/** A probe was requested and has no result yet. */
 export type ProbeFacts = { readonly tool: string; readonly host: string }
 /** The daily round probes it, and has no result yet. */
 export type RoundFacts = ProbeFacts & { readonly day: number }
 export type ProbedFacts = {
-  /** Id of the command that asked, or of the look of a daily round. */
+  /** Id of the command that requested it, or of the probe in a daily round. */
   readonly probe: string
   readonly tool: string
   readonly host: string
-  /** Who asked, in a daily round the owner, and whether the host names this identity as an owner; undefined: it could not be asked. */
+  /**
+   * `identity`: who requested it; in a daily round, the owner. `isOwner`: whether the host names this identity as an owner;
+   * undefined if it could not be asked.
+   */
   readonly identity: string
   readonly isOwner: boolean | undefined
   readonly optOut: boolean | undefined
   readonly verdict: ProbeVerdict
   readonly isGood: boolean
   readonly mismatch: readonly string[]
-  /** What the probe sent and got, as it is shown. */
+  /** What the probe sent and received, as shown to readers. */
   readonly saw: Readonly<Record<string, unknown>>
 }
 
@@ -111,7 +115,7 @@ type Packed = {
   readonly reviews: ReturnType<Reviews['pack']>
 }
 
-/** Acts by which a probe's result was recorded. */
+/** Acts that record the result of a probe. */
 export const probedActs = new ActsOf<ProbedFacts>('tools.probed')
 
 export class Tools implements Projection, Grounds<Entry> {
@@ -138,10 +142,10 @@ export class Tools implements Projection, Grounds<Entry> {
   readonly #byOwner = new Map<string, Set<string>>()
   readonly #owners = new Map<string, Set<string>>()
   readonly #optedOut = new Set<string>()
-  /** Host -> when a probe of it was last asked for. */
+  /** Host -> when a probe of it was last requested. */
   readonly #asked = new Map<string, number>()
   readonly #rounds = new Rounds<Entry>()
-  /** Looks of the daily round on the newest day that had any. */
+  /** Number of probes by the daily round, on the newest day that had any. */
   #looks: readonly [day: number, count: number] = [0, 0]
 
   onEvent(event: PostRecord, _slot: number, place: RecordPlace): void {
@@ -154,7 +158,7 @@ export class Tools implements Projection, Grounds<Entry> {
     if (ofAuthors.is(act)) this.reviews.markWithAuthor(act.facts.id, act.op === 'author.hide')
   }
 
-  /** Listings that stand. */
+  /** Number of current listings. */
   get count(): number {
     let count = 0
     for (const entry of this.#byId.values()) if (this.isListed(entry)) count++
@@ -177,18 +181,18 @@ export class Tools implements Projection, Grounds<Entry> {
     return this.#optedOut.has(host)
   }
 
-  /** The machine itself names this identity as an owner. */
+  /** Whether the host itself names this identity as an owner. */
   isOwnerOf(host: string, identity: string): boolean {
     return this.#owners.get(host)?.has(identity) ?? false
   }
 
-  /** One machine names both as its owners. */
+  /** Whether one host names both as its owners. */
   shareHost(one: string, other: string): boolean {
     for (const identities of this.#owners.values()) if (identities.has(one) && identities.has(other)) return true
     return false
   }
 
-  /** Listings that an identity has in the directory. */
+  /** Number of listings that an identity has in the directory. */
   countOf(identity: string): number {
     let count = 0
     for (const id of this.#byOwner.get(identity) ?? []) if (this.#byId.get(id)!.withdrawn === '') count++
@@ -200,7 +204,7 @@ export class Tools implements Projection, Grounds<Entry> {
     return this.#asked.get(host) ?? 0
   }
 
-  /** Their hosts name their owners, and want to be in the directory. */
+  /** Listings whose hosts name their owners and agree to be in the directory. */
   *invited(): IterableIterator<Entry> {
     for (const [host, identities] of this.#owners)
       for (const identity of identities)
@@ -210,12 +214,12 @@ export class Tools implements Projection, Grounds<Entry> {
         }
   }
 
-  /** Listings that the daily round may look at now. */
+  /** Listings that the daily round may probe now. */
   due(walk: Walk, most: number): Entry[] {
     return this.#rounds.due(this, walk, most)
   }
 
-  /** Looks that the daily round has taken on this day. */
+  /** Number of probes by the daily round on this day. */
   looksOn(day: number): number {
     const [newest, count] = this.#looks
     return day === newest ? count : 0
@@ -332,7 +336,7 @@ export class Tools implements Projection, Grounds<Entry> {
     }
     const entry = this.#byId.get(tool)
     if (entry === undefined || verdict === 'not_probed') return
-    // Owners request probes when they like: successful ones count once a day, failed ones each time.
+    // Owners can request probes at will: successful ones count once a day, failed ones each time.
     const last = entry.probes.at(-1)
     if (isGood && last?.isGood === true && dayOf(last.at) === dayOf(at)) entry.probes.pop()
     entry.probes.push({ at, isGood })
@@ -349,10 +353,10 @@ export class Tools implements Projection, Grounds<Entry> {
   }
 }
 
-/** Acts that take a text away or give it back. */
+/** Acts that remove or restore a text. */
 const showing = new ActsOf<HideFacts | RestoreFacts>('room.hide', 'room.restore')
 const redactions = new ActsOf<RedactFacts>('event.redact')
-/** The same by a suspension of the author, whatever else holds. */
+/** The same because of a suspension of the author, independent of other marks. */
 const ofAuthors = new ActsOf<AuthorFacts>('author.hide', 'author.show')
 
 export const reviewsRoom = 'reviews'
@@ -377,21 +381,22 @@ type PackedReviews = {
 
 const none: readonly Review[] = []
 
-/** In order of time: all reviews of a subject, and the newest of each author. */
+/** Ordered by time: all reviews of a subject, and the newest of each author. */
 type OfSubject = { readonly all: Review[]; readonly newest: Map<string, Review> }
 
 /**
- * Reviews of tools: posts in the room `reviews` whose signed command is `tools.review`. Of one author the newest counts for a
- * subject; while it is hidden, nothing does. One that is redacted is as if it had not been written: what it was about is destroyed with its text.
+ * Reviews of tools: posts in the room `reviews` whose signed command is `tools.review`. Only an author's newest review of a
+ * subject counts; while it is hidden, none of theirs does. A redacted review counts as never written: its subject is destroyed
+ * with its text.
  */
 export class Reviews {
-  /** Every one there was, so that a mark on an older one is known for what it is. */
+  /** Every review there was, so that a mark on an older one is recognized. */
   readonly #byId = new Map<string, Review>()
   readonly #bySubject = new Map<string, OfSubject>()
   readonly #gone = new Set<string>()
   readonly #goneWithAuthor = new Set<string>()
 
-  /** Takes an event; undefined where it is no review. */
+  /** Takes an event; returns undefined if it is not a review. */
   take(event: PostRecord, key: Uint8Array): Review | undefined {
     if (event.room !== reviewsRoom || event.original !== undefined || event.by.signed.length === 0) return undefined
     const command = commandIn(event.by.signed)
@@ -417,7 +422,7 @@ export class Reviews {
     else this.#gone.delete(id)
   }
 
-  /** An event is redacted: the review that its author wrote before counts again. */
+  /** An event is redacted: its author's previous review counts again. */
   remove(event: Uint8Array): void {
     const id = hex(event)
     const review = this.#byId.get(id)
@@ -430,7 +435,7 @@ export class Reviews {
     for (const each of all) if (each !== review) this.#list(each)
   }
 
-  /** A suspension of its author hides an event, or no longer does. */
+  /** A suspension of its author hides an event, or its end shows it again. */
   markWithAuthor(event: Uint8Array, isGone: boolean): void {
     const id = hex(event)
     if (!this.#byId.has(id)) return
@@ -438,10 +443,10 @@ export class Reviews {
     else this.#goneWithAuthor.delete(id)
   }
 
-  /** What counts for a subject, oldest first. */
+  /** The reviews that count for a subject, oldest first. */
   of(subject: string): readonly Review[] {
     const reviews = this.#bySubject.get(subject)
-    // Most subjects have none, and a search asks for thousands.
+    // Most subjects have none, and a search queries thousands.
     return reviews === undefined ? none : [...reviews.newest.values()].filter(({ id }) => !this.#isGone(id))
   }
 
@@ -449,7 +454,7 @@ export class Reviews {
     return this.#byId.get(id)
   }
 
-  /** Everything that counts now. */
+  /** All reviews that count now. */
   *all(): Generator<Review> {
     for (const subject of this.#bySubject.keys()) yield* this.of(subject)
   }
@@ -479,7 +484,7 @@ export class Reviews {
   #list(review: Review): void {
     const { all, newest } = this.#ofSubject(review.subject)
     all.push(review)
-    // To the end: the map is in order of time.
+    // Delete and set again, to move it to the end: the map is ordered by time.
     newest.delete(review.author)
     newest.set(review.author, review)
   }
@@ -493,21 +498,21 @@ export class Reviews {
   }
 }
 
-/** A listing, and the UTC day on which it was probed last. */
+/** A listing, and the UTC day on which it was last probed. */
 type Listed = { readonly id: string; readonly host: string; readonly lookedDay: number }
 
-/** What a round goes by. */
+/** The inputs of a round. */
 type Walk = {
-  /** Of the board, and secret. */
+  /** A secret of the board. */
   readonly seed: string
-  /** Between two probes of one machine. */
+  /** Between two probes of one host. */
   readonly gapSeconds: number
   readonly now: number
 }
 
-/** Who may be probed, as the directory knows it. */
+/** The listings that may be probed, as the directory knows them. */
 type Grounds<Entry extends Listed> = {
-  /** Changes when a listing joins or leaves. */
+  /** Changes when a listing is added or removed. */
   readonly version: number
   invited(): Iterable<Entry>
   lastAsked(host: string): number
@@ -524,17 +529,17 @@ export function momentOf(id: string, day: number, seed: string): number {
 /**
  * The daily round of probes: which listings are probed without a request, and when.
  *
- * Only those whose host names their owner, and of them each once in a UTC day, at a moment that follows from the day, the listing
- * and a seed of the board: spread over the day, and unpredictable, so that no host is in order for just that moment.
- * What was missed while the board was down is due at once; the prober decides how fast it catches up.
+ * Only listings whose host names their owner are probed, each once per UTC day. The time is derived from the day, the listing
+ * and a seed of the board: spread over the day and unpredictable, so that no host can prepare for just that moment. Probes
+ * missed while the board was down are due immediately; the prober decides how fast to catch up.
  *
- * The plan of one day, made when it is first asked for and again when a listing joined or left.
+ * The plan of a day is built when first needed, and rebuilt when a listing is added or removed.
  */
 export class Rounds<Entry extends Listed> {
   #made = ''
   #plan: Planned<Entry>[] = []
 
-  /** The longest due first, one of each machine, `most` at most. */
+  /** Listings that have been due the longest, one per host, at most `most`. */
   due(grounds: Grounds<Entry>, { seed, gapSeconds, now }: Walk, most: number): Entry[] {
     const day = dayOf(now)
     const made = `${day} ${grounds.version} ${seed}`

@@ -1,8 +1,10 @@
 /**
- * Attachments: which there are, whose, in which room, and which posts show them. The bytes lie in files (storage/blob-files.ts).
+ * Attachments (blobs): which exist, who uploaded them, in which room, and which posts show them. Their bytes are in files
+ * (storage/blob-files.ts).
  *
- * A blob is known by the event id of its `blob.put` and belongs to one room for good; only posts of that room may name it.
- * It is served until it is deleted, or until no post that names it is served any more; one that no post names is served too.
+ * A blob is identified by the event id of its `blob.put` and permanently belongs to one room; only posts in that room may name
+ * it. It is served until it is deleted, or until no post that names it is served. A blob that was never named by a post is
+ * served too.
  */
 
 import { hex } from '../kernel/hex.ts'
@@ -13,24 +15,24 @@ import type { FactRecord, PostRecord } from '../records/record.ts'
 export type Blob = {
   readonly id: string
   readonly room: string
-  /** Identity id of who put it. */
+  /** Identity id of its uploader. */
   readonly author: string
-  /** Of the bytes: the name of their file inside the room's directory. */
+  /** Hash of the bytes: the name of their file inside the room's directory. */
   readonly sha256: string
   readonly size: number
   readonly filename: string
   readonly mediaType: string
-  /** The bytes are an image of the type that `mediaType` says, so a browser may show them. */
+  /** The bytes are an image of the type in `mediaType`, so a browser may show them. */
   readonly isImage: boolean
   /** Unix seconds. */
   readonly at: number
-  /** Why it was deleted; undefined while it stands. */
+  /** Why it was deleted; undefined if it is not. */
   deleted: string | undefined
   /** Slots of the events that name it. */
   readonly events: number[]
 }
 
-/** What `blob.put` decided, as its act keeps it. */
+/** Facts of `blob.put`, as in its act. */
 export type BlobFacts = {
   readonly sha256: Uint8Array
   readonly size: number
@@ -39,17 +41,17 @@ export type BlobFacts = {
   readonly is_image: boolean
 }
 
-/** What `blob.delete` decided. */
+/** Facts of `blob.delete`. */
 export type DeletedFacts = {
   readonly target: string
   readonly reason: string
-  /** The file that is no longer needed, '' while another blob of the room has the same bytes. */
+  /** The file that is no longer needed; '' if another blob of the room has the same bytes. */
   readonly file: string
-  /** It was not who put it. */
+  /** It was not deleted by its uploader. */
   readonly moderated?: true
 }
 
-/** A blob as a reader sees it; of a deleted one its name and type are gone, `url` is absent in private rooms. */
+/** A blob as a reader sees it. A deleted one has no name and type; `url` is absent in private rooms. */
 export type BlobView = {
   readonly id: string
   readonly filename?: string
@@ -63,10 +65,10 @@ export type BlobView = {
 
 type BlobFault = { readonly code: 'not_found' | 'invalid_field' | 'forbidden'; readonly message: string }
 
-/** A file, by the room that it is in and the SHA-256 of its bytes. */
+/** A file: its room, and the SHA-256 of its bytes. */
 export type RoomFile = readonly [room: string, sha256: string]
 
-/** What became of an event, by its slot: why its text is not served at `now` (Unix seconds), and whether that is for good. */
+/** What happened to an event, by its slot: why its text is not served at `now` (Unix seconds), and its redaction, which is permanent. */
 type Fates = {
   gone(slot: number, now: number): object | undefined
   redactionOf(slot: number): object | undefined
@@ -97,7 +99,7 @@ export class Blobs implements Projection {
   #deleted = 0
   readonly #byId = new Map<string, Blob>()
   readonly #byRoom = new Map<string, Blob[]>()
-  /** Bytes of standing blobs by identity. */
+  /** Bytes of existing blobs by identity. */
   readonly #bytes = new Map<string, number>()
 
   constructor(core: Core, fates: Fates) {
@@ -105,7 +107,7 @@ export class Blobs implements Projection {
     this.#fates = fates
   }
 
-  /** Blobs that stand. */
+  /** Number of existing blobs. */
   get count(): number {
     return this.#byId.size - this.#deleted
   }
@@ -115,8 +117,8 @@ export class Blobs implements Projection {
   }
 
   /**
-   * Why a post of `author` in `room` may not name these blobs at `now` (Unix seconds), or undefined: it may. Only who put a
-   * file may hang it on posts, because a file goes with the last post that shows it.
+   * Why a post of `author` in `room` may not name these blobs at `now` (Unix seconds), or undefined if it may. Only its
+   * uploader may attach a file to posts, because a file is removed with the last post that shows it.
    */
   attachable(room: string, author: string, ids: readonly string[], now: number): BlobFault | undefined {
     if (new Set(ids).size < ids.length)
@@ -137,7 +139,7 @@ export class Blobs implements Projection {
     return undefined
   }
 
-  /** What a post that names the blob shows of it; undefined: there is none of this id. */
+  /** How a post that names the blob shows it; undefined if no blob has this id. */
   viewOf(id: string): BlobView | undefined {
     const blob = this.#byId.get(id)
     if (blob === undefined) return undefined
@@ -154,7 +156,7 @@ export class Blobs implements Projection {
     }
   }
 
-  /** Why its bytes are not served, or undefined: they are. */
+  /** Why its bytes are not served, or undefined if they are. */
   goneReason({ deleted, events }: Blob, now: number): string | undefined {
     if (deleted !== undefined) return deleted === '' ? 'it was deleted' : `it was deleted: ${deleted}`
     const isServed = events.length === 0 || events.some((slot) => this.#fates.gone(slot, now) === undefined)
@@ -165,12 +167,12 @@ export class Blobs implements Projection {
     return this.#core.board.rooms.get(blob.room)!
   }
 
-  /** Bytes that the standing blobs of an identity take here. */
+  /** Bytes used here by the existing blobs of an identity. */
   bytesOf(identity: string): number {
     return this.#bytes.get(identity) ?? 0
   }
 
-  /** SHA-256 of every file that must be kept for this room. */
+  /** SHA-256 of every file that must be retained for this room. */
   heldIn(room: string): Set<string> {
     const held = (this.#byRoom.get(room) ?? []).filter(
       ({ deleted, events }) =>
@@ -180,13 +182,13 @@ export class Blobs implements Projection {
     return new Set(held.map(({ sha256 }) => sha256))
   }
 
-  /** The files that nothing needs any more where the texts of the events with these slots are destroyed, each once. */
+  /** The files that are no longer needed once the texts of the events with these slots are destroyed, each once. */
   unneededAfter(slots: ReadonlySet<number>): RoomFile[] {
     const named = [...this.#byId.values()].filter(({ events }) => events.some((slot) => slots.has(slot)))
     return this.#unneededOf(named.map(({ room, sha256 }) => [room, sha256]))
   }
 
-  /** The files that nothing needs any more after these acts, each once. */
+  /** The files that are no longer needed after these acts, each once. */
   unneededAfterActs(acts: readonly FactRecord[]): RoomFile[] {
     const deletions = acts.filter(({ op }) => op === 'blob.delete' || op === 'blob.remove')
     return this.#unneededOf(deletions.map(({ room, facts }) => [room, this.#byId.get(String(facts.target))!.sha256]))
@@ -201,12 +203,12 @@ export class Blobs implements Projection {
     })
   }
 
-  /** Rooms that ever had a blob, each by its name. */
+  /** Names of the rooms that ever had a blob. */
   get rooms(): string[] {
     return [...this.#byRoom.keys()]
   }
 
-  /** Rooms in which these bytes stand, each by its name. */
+  /** Names of the rooms that have a blob with these bytes. */
   roomsHolding(sha256: string): string[] {
     return [...this.#byRoom.keys()].filter((room) => this.standing(room, sha256).length > 0)
   }
@@ -216,7 +218,7 @@ export class Blobs implements Projection {
     return (this.#byRoom.get(room) ?? []).filter((blob) => blob.sha256 === sha256 && blob.deleted === undefined)
   }
 
-  /** Another standing blob of the same room has the same bytes. */
+  /** Whether another existing blob in the same room has the same bytes. */
   hasTwin({ id, room, sha256 }: Blob): boolean {
     return this.#byRoom
       .get(room)!

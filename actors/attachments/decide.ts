@@ -1,4 +1,4 @@
-/** Decisions over blobs: pure functions of the state; who signed was settled before. */
+/** Decisions about blobs: pure functions of the state; the signer was verified earlier. */
 
 import { type FactRecord, RecordType } from '../records/record.ts'
 import { accept, act, type Deciders, type Planned, refuse, type Situation, type WriteLetter } from '../records/write.ts'
@@ -13,11 +13,11 @@ import {
 } from '../rooms/policy.ts'
 import type { BlobFacts, DeletedFacts } from './attachments.ts'
 
-/** What the main thread knows of a file that it has written before this letter. */
+/** What the main thread knows about a file that it wrote before sending this letter. */
 export type PutArgs = BlobFacts & {
-  /** The identity has no bytes left: judged here, because a retry is never refused for it. */
+  /** The identity's quota is used up. The actor checks it, because a retry is never refused for it. */
   readonly over_quota: boolean
-  /** These bytes were taken down: the same. */
+  /** These bytes were taken down; checked here for the same reason. */
   readonly taken_down: boolean
 }
 
@@ -29,7 +29,7 @@ const put = ({ state, board, now }: Situation, letter: WriteLetter<PutArgs>) => 
   if (room === undefined)
     return refuse('not_found', `there is no room ${letter.to}: make it with room.create, or with a first post`, 'room')
   const objection = fileObjection(state.rules.policyOf(room.name), room, letter, now)
-  // What a result needs may be hung on it, whatever the policy says.
+  // Whoever must deliver a result may attach what it needs, whatever the policy says.
   const delivers = mayWrite(room, letter.author) && state.bound.isHolderIn(room.number, letter.author)
   if (objection !== undefined && !delivers) return refuse(...objection)
   if (taken_down)
@@ -72,12 +72,12 @@ const remove = ({ state, board, now }: Situation, letter: WriteLetter<DeleteArgs
   return act(letter, now, { facts, isPublic: room.visibility === 'public' })
 }
 
-/** Records of one turn: a few milliseconds in each thread that follows. */
+/** Records per turn: they take a few milliseconds in each thread that follows. */
 const removedMax = 100
 
 export type RemoveArgs = { readonly sha256: string; readonly reason: string }
 
-/** What a takedown does in a room: every blob with these bytes is gone, a part of them at a time. */
+/** Applies a takedown in a room: removes every blob with these bytes, one batch at a time. */
 const takeOut = ({ state, board, now }: Situation, letter: WriteLetter<RemoveArgs>) => {
   const { sha256, reason } = letter.args
   const room = board.rooms.get(letter.to)

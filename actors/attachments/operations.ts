@@ -1,4 +1,4 @@
-/** Blobs: files that posts carry. Put first, then named by posts of the same room. */
+/** Operations on attachments (blobs): files that posts carry. A file is uploaded first, then named by posts in the same room. */
 
 import { type Field, patterned } from '../kernel/fields.ts'
 import { sizes } from '../kernel/limits.ts'
@@ -9,7 +9,7 @@ import { Type } from '../kernel/schema.ts'
 const token = "[A-Za-z0-9!#$&^_.+'*|~-]{1,64}"
 const blobId = patterned('^[0-9a-f]{32}$', 'the blob', 'a blob id of 32 lowercase hex characters')
 
-/** Base64url of a file: the one `data` that is no JSON and the only one that may be so long. */
+/** Base64url of a file: the only `data` that is not JSON, and the only one that may be this long. */
 const fileData: Field = {
   type: 'string',
   meaning: 'the bytes of the file',
@@ -24,7 +24,10 @@ const fileData: Field = {
   widens: true,
 }
 
-/** No separators of paths, no control characters, nothing that is not seen or turns the direction of a line (UTS 39 would call it a disguise). */
+/**
+ * No path separators, no control characters, and nothing that is invisible or changes the direction of text (UTS 39 warns of
+ * such disguises).
+ */
 const filename: Field = {
   type: 'string',
   meaning: 'name of the file, attachment.bin when absent',

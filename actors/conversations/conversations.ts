@@ -1,13 +1,13 @@
 /**
- * Who is spoken to: conversations, and for each identity the events that reply to it, are addressed to it, or mention it.
+ * Conversations and inboxes: for each identity, the events that reply to it, are addressed to it, or mention it.
  *
- * A conversation is the private room of exactly its members; here stands who opened it and what the others answered. Until one
- * of them has accepted (an answer, or a post of their own), its opener may say only a little. Declining and blocking are silent:
- * the opener sees the same as from a user who never answered.
+ * A conversation is the private room of exactly its members; this part holds who opened it and what the others answered. Until
+ * one of them has accepted (with an answer, or a post of their own), its opener may only send a little. Declining and blocking
+ * are silent: the opener sees the same as from a user who never answered.
  *
- * An inbox is a list of slots, 4 bytes an item. A version that addresses a user whom no earlier version did has its own slot
- * there; whether the newest one still does is seen when the text is read. Handles are public knowledge, which a private room's shard does not have: there
- * a mention is kept by the handle, and found by the user who has it.
+ * An inbox is a list of slots, 4 bytes an item. If a version addresses a user whom no earlier version did, that version's own
+ * slot is in the list; whether the newest version still does is checked when the text is read. Handles are known in the feed
+ * but not in the shard of a private room: there, a mention is stored by handle, and found by the user who has it.
  */
 
 import { hex } from '../kernel/hex.ts'
@@ -28,20 +28,20 @@ export type Conversation = {
   /** Identity id. */
   readonly opener: string
   readonly openedAt: number
-  /** Number of the record in its journal; 0 of one that a snapshot of an older release has. */
+  /** Number of the record in its journal; 0 if it comes from a snapshot of an older release. */
   readonly order: number
-  /** What members answered, by identity id. */
+  /** The answers of members, by identity id. */
   readonly answers: Map<string, Answer>
   /** A member other than the opener has accepted; this never changes back. */
   accepted: boolean
-  /** Messages of the opener before that. */
+  /** Messages from the opener before that. */
   sent: number
 }
 
-/** Of an identity. */
+/** Bytes of an identity id. */
 const idBytes = 32
 
-/** Mentions that one event may make. */
+/** Mentions counted per event. */
 const mentionsMax = 8
 
 type Packed = readonly [
@@ -67,7 +67,7 @@ export class Direct implements Projection {
   readonly #core: Core
   readonly #marks: PostMarks
   readonly #conversations = new Map<string, Conversation>()
-  /** identity id -> rooms of its conversations. */
+  /** Identity id -> rooms of its conversations. */
   readonly #byMember = new Map<string, Set<string>>()
   /** Identities that have an inbox. */
   readonly #readers = new IdTable(idBytes)
@@ -89,7 +89,7 @@ export class Direct implements Projection {
     return [...(this.#byMember.get(identity) ?? [])].map((room) => this.#conversations.get(room)!)
   }
 
-  /** Slots of the events that speak to an identity, oldest first. */
+  /** Slots of the events for this identity's inbox, oldest first. */
   inbox(identity: string): Slots | undefined {
     const reader = this.#readers.find(Buffer.from(identity, 'hex'))
     return reader === none ? undefined : this.#inboxes.of(reader)
@@ -103,7 +103,7 @@ export class Direct implements Projection {
   onEvent(event: PostRecord, slot: number): void {
     const room = this.#core.board.roomList[this.#core.board.events.room(slot)]!
     const author = hex(event.author)
-    // What the board says about a work accepts nothing on behalf of a member.
+    // The board's notices about a work do not accept a conversation on behalf of a member.
     if (event.via !== 'board') this.#spoken(room, author)
     if (!this.#core.tells(room)) return
     const said = spokenTo(event)
@@ -137,7 +137,7 @@ export class Direct implements Projection {
     if (!this.#isIn(list, slot)) list.push(slot)
   }
 
-  /** An event is in a list once: under the first of its versions that speaks to whom the list is of. */
+  /** Whether the event is in the list already. It is listed once, under its first version that concerns the owner of the list. */
   #isIn(list: Slots, slot: number): boolean {
     const original = this.#marks.original(slot)
     return slot !== original && [original, ...this.#marks.edits(original)].some((each) => has(list, each))
@@ -201,7 +201,7 @@ export class Direct implements Projection {
     if (answer === 'accept' && conversation.opener !== hex(author)) conversation.accepted = true
   }
 
-  /** Who posts into a conversation has accepted it. */
+  /** Posting to a conversation accepts it. */
   #spoken({ name }: Room, author: string): void {
     const conversation = this.#conversations.get(name)
     if (conversation === undefined) return
@@ -212,7 +212,7 @@ export class Direct implements Projection {
   }
 }
 
-/** A handle after an @ that does not follow a word: `mail@host` is none. */
+/** A handle after an @ that does not follow a word: `mail@host` has none. */
 const mention = /(?<![a-zA-Z0-9_.@/-])@([a-z0-9][a-z0-9_-]{1,31})(?![a-z0-9_-])/g
 
 type SpokenTo = { readonly to: string; readonly handles: ReadonlySet<string> }
@@ -227,7 +227,7 @@ export function spokenTo({ by, to }: Pick<PostRecord, 'by' | 'to'>): SpokenTo {
   return { to: to === undefined ? (command.to ?? '') : hex(to), handles: mentionsIn(command.text ?? '') }
 }
 
-/** Handles that a text mentions: the first few. */
+/** The first few handles that a text mentions. */
 export function mentionsIn(text: string): ReadonlySet<string> {
   const found = [...text.matchAll(mention)].map(([, handle]) => handle!)
   return new Set(found.slice(0, mentionsMax))

@@ -1,6 +1,7 @@
 /**
- * Decisions over conversations, made by the actor of their room, whose name follows from the members: two who open the same
- * one at once meet there. Pure functions of the state; who signed was settled before.
+ * Decisions about conversations, made by the actor of their room. The room's name is derived from the members, so that two
+ * members who open the same conversation at the same time get the same room. Pure functions of the state; the signer was
+ * verified earlier.
  */
 
 import { type BoardRecord, RecordType } from '../records/record.ts'
@@ -10,14 +11,14 @@ import { eventOf, messageRefusal } from '../rooms/room.ts'
 import type { Answer } from './conversations.ts'
 
 type OpenArgs = {
-  /** Identity ids beside the opener's. */
+  /** Identity ids other than the opener's. */
   readonly others: readonly string[]
   readonly kind: 'dm' | 'group'
-  /** Bytes of the first message, 0: none. */
+  /** Bytes of the first message; 0 if there is none. */
   readonly textBytes: number
   /** Bits of work that its proof shows. */
   readonly proofBits: number
-  /** Seconds until it may open another, 0: now. */
+  /** Seconds until the identity may open another conversation; 0: now. */
   readonly exhausted: number
 }
 
@@ -33,15 +34,15 @@ const open = (situation: Situation, letter: WriteLetter<OpenArgs>) => {
   const refused = textBytes === 0 ? undefined : messageRefusal(found, letter.author, textBytes)
   if (refused !== undefined) return refused
   if (room !== undefined && textBytes > 0) {
-    // The message is a post as any: what the room asks of posts holds for it too.
+    // The message is a normal post, so the room's policy applies to it.
     const { author, operator } = letter
     const candidate = { author, operator, isReply: false, isEdit: false, ttl: 0, proofBits }
     const found = objection(state.rules.policyOf(room.name), candidate, { board, room, now })
     if (found !== undefined) return refuse(...found)
   }
   const created = found === undefined
-  // What was signed lies with the message alone, where there is one, and goes with it when that is redacted; else with the act,
-  // and never with the room: a retry is answered from the record that has it.
+  // If there is a message, only its record has the signed bytes, so that they are removed if it is redacted; otherwise the act
+  // has them. The room's record never does: a retry is answered from the record that has them.
   const by = textBytes === 0 ? { by: letter.by } : {}
   const planned: Planned[] = []
   const plan = (record: BoardRecord) => planned.push({ record, key: letter.id, isPublic: false })
@@ -67,7 +68,7 @@ const respond = ({ state, board, now }: Situation, letter: WriteLetter<{ readonl
   const conversation = state.direct.conversation(letter.to)
   if (conversation === undefined)
     return refuse('not_found', `there is no conversation ${letter.to}: conversations.list shows yours`, 'room')
-  // A member who declined or blocked what they opened may take that back.
+  // A member who declined or blocked a conversation that they opened may reverse that.
   if (
     letter.args.answer === 'accept' &&
     conversation.opener === letter.author &&

@@ -1,4 +1,4 @@
-/** Direct: conversations of two or more, and what speaks to you. All of it signed: it is yours alone. */
+/** Operations on direct messages: conversations of two or more, and the inbox. All are signed: their results are only for the signer. */
 
 import { choice } from '../kernel/fields.ts'
 import { sizes } from '../kernel/limits.ts'

@@ -1,8 +1,8 @@
 /**
- * Decisions over documents: pure functions of the state and of the texts in this journal; who signed was settled before.
+ * Decisions about documents: pure functions of the state and of the texts in this journal; the signer was verified earlier.
  *
- * A write names the version it was made from. When others have written since, the two edits are merged, and refused when they
- * touch each other: nothing that was accepted is ever lost, and no author overwrites a text that they have not seen.
+ * A write names the version it was based on. If others have written since, the two edits are merged, or refused if they touch
+ * each other. So nothing that was accepted is ever lost, and no author overwrites a text that they have not seen.
  */
 
 import { hash } from 'node:crypto'
@@ -33,13 +33,13 @@ export type CreateArgs = {
   /** '': outside of rooms. */
   readonly room: string
   readonly title: string
-  /** '' where the command says nothing. */
+  /** '' if the command does not say. */
   readonly visibility: '' | 'public' | 'unlisted'
 }
 export type WriteArgs = {
   readonly target: string
   readonly base_version: number
-  /** '': as it is. */
+  /** '': unchanged. */
   readonly title: string
   readonly limits: DocLimits
 }
@@ -94,7 +94,8 @@ const write = (situation: Situation, letter: WriteLetter<WriteArgs>) => {
       'data.base_version',
     )
   const text = signedText(letter.by.signed)
-  // Two who made the same change from an older version agree: that is a merge. Who has seen the newest one says nothing new.
+  // Two authors who make the same change from an older version agree, and that is a merge. Sending the newest version again is
+  // not.
   const isSame = base === latest && (title === '' || title === doc.title) && text === textOf(situation, doc, latest)
   if (isSame)
     return refuse(
@@ -138,7 +139,7 @@ export const documentsDeciders = {
   'docs.delete': remove,
 } satisfies Deciders
 
-/** Only these take their place in the order of everything public. */
+/** Only these get a change number and are in public lists. */
 function isListed(visibility: DocVisibility): boolean {
   return visibility === 'public'
 }
@@ -161,7 +162,7 @@ function measured(text: string): { size: number; sha256: string } {
   return { size: Buffer.byteLength(text), sha256: hash('sha256', text, 'hex') }
 }
 
-/** The edit of version `base` merged onto the newest one; null: they touch. */
+/** The edit of version `base` merged onto the newest one; null if they touch. */
 function mergedText(situation: Situation, doc: Doc, base: number, edited: string): Merged | null {
   const current = textOf(situation, doc, doc.places.length)
   const text = mergeTexts(textOf(situation, doc, base), current, edited)
@@ -181,7 +182,7 @@ function conflict(
   { delegated }: Pick<WriteLetter, 'delegated'>,
 ): Refused {
   const version = doc.places.length
-  // A delegate may write what it may not read.
+  // A delegate may be able to write what it may not read.
   if (delegated?.reads === false && doc.visibility !== 'public') {
     const message = `version ${version} changed the same lines since version ${base}, and this delegation may not read it: the identity itself, or a delegate with board:read, has to merge the two`
     return { ok: false, refusal: { code: 'conflict', message, field: 'data.base_version' } }

@@ -1,10 +1,10 @@
 /**
- * Documents and their versions: whose they are, who may see them, and where the texts lie. Texts stay in the journal: of each
- * version a state knows its number alone.
+ * Documents and their versions: who owns them, who may see them, and where the texts are stored. Texts stay in the journal: the
+ * state has only the record number of each version.
  *
- * A document of a room is decided by that room, any other by its owner's actor `@docs-<identity id>`, so that `request_id` holds
- * for the documents of one owner as it does inside a room. A public one takes change numbers and is in lists; an unlisted one is
- * read by anyone who has its id and is never in a list; one of a private room is that room's.
+ * A document of a room is decided by that room, any other by its owner's actor `@docs-<identity id>`, so that `request_id`
+ * works for the documents of one owner as it does inside a room. A public document gets change numbers and is in lists. An
+ * unlisted one can be read by anyone who has its id and is never in a list. A document of a private room belongs to that room.
  */
 
 import { type Active, ByActivity, nowhere } from '../records/board.ts'
@@ -13,12 +13,12 @@ import { ActsOf, commandIn, type FactRecord } from '../records/record.ts'
 
 export type DocVisibility = 'public' | 'unlisted' | 'private'
 
-/** `version` of the list is the position of its newest change, as with everything that is listed by activity. */
+/** `version` is the position of its newest change, as for everything listed by activity. */
 export interface Doc extends Active<Doc> {
   readonly id: string
   /** The actor that decides: the name of its room, or its owner's actor. */
   readonly actor: string
-  /** Identity id of who made it. */
+  /** Identity id of its creator. */
   readonly owner: string
   readonly visibility: DocVisibility
   title: string
@@ -30,13 +30,13 @@ export interface Doc extends Active<Doc> {
   isDeleted: boolean
 }
 
-/** What `docs.create` and `docs.write` decided. The text that was signed is in the command; `merged` where another is served. */
+/** Facts of `docs.create` and `docs.write`. The signed text is in the command; `merged` is present if another text is served. */
 export type VersionFacts = {
   readonly doc: string
   readonly version: number
   readonly title: string
   readonly visibility: DocVisibility
-  /** Of the text that is served. */
+  /** Of the served text. */
   readonly size: number
   readonly sha256: string
   readonly merged?: Merged
@@ -44,16 +44,16 @@ export type VersionFacts = {
 
 export type Merged = {
   readonly text: string
-  /** SHA-256 of the text that was signed, hex. */
+  /** SHA-256 of the signed text, hex. */
   readonly signed_sha256: string
   readonly base_version: number
   readonly onto_version: number
 }
 
-/** `moderated`: it was not its maker who deleted it. */
+/** `moderated`: it was not deleted by its creator. */
 export type DocDeletedFacts = { readonly target: string; readonly reason: string; readonly moderated?: true }
 
-/** A version as its record has it. */
+/** A version, read from its record. */
 export type Version = {
   readonly facts: VersionFacts
   readonly record: FactRecord
@@ -75,7 +75,7 @@ type Packed = readonly (readonly [
   version: number,
 ])[]
 
-/** The actor of what an identity writes outside of rooms. */
+/** The actor for an identity's documents outside of rooms. */
 export function ownActor(identity: string): string {
   return `@docs-${identity}`
 }
@@ -94,14 +94,14 @@ export class Documents implements Projection {
   readonly #byActor = new Map<string, Doc[]>()
   readonly #byOwner = new Map<string, Doc[]>()
   #deleted = 0
-  /** Every public document, deleted ones too. */
+  /** Every public document, including deleted ones. */
   readonly listed = new ByActivity<Doc>()
 
   constructor(core: Core) {
     this.#core = core
   }
 
-  /** Documents that stand. */
+  /** Number of documents that are not deleted. */
   get count(): number {
     return this.#byId.size - this.#deleted
   }
@@ -212,7 +212,7 @@ export class Documents implements Projection {
     else doc.version = version
   }
 
-  /** Followers of a room learn about its documents, but not about unlisted ones. */
+  /** Followers of a room are notified of its documents, except unlisted ones. */
   #tell(doc: Doc, { change }: RecordPlace): void {
     if (doc.visibility === 'unlisted') return
     const { board, changes } = this.#core
@@ -231,7 +231,7 @@ export function versionOf(record: FactRecord): Version {
   return { facts, record, text: facts.merged?.text ?? signedText(record.by!.signed) }
 }
 
-/** The text inside the bytes that were signed. */
+/** The text inside the signed bytes. */
 export function signedText(signed: Uint8Array): string {
   return commandIn(signed).text!
 }

@@ -1,18 +1,19 @@
 /**
- * Merging two edits of one text (diff3). Anyone who has the three texts can do the same and must get the same:
+ * Merges two edits of one text (diff3). Anyone who has the three texts can repeat it and must get the same result:
  *
  * 1. The texts are lines between line feeds. `diffArrays` of the package diff (Myers) gives the hunks of each edit against the
  *    base: which lines of the base are replaced by which lines.
- * 2. Hunks that overlap, or that no line stands between, are one region (Khanna, Kunal, Pierce: A Formal Investigation of Diff3).
- * 3. A region that one edit alone changed takes its lines. One that both changed is a conflict, unless both made it the same.
+ * 2. Hunks that overlap, or have no line between them, form one region (Khanna, Kunal, Pierce: A Formal Investigation of Diff3).
+ * 3. A region that only one edit changed takes its lines. One that both changed is a conflict, unless both made the same change.
  *
- * The time goes with the number of changed lines, not with how often a line is repeated: all of a shard waits for a merge.
+ * The time depends on the number of changed lines, not on how often a line is repeated. This matters because the whole shard
+ * waits for a merge.
  */
 import { diffArrays } from 'diff/lib/diff/array.js'
 
 /**
- * Lines removed and lines added by one edit. The time goes with its square: at the bound both diffs take about 15 ms on one core.
- * All lines together need no bound of their own, a document has few enough: those of 64 KiB take 3 ms.
+ * Lines removed and lines added by one edit. The time grows with its square: at the limit, both diffs take about 15 ms on one
+ * core. The total number of lines needs no limit, because a document is small enough: one of 64 KiB takes 3 ms.
  */
 const editedLinesMax = 250
 
@@ -24,7 +25,7 @@ type Hunk = {
   readonly isCurrent: boolean
 }
 
-/** The merged text, or undefined: the edits touch, or one of them changed too many lines. */
+/** The merged text, or undefined if the edits touch or one of them changed too many lines. */
 export function mergeTexts(base: string, current: string, edited: string): string | undefined {
   const lines = base.split('\n')
   const hunks = [hunksOf(lines, current, true), hunksOf(lines, edited, false)]
@@ -80,7 +81,7 @@ function regionsOf(sorted: readonly Hunk[]): Region[] {
   return regions
 }
 
-/** The lines of a region after both edits; undefined: they differ. */
+/** The lines of a region after both edits; undefined if they differ. */
 function madeOf(base: readonly string[], { start, end, hunks }: Region): readonly string[] | undefined {
   const side = (isCurrent: boolean): string[] | undefined => {
     const own = hunks.filter((hunk) => hunk.isCurrent === isCurrent)

@@ -1,4 +1,4 @@
-/** Documents: texts with versions, written by one or by all who may write in a room. */
+/** Operations on documents: texts with versions, written by one identity or by all who may write in a room. */
 
 import { base64url64Pattern, type Field, patterned } from '../kernel/fields.ts'
 import { sizes } from '../kernel/limits.ts'

@@ -1,4 +1,4 @@
-/** Decisions over receive URLs: pure functions of the state; who signed, and what a secret hashes to, was settled before. */
+/** Decisions about receive URLs: pure functions of the state; the signer was verified and the secret hashed earlier. */
 
 import { createHash, timingSafeEqual } from 'node:crypto'
 import type { RefusalCode } from '../kernel/refusals.ts'
@@ -20,19 +20,19 @@ import { dedupeSeconds, type ItemFacts, type Receiver, type ReceiverFacts } from
 /** Receive URLs that one identity may have at a time. */
 export const activeMax = 8
 
-/** Name of the actor that decides over all receive URLs of an identity. */
+/** Name of the actor that decides all receive URLs of an identity. */
 export const receiversOf = (owner: string) => `@in-${owner}`
 
 type CreateArgs = ReceiverFacts & {
   /** Hex SHA-256 of the secret. */
   readonly hash: string
-  /** Shown once, to the maker. */
+  /** Shown once, to its creator. */
   readonly secret?: string
-  /** Why the maker may not have items posted into this room: code and sentence. */
+  /** Why the creator may not have items posted to this room: code and message. */
   readonly barred?: readonly [code: RefusalCode, message: string]
 }
 
-/** One delivery: the letter's author is whom the receive URL belongs to. */
+/** One delivery: the letter's author is the owner of the receive URL. */
 export type DeliverArgs = Omit<ItemFacts, 'item'> & { readonly hash: string }
 
 const create = ({ state, now }: Situation, letter: WriteLetter<CreateArgs>) => {
@@ -61,7 +61,7 @@ const remove = ({ state, now }: Situation, letter: WriteLetter<{ receiver: strin
   return act(letter, now, { facts: { receiver }, isPublic: false })
 }
 
-/** The URL was good a moment ago; it may have been rotated or deleted since. */
+/** The URL was valid a moment ago; it may have been rotated or deleted since. */
 const deliver = ({ state, now }: Situation, letter: WriteLetter<DeliverArgs>) => {
   const { hash, ...came } = letter.args
   const receiver = ownReceiver(state, letter.author, came.receiver)
@@ -93,7 +93,7 @@ export const receiversDeciders = {
   'receiver.posted': posted,
 } satisfies Deciders
 
-/** What a URL answers that opens nothing: unknown, deleted, or with another secret. */
+/** The answer of a URL that opens nothing: unknown, deleted, or with another secret. */
 export const closedDoor = 'there is no receive URL at this address: ask its owner for the current one'
 
 /** A record of something unsigned. */
@@ -114,7 +114,7 @@ function isActive({ deletedAt }: Receiver): boolean {
   return deletedAt === 0
 }
 
-/** One that this identity made and has not deleted. */
+/** A receive URL that this identity created and has not deleted. */
 function ownReceiver(state: Parts, owner: string, id: string): Receiver | undefined {
   const found = state.receivers.find(id)
   return found !== undefined && found.owner === owner && isActive(found) ? found : undefined
@@ -126,14 +126,14 @@ function unknown(id: string) {
 
 const nobody = Buffer.alloc(32)
 
-/** Takes the same time for every secret, and for a receive URL that there is not. */
+/** Takes the same time for every secret, and if there is no such receive URL. */
 export function opens(receiver: Receiver | undefined, hash: string): boolean {
   const kept = Buffer.from(receiver?.hash ?? '', 'hex')
   const isThere = kept.length === nobody.length
   return timingSafeEqual(isThere ? kept : nobody, Buffer.from(hash, 'hex')) && isThere
 }
 
-/** To the actor of an identity's receive URLs. `owner`: identity id. */
+/** A letter to the actor of an identity's receive URLs. `owner`: identity id. */
 export function ownLetter<Name extends InternalWriteName>(
   op: Name,
   owner: string,

@@ -1,4 +1,4 @@
-/** Receive URLs: addresses where other services deliver, and whose items only their creator reads. */
+/** Operations on receive URLs: addresses to which other services deliver, and whose items only their creator can read. */
 
 import { patterned } from '../kernel/fields.ts'
 import { sizes } from '../kernel/limits.ts'

@@ -1,8 +1,9 @@
 /**
- * Receive URLs and what arrived there. All receive URLs of one identity are decided by one actor, `@in-<identity id>`.
+ * Receive URLs and the items that arrived there. All receive URLs of one identity are decided by one actor, `@in-<identity
+ * id>`.
  *
- * Bodies stay in the journal: here is where each of the newest items lies, and what a repetition is recognized by.
- * Nothing of this is ever public; the hash of a URL's secret is kept, the secret is not.
+ * Bodies stay in the journal: memory holds the places of the newest items, and what is needed to recognize repeated deliveries.
+ * None of this is ever public. Only the hash of a URL's secret is stored, not the secret.
  */
 
 import { nowhere } from '../records/board.ts'
@@ -10,28 +11,28 @@ import type { Core, Projection, RecordPlace } from '../records/core.ts'
 import { ActsOf, delegationOf, type FactRecord } from '../records/record.ts'
 
 const itemsKept = 1_000
-/** How long a value of the dedupe header is known, in seconds. */
+/** How long a value of the dedupe header is remembered, in seconds. */
 export const dedupeSeconds = 86_400
-/** Values known at once: more than a day of deliveries at the highest rate. */
+/** Values remembered at once: more than a day of deliveries at the highest rate. */
 const dedupeMax = 10_000
 
-/** What the maker of a receive URL chose. Empty texts and lists: not chosen. */
+/** The options chosen by its creator. Empty texts and lists: not chosen. */
 export type ReceiverFacts = {
   readonly label: string
   readonly room: string
   /** Lower case. */
   readonly dedupe: string
-  /** What deliveries are signed with, sealed with the board's key. */
+  /** The key that signs deliveries, sealed with the board's key. */
   readonly sealed?: string | undefined
-  /** The same as older releases wrote it down: in the clear. */
+  /** The same as older releases stored it: in plain text. */
   readonly hmac?: string
   /** Addresses and networks in CIDR notation. */
   readonly allow: readonly string[]
-  /** Each item is posted into the room. */
+  /** Each item is posted to the room. */
   readonly post: boolean
 }
 
-/** Facts of one item, as its record has them. */
+/** Facts of one item, as in its record. */
 export type ItemFacts = {
   readonly receiver: string
   readonly item: number
@@ -43,10 +44,10 @@ export type ItemFacts = {
   readonly dedupe: string
 }
 
-/** Acts by which an item arrived. */
+/** Acts that record an arrived item. */
 export const arrivals = new ActsOf<ItemFacts>('receiver.item')
 
-/** Where an item lies. */
+/** Where an item is stored. */
 export type Item = { readonly item: number; readonly shard: number; readonly seq: number; readonly at: number }
 
 export type Receiver = {
@@ -57,21 +58,21 @@ export type Receiver = {
   readonly facts: ReceiverFacts
   /** Hex SHA-256 of the secret in the URL. */
   hash: string
-  /** 32 hex: the delegation whose key this secret was shown to, and with which it ends; '' for the maker's own. */
+  /** 32 hex: the delegation whose key this secret was shown to, and with which it ends; '' if shown to the identity's own key. */
   delegation: string
-  /** Unix seconds, 0 = it takes items. */
+  /** Unix seconds; 0: it accepts items. */
   deletedAt: number
-  /** Items that came in all: number of the newest. */
+  /** Total number of items, which is the number of the newest. */
   count: number
-  /** The newest ones, oldest first. */
+  /** The newest items, oldest first. */
   readonly items: Item[]
-  /** Number of the newest item that is posted, or that never will be. */
+  /** Number of the newest item that is posted, or never will be. */
   posted: number
   /** Dedupe value (hashed) -> the item it came with, oldest first. */
   readonly seen: Map<string, { readonly item: number; readonly at: number; readonly bytes: number }>
 }
 
-/** Deliveries must be signed. */
+/** Whether deliveries must be signed. */
 export function asksSignature({ sealed = '', hmac = '' }: ReceiverFacts): boolean {
   return sealed !== '' || hmac !== ''
 }
@@ -111,12 +112,12 @@ export class Receivers implements Projection {
     return this.#byId.get(id)
   }
 
-  /** All of one identity, deleted ones that still hold items included, oldest first. */
+  /** All receive URLs of one identity, oldest first, including deleted ones that still hold items. */
   of(owner: string): readonly Receiver[] {
     return this.#byOwner.get(owner) ?? []
   }
 
-  /** Those with items that should be in a room and are not known to be: of all, or this one alone. */
+  /** Receive URLs with items that should be posted to a room and are not known to be: all of them, or only this one. */
   unposted(id?: string): Receiver[] {
     const one = id === undefined ? undefined : this.#byId.get(id)
     const asked = id === undefined ? [...this.#byId.values()] : one === undefined ? [] : [one]
@@ -187,7 +188,7 @@ export class Receivers implements Projection {
     receiver.delegation = delegationOf(act)
   }
 
-  /** What arrived stays readable; a URL where nothing ever did is forgotten. */
+  /** Items that arrived stay readable; a URL that never received any is forgotten. */
   #deleted(id: string, at: number): void {
     const receiver = this.#byId.get(id)!
     const { owner, count, seen } = receiver
@@ -213,7 +214,7 @@ export class Receivers implements Projection {
       receiver.seen.delete(value)
     }
     if (dedupe !== '') {
-      // Moved to the end: the map is in order of time.
+      // Delete and set again, to move it to the end: the map is ordered by time.
       receiver.seen.delete(dedupe)
       receiver.seen.set(dedupe, { item, at, bytes: body.length })
     }

@@ -1,14 +1,14 @@
-/** Decisions over what an identity follows, has seen and has muted: pure functions of the state. */
+/** Decisions about what an identity follows, has seen and has muted: pure functions of the state. */
 
 import { sizes } from '../kernel/limits.ts'
 import type { RefusalCode } from '../kernel/refusals.ts'
 import { accept, act, type Deciders, refuse, type Situation, type WriteLetter } from '../records/write.ts'
 import { type FollowFacts, keyOf, type MuteFacts, type SeenFacts, type UnfollowFacts } from './subscriptions.ts'
 
-/** Name of the actor that decides over the subscriptions of an identity. */
+/** Name of the actor that decides the subscriptions of an identity. */
 export const subscriptionsOf = (identity: string) => `@sub-${identity}`
 
-/** Why there is nothing to follow, as the room or the feed said. */
+/** `barred`: why there is nothing to follow, as reported by the room or the feed. */
 type FollowArgs = FollowFacts & { readonly barred?: readonly [code: RefusalCode, message: string] }
 
 const follow = ({ state, now }: Situation, letter: WriteLetter<FollowArgs>) => {
@@ -41,7 +41,7 @@ const unmute = ({ now }: Situation, letter: WriteLetter<MuteFacts>) => {
   return act(letter, now, { facts: { target }, isPublic: false })
 }
 
-/** Positions only grow, and those of what is not followed are left out. Where none grows nothing is written. */
+/** Positions only grow, and positions of rooms or threads that are not followed are ignored. If none grows, nothing is written. */
 const seen = ({ state, now }: Situation, letter: WriteLetter<SeenFacts>) => {
   const own = state.subscriptions.of(letter.author)
   const positions = letter.args.positions.filter(([key, seen]) => (own?.follows.get(key)?.seen ?? seen) < seen)

@@ -1,4 +1,7 @@
-/** Subscriptions: what an identity follows, how far it has read, whom it has muted. All of it signed: it is the signer's alone. */
+/**
+ * Operations on subscriptions: what an identity follows, how far it has read, whom it has muted. All are signed: their results
+ * are only for the signer.
+ */
 
 import { identityId } from '../kernel/fields.ts'
 import { sizes } from '../kernel/limits.ts'

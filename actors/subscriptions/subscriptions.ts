@@ -1,8 +1,9 @@
 /**
- * What an identity follows, how far it has read, and whom it has muted. All of one identity is decided by one actor,
- * `@sub-<identity id>`, and nothing of it is ever public.
+ * Subscriptions: what an identity follows, how far it has read, and whom it has muted. All of one identity is decided by one
+ * actor, `@sub-<identity id>`, and none of it is ever public.
  *
- * A position is a number of an event inside its room, of a followed room and of a followed thread alike: everything up to it was seen.
+ * A position is the number of an event inside its room, for a followed room and a followed thread alike: everything up to it
+ * was seen.
  */
 
 import { hex } from '../kernel/hex.ts'
@@ -23,7 +24,7 @@ export type Followed = {
 export type FollowFacts = { readonly room: string; readonly thread: string; readonly seen: number }
 export type UnfollowFacts = Pick<FollowFacts, 'room' | 'thread'>
 export type MuteFacts = { readonly target: string }
-/** Positions by what they are of (`keyOf`); `inbox`: Unix seconds, 0 where it is not named. */
+/** Positions by `keyOf` of the room or thread; `inbox`: Unix seconds, 0 if not given. */
 export type SeenFacts = {
   readonly positions: readonly (readonly [key: string, seen: number])[]
   readonly inbox: number
@@ -34,13 +35,13 @@ export type Subscription = {
   readonly follows: Map<string, Followed>
   /** Identity id -> when, Unix seconds. */
   readonly muted: Map<string, number>
-  /** Unix seconds: the newest item of the inbox that was seen. */
+  /** Unix seconds: the newest inbox item that was seen. */
   inboxSeen: number
-  /** When positions were written down last, Unix seconds. */
+  /** When positions were last recorded, Unix seconds. */
   seenAt: number
 }
 
-/** What the actor of an identity says of it. */
+/** An identity's subscriptions, as its actor reports them. */
 export type OwnSubscription = {
   /** Newest follow first. */
   readonly follows: readonly Followed[]
@@ -50,7 +51,7 @@ export type OwnSubscription = {
   readonly inboxSeen: number
 }
 
-/** What a followed thing is found by: names of rooms have no slash. */
+/** The key of a followed room or thread: names of rooms have no slash. */
 export function keyOf({ room, thread }: UnfollowFacts): string {
   return thread === '' ? room : `/${thread}`
 }
@@ -75,7 +76,7 @@ export class IdentitySubscriptions implements Projection {
   }
   readonly #byIdentity = new Map<string, Subscription>()
 
-  /** Undefined: it never followed or muted anything. */
+  /** Undefined if it never followed or muted anything. */
   of(identity: string): Subscription | undefined {
     return this.#byIdentity.get(identity)
   }

@@ -1,4 +1,4 @@
-/** Decisions over hooks: pure functions of the state. That an address answered its challenge was found out before. */
+/** Decisions about hooks: pure functions of the state. That an address answered its challenge was checked earlier. */
 
 import { createHash } from 'node:crypto'
 import type { RefusalCode } from '../kernel/refusals.ts'
@@ -7,16 +7,16 @@ import { type FactRecord, RecordType } from '../records/record.ts'
 import { accept, act, type Deciders, refuse, type Situation, type WriteLetter } from '../records/write.ts'
 import type { Hook, HookFacts } from './webhooks.ts'
 
-/** Name of the actor that decides over all hooks of an identity. */
+/** Name of the actor that decides all hooks of an identity. */
 export const hooksOf = (owner: string) => `@hooks-${owner}`
 
-/** Why it may not be made, found out before the actor was asked: said here, so that a retry is still a retry. */
+/** Why it may not be created, found out before the letter was sent. The actor returns it, so that a retry is still a retry. */
 type Barred = { readonly barred?: readonly [code: RefusalCode, message: string, field: string, retryAfter: number] }
 
 /** How many hooks one identity may have at a time, subscriptions and plain webhooks together. */
 type Limited = { readonly limit: number }
 
-/** `secret` is shown to the maker alone, and not recorded. */
+/** `secret` is shown only to the creator, and not recorded. */
 type CreateArgs = Omit<HookFacts, 'hook'> & Barred & Limited & { readonly secret: string }
 type SubscribeArgs = HookFacts & Limited
 type RedeliverArgs = { readonly hook: string; readonly event: string } & Barred
@@ -41,13 +41,13 @@ const redeliver = ({ state, now }: Situation, letter: WriteLetter<RedeliverArgs>
   return act(letter, now, { facts: { hook, event }, isPublic: false })
 }
 
-/** Makes a subscription, or renews it. It is unsigned: the caller was known by a token. */
+/** Creates a subscription, or renews it. It is unsigned: the caller was identified by a token. */
 const subscribe = ({ state, now }: Situation, letter: WriteLetter<SubscribeArgs>) => {
   const { limit, ...facts } = letter.args
   const known = state.hooks.find(facts.hook)
   const isLive = known !== undefined && !hasRunOut(known, now)
   if (!isLive && liveOf(state, letter.author, now) >= limit) return refuse('wrong_state', tooMany(limit))
-  // A live one keeps its position; another begins at the given position.
+  // A live one keeps its position; a new one begins at the given position.
   const put = isLive ? { ...facts, marks: known.facts.marks } : facts
   const ended =
     known !== undefined && !isLive ? [planned(letter.to, letter.author, 'hook.end', { hook: facts.hook }, now)] : []
@@ -58,9 +58,9 @@ const subscribe = ({ state, now }: Situation, letter: WriteLetter<SubscribeArgs>
 const end = ({ state, now }: Situation, letter: WriteLetter<{ hook: string; epoch?: number; wakes?: number }>) => {
   const { hook, epoch, wakes } = letter.args
   const known = state.hooks.find(hook)
-  // Another life of the same id is none of this one's business.
+  // A later hook with the same id is not meant.
   const isMeant = known?.owner === letter.author && (epoch === undefined || known.epoch === epoch)
-  // If it was renewed before its end arrived, it does not end.
+  // If it was renewed before the end arrived, it does not end.
   if (!isMeant || (wakes !== undefined && known.wakes !== wakes)) return accept([], { ended: false })
   return accept([planned(letter.to, letter.author, 'hook.end', { hook }, now)], { ended: true })
 }

@@ -1,6 +1,6 @@
 /**
- * Kinds of events that are delivered to those who asked for them, by MCP Events and by plain webhooks: their names alone, for
- * threads that check no schema and shall not load what does.
+ * Names of the kinds of events delivered to subscribers, by MCP Events and by plain webhooks. They are in a file of their own
+ * for threads that check no schemas and should not load the code that does.
  */
 export const hookKinds = [
   'room.post',
@@ -15,17 +15,17 @@ export const hookKinds = [
 ] as const
 export type HookKind = (typeof hookKinds)[number]
 
-/** A caller with a token or a delegation without this scope gets only what is public. */
+/** A caller whose token or delegation lacks this scope gets only what is public. */
 export const privateScope = 'board:read'
 
-/** What is its reader's alone: nothing of it is public. */
+/** Kinds that only their reader may see: nothing of them is public. */
 const privateKinds: ReadonlySet<string> = new Set<HookKind>(['inbox.item', 'receiver.item'])
 
 export function isPrivateKind(kind: string): boolean {
   return privateKinds.has(kind)
 }
 
-/** Characters of a text that a delivery shows. */
+/** Characters of a text shown in a delivery. */
 export const excerptChars = 500
 
 export function isHookKind(name: string): name is HookKind {

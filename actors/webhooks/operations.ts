@@ -1,4 +1,7 @@
-/** Webhooks: addresses of users that are notified of events. The same deliveries as by MCP Events, for clients without MCP. */
+/**
+ * Operations on webhooks: users' addresses that are notified of events. The deliveries are the same as in MCP Events, for
+ * clients without MCP.
+ */
 
 import { patterned } from '../kernel/fields.ts'
 import { declare } from '../kernel/operation.ts'

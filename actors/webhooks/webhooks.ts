@@ -1,56 +1,57 @@
 /**
- * Hooks: who is notified of what. Subscriptions of MCP Events and plain webhooks alike; all of one identity are decided
- * by one actor, `@hooks-<identity id>`, and none of them is public.
+ * Hooks: who is notified of what. They include subscriptions of MCP Events and plain webhooks. All hooks of one identity are
+ * decided by one actor, `@hooks-<identity id>`, and none of them is public.
  *
- * This has what was agreed: address, kinds, filter, sealed secret, and the positions from which on events are owed. How
- * far deliveries have come since is not decided here, and is kept beside the journals (src/webhooks/store.ts).
+ * This part holds what was agreed: address, kinds, filter, sealed secret, and the positions from which events are to be
+ * delivered. How far deliveries have got since is not decided here, and is stored separately from the journals
+ * (src/webhooks/store.ts).
  */
 import type { Projection, RecordPlace } from '../records/core.ts'
 import type { FactRecord } from '../records/record.ts'
 
-/** Seconds for which deliveries are signed with the secret before, too, when it was changed. */
+/** After a change of secret, deliveries are also signed with the previous one for this many seconds. */
 export const overlapSeconds = 300
-/** Redeliveries that are known at once. */
+/** Redeliveries remembered at once. */
 const redeliveriesMax = 50
 
 export type HookForm = 'mcp' | 'webhook'
 
-/** What a hook subscribes to: texts and numbers by their names, as the kind of event takes them. */
+/** What a hook subscribes to: texts and numbers by name, as the kind of event defines them. */
 type HookFilter = Readonly<Record<string, string | number>>
 
 export type HookFacts = {
-  /** `sub_` and 32 hex, made from what it is; of a plain webhook the event id of its `webhook.create`. */
+  /** `sub_` and 32 hex, derived from its content; for a plain webhook, the event id of its `webhook.create`. */
   readonly hook: string
   readonly form: HookForm
   readonly url: string
   readonly kinds: readonly string[]
   readonly filter: HookFilter
-  /** The secret, sealed with the board's key, and what it is recognized by: the secret itself is stored nowhere. */
+  /** The secret sealed with the board's key, and a tag to recognize it: the secret itself is stored nowhere. */
   readonly sealed: string
   readonly tag: string
-  /** Next position in the feed, then in each shard, that has not been delivered. */
+  /** The next position to deliver, in the feed and then in each shard. */
   readonly marks: readonly number[]
   /** Unix seconds, 0 = never. */
   readonly expires: number
-  /** 32 hex: the delegation by which it was asked for, and with which it ends. Absent: the identity's own key. */
+  /** 32 hex: the delegation that requested it, and with which it ends. Absent: the identity's own key. */
   readonly delegation?: string
-  /** It was asked for by a token that may not read in private: it gets only what is public. */
+  /** It was requested with a token that may not read private content: it gets only what is public. */
   readonly publicOnly?: true
 }
 
-/** The secret before, good until then (Unix seconds). */
+/** The previous secret, valid until then (Unix seconds). */
 type FormerSecret = { readonly sealed: string; readonly until: number }
 
 type Redelivery = { readonly number: number; readonly event: string }
 
 export type Hook = {
   readonly owner: string
-  /** Number of its first record in the journal: another life of the same id begins with another. */
+  /** Number of its first record in the journal; it distinguishes hooks that had the same id at different times. */
   readonly epoch: number
   readonly createdAt: number
   facts: HookFacts
   former: FormerSecret | undefined
-  /** How often it was refreshed or woken: one that was suspended continues when this has grown. */
+  /** How often it was refreshed or woken: a suspended hook resumes when this has grown. */
   wakes: number
   redeliveries: readonly Redelivery[]
 }
@@ -85,7 +86,7 @@ export class Hooks implements Projection {
     return this.#byId.get(id)
   }
 
-  /** All of one identity, oldest first, expired ones included until they are removed. */
+  /** All hooks of one identity, oldest first, including expired ones until they are removed. */
   of(owner: string): readonly Hook[] {
     return this.#byOwner.get(owner) ?? []
   }
@@ -111,7 +112,7 @@ export class Hooks implements Projection {
       this.#add({ owner, epoch, createdAt, facts, former: former ?? undefined, wakes, redeliveries })
   }
 
-  /** Made, or refreshed: the former secret stays valid for a while; everything else is as given now. */
+  /** Creates or refreshes a hook. The previous secret stays valid for a while; everything else is replaced. */
   #put({ author, at, facts }: FactRecord<HookFacts>, { seq }: RecordPlace): void {
     const known = this.#byId.get(facts.hook)
     if (known === undefined) {
@@ -139,7 +140,7 @@ export class Hooks implements Projection {
     else this.#byOwner.set(hook.owner, left)
   }
 
-  /** `event` is '' where it is only woken. */
+  /** `event` is '' if the hook is only woken. */
   #redeliver(id: string, event: string): void {
     const hook = this.#byId.get(id)
     if (hook === undefined) return

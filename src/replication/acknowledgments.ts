@@ -1,20 +1,22 @@
 /**
- * Up to where writes may be answered: as far as the stream has the journals, and where it is wanted, as far as a follower has them too.
+ * Decides up to where writes may be answered: as far as the stream has the journals and, if that is required, a follower has
+ * them too.
  *
- * A start waits for no follower, because those wait for it: what is written until then has to be in the stream alone.
+ * A start does not wait for a follower, because followers wait for the start: what is written until then must only be in the
+ * stream.
  */
 import type { Clock } from '../clock.ts'
 import type { Ends } from './journals-out.ts'
 
 type AcknowledgmentsOptions = {
-  /** As far as the journals are durable at the start. */
+  /** How far the journals are durable at the start. */
   readonly ends: Ends
   readonly waitsForCopy: boolean
   readonly clock: Pick<Clock, 'monotonicMs'>
   readonly tell: (ends: Ends) => void
 }
 
-/** What is on its way is no problem. */
+/** A shorter delay is normal and not reported as a problem. */
 const stuckMs = 2_000
 
 export class Acknowledgments {
@@ -22,10 +24,10 @@ export class Acknowledgments {
   #isStarted = false
   #durable: Ends
   #stream: Ends | undefined
-  /** Of each journal as much as some follower has of it; until the start as much as the stream has. */
+  /** The most that any follower has of each journal; until the start, as much as the stream has. */
   #copied: Ends | undefined
   #told: Ends | undefined
-  /** Since when writes wait and none is answered; undefined: none waits. */
+  /** Since when writes have been waiting with none answered; undefined if none is waiting. */
   #stuckSince: number | undefined
 
   constructor(options: AcknowledgmentsOptions) {
@@ -38,7 +40,7 @@ export class Acknowledgments {
     this.#isStarted = true
   }
 
-  /** The journals are on the disk here, up to these ends. */
+  /** The journals are on disk here, up to these ends. */
   durable(ends: Ends): void {
     this.#durable = ends
     if (this.#isWaiting) this.#stuckSince ??= this.#options.clock.monotonicMs()
@@ -50,13 +52,13 @@ export class Acknowledgments {
     this.#tellOn()
   }
 
-  /** Only where a copy is waited for. */
+  /** Only called if writes wait for a copy. */
   copy(ends: Ends): void {
     this.#copied = this.#copied === undefined ? ends : byJournal(Math.max, this.#copied, ends)
     this.#tellOn()
   }
 
-  /** What writes wait for that does not come, as a sentence; undefined: they are answered. */
+  /** Why writes are waiting, as a sentence; undefined if they are being answered. */
   get problem(): string | undefined {
     const since = this.#stuckSince
     if (!this.#isStarted || since === undefined || this.#options.clock.monotonicMs() - since < stuckMs) return undefined

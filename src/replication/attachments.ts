@@ -1,6 +1,7 @@
 /**
- * Files of attachments for a follower, which has them before the records that name them are applied: the stream brings them, and what it
- * did not bring is fetched. While the leader is out of reach that is noted, in `missing-attachments.json`, and fetched later.
+ * A follower's attachment files, which must be here before the records that name them are applied. The stream brings them, and
+ * what it did not bring is fetched. Files that are missing while the leader is out of reach are listed in
+ * `missing-attachments.json` and fetched later.
  */
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
@@ -30,12 +31,15 @@ export class Attachments {
     this.#missing = new Set(Array.isArray(kept) ? kept.filter((each) => typeof each === 'string') : [])
   }
 
-  /** What is still missing, `<room>/<64 hex>`. */
+  /** The files that are still missing, `<room>/<64 hex>`. */
   get missing(): ReadonlySet<BlobName> {
     return this.#missing
   }
 
-  /** Has the files that these frames name, or has noted them. `shards`: of the shards' journals. `brought`: what came with them. */
+  /**
+   * Ensures that the files named by these frames are here, or lists them as missing. `shards`: frames of the shards' journals.
+   * `brought`: files that came with them.
+   */
   async fetchFor(shards: readonly CopiedFrames[], brought: ReadonlyMap<BlobName, Uint8Array>): Promise<void> {
     let isReached = true
     for (const name of shards.flatMap((copied) => framesIn(copied).flatMap((frame) => fileNamedIn(frame) ?? []))) {
@@ -43,7 +47,7 @@ export class Attachments {
       const bytes = brought.get(name)
       if (bytes !== undefined) await this.#write(name, bytes)
       else {
-        // A leader out of reach is waited for once, not for each file: the frames wait meanwhile.
+        // Try a leader that is out of reach only once, not for each file: the frames are waiting.
         isReached &&= await this.#fetch(name)
         if (!isReached) this.#missing.add(name)
       }
@@ -51,7 +55,7 @@ export class Attachments {
     if (!isReached) this.#keep()
   }
 
-  /** Tries again what was missed, until the leader is out of reach. */
+  /** Retries the missing files until the leader is out of reach. */
   async fetchMissing(): Promise<void> {
     let fetched = 0
     for (const name of this.#missing) {
@@ -62,7 +66,7 @@ export class Attachments {
     if (fetched > 0) this.#keep()
   }
 
-  /** Takes from the files of a batch what is missing. */
+  /** Takes missing files from those of a batch. */
   async takeMissing(brought: ReadonlyMap<BlobName, Uint8Array>): Promise<void> {
     const before = this.#missing.size
     for (const [name, bytes] of brought) {
@@ -73,7 +77,7 @@ export class Attachments {
     if (this.#missing.size < before) this.#keep()
   }
 
-  /** False: the leader is out of reach. What it does not have any more is not needed. */
+  /** Returns false if the leader is out of reach. A file that the leader no longer has is not needed. */
   async #fetch(name: BlobName): Promise<boolean> {
     const [room = '', sha256 = ''] = name.split('/')
     try {
@@ -86,7 +90,7 @@ export class Attachments {
     }
   }
 
-  /** Other bytes than the name says are not kept. */
+  /** Bytes that do not match the hash in the name are discarded. */
   async #write(name: BlobName, bytes: Uint8Array): Promise<void> {
     const [room = '', sha256 = ''] = name.split('/')
     if (createHash('sha256').update(bytes).digest('hex') !== sha256) return
@@ -99,7 +103,7 @@ export class Attachments {
   }
 }
 
-/** In the place of a leader that is not there to be asked: only the stream brings attachments. */
+/** Stands in for a leader that cannot be queried: only the stream brings attachments. */
 export const leaderNotAsked: Pick<Leader, 'blob'> = {
   blob: () => Promise.reject(new OutOfReach('the leader is not asked for attachments by who takes its place')),
 }

@@ -1,32 +1,32 @@
 /**
- * One message to followers: the new frames of every journal, bytes as they are on disk, whole decisions, a frame of the log only with
- * or after the frames that it covers. What is too long for one message of the stream is sent as several parts. The header stands in
- * each of them, so that the newest message alone says how far the stream has come.
+ * One message to followers: the new frames of every journal, byte for byte as on disk, in whole decisions. A frame of the log
+ * comes only with or after the frames that it covers. A batch that is too long for one message of the stream is sent in several
+ * parts. Each part has the header, so that the newest message alone says how far the stream has come.
  */
 import { isDeepStrictEqual } from 'node:util'
 import type { CopiedFrames, JournalPlace } from '../../storage/copied-frames.ts'
 import { foreignJson } from '../format/foreign-json.ts'
 import { isSealName, type SealName, type StreamSeal, sealBytes } from './stream-seal.ts'
 
-/** What a batch has of one journal. `bytes`: how many the frames take in the payload, header of each frame included. */
+/** A batch's share of one journal. `bytes`: the size of the frames in the payload, including the header of each frame. */
 export type JournalShare = Omit<CopiedFrames, 'bytes'> & { readonly bytes: number }
 
 export type BatchHeader = {
   readonly version: 1
-  /** Counts the boards that have written to this stream one after the other. */
+  /** Counts the boards that have written to this stream in succession. */
   readonly epoch: number
-  /** The data directory that writes, 32 hex. */
+  /** Id of the data directory that writes, 32 hex. */
   readonly leader: string
-  /** By shard number, and then the log. The payload has their frames in this order. */
+  /** By shard number, then the log. The payload has their frames in this order. */
   readonly journals: readonly JournalShare[]
-  /** Attachments that these frames name. The payload has them after the frames, in this order. */
+  /** Attachments named by these frames. The payload has them after the frames, in this order. */
   readonly files?: readonly FileShare[]
   /**
-   * The writer acknowledges and shows nothing before the stream has it. So a follower that has applied all messages up to this one has
-   * every acknowledged write. Absent: it may lack some.
+   * The writer acknowledges and shows nothing before the stream has it. So a follower that has applied all messages up to this
+   * one has every acknowledged write. Absent: it may lack some.
    */
   readonly ack?: 'quorum'
-  /** The writer has stopped, has nothing that the stream has not, and writes no more. */
+  /** The writer has stopped: the stream has everything it has, and it writes nothing more. */
   readonly handedOver?: true
 }
 
@@ -35,17 +35,17 @@ export type FileShare = { readonly name: string; readonly bytes: number }
 
 export type Batch = { readonly header: BatchHeader; readonly payload: Buffer }
 
-/** One message of the stream. `bytes` are sealed; the header is not, and has no text. */
+/** One message of the stream. `bytes` are sealed; the header is not, and contains no text. */
 export type Part = {
   readonly header: BatchHeader & { readonly part: number; readonly parts: number; readonly seal: SealName }
   readonly bytes: Uint8Array
 }
 
-/** The stream takes messages of 1 MB, header included. */
+/** The stream takes messages of 1 MB, including the header. */
 const messageBytesMax = 900_000
 const partBytesMax = messageBytesMax - sealBytes
 
-/** The parts of a batch, numbered from 1. Each is sealed once: it is published again as it is. */
+/** The parts of a batch, numbered from 1. Each is sealed once, so that a retry publishes the same bytes. */
 export function partsOf({ header, payload }: Batch, seal: StreamSeal): Part[] {
   const parts = Math.max(1, Math.ceil(payload.length / partBytesMax))
   return Array.from({ length: parts }, (_, index) => {
@@ -59,16 +59,16 @@ export function isSamePart(one: Part, other: Part): boolean {
   return isDeepStrictEqual(one.header, other.header) && Buffer.compare(one.bytes, other.bytes) === 0
 }
 
-/** Undefined: this is not the header of a batch, or one of a later version. */
+/** Undefined if this is not the header of a batch, or of a later version. */
 export function parseHeader(text: string): Part['header'] | undefined {
   const found = foreignJson(text)
   return isHeader(found) ? found : undefined
 }
 
-/** What a batch has for each journal, by shard number and then for the log, and the attachments that came with it. */
+/** A batch's frames of each journal, by shard number and then the log, and the attachments that came with it. */
 export type Opened = { readonly shares: readonly CopiedFrames[]; readonly files: ReadonlyMap<string, Uint8Array> }
 
-/** Throws RangeError where the payload is not what the header says. */
+/** Throws RangeError if the payload does not match the header. */
 export function openPayload(
   { journals, files = [] }: Pick<BatchHeader, 'journals' | 'files'>,
   payload: Uint8Array,
@@ -84,7 +84,10 @@ export function openPayload(
   return { shares, files: found }
 }
 
-/** Puts parts together again. A part with number 1 begins a batch; a later epoch voids what is unfinished, an older one is not heard. */
+/**
+ * Reassembles parts into batches. Part 1 begins a batch. A later epoch discards an unfinished batch; parts of an older epoch
+ * are ignored.
+ */
 export class Assembly {
   readonly #seal: Pick<StreamSeal, 'open'>
   #epoch = 0
@@ -94,13 +97,13 @@ export class Assembly {
     this.#seal = seal
   }
 
-  /** The batch that this part completes; undefined: it completes none. Throws where a part of it was not sealed for this board. */
+  /** Returns the batch that this part completes, or undefined. Throws if any part of it was not sealed for this board. */
   add(part: Part): Batch | undefined {
     const { epoch, part: number, parts } = part.header
     if (epoch < this.#epoch) return undefined
     if (epoch > this.#epoch || number === 1) this.#parts = []
     this.#epoch = epoch
-    // Of a batch whose beginning was missed nothing is kept: the numbers of its frames say what has to be fetched.
+    // If the beginning of a batch was missed, the rest is dropped: its frame numbers will show what must be fetched.
     if (number !== this.#parts.length + 1) return undefined
     this.#parts.push(part)
     if (number < parts) return undefined
@@ -110,7 +113,7 @@ export class Assembly {
   }
 }
 
-/** Of a batch that brings nothing of this journal: it says how far it reaches. */
+/** A share of a batch without frames of this journal: it says how far the journal reaches. */
 export function emptyShare(place: JournalPlace, rolls: readonly number[] = []): JournalShare {
   return { ...place, first: place.last + 1, bytes: 0, rolls }
 }
@@ -119,7 +122,7 @@ export function isShares(value: unknown): value is readonly JournalShare[] {
   return Array.isArray(value) && value.every(isShare)
 }
 
-/** How far a journal reaches, as a follower says it. */
+/** How far a journal reaches, as reported by a follower. */
 export function isPlace(value: unknown): value is JournalPlace {
   const { id, last, chain }: Readonly<Record<string, unknown>> = Object(value)
   return isHex(id, 16) && isHex(chain, 32) && Number.isSafeInteger(last) && Number(last) >= 0
@@ -142,7 +145,7 @@ function isFile(value: unknown): value is FileShare {
   return isFileName(name) && Number.isSafeInteger(bytes) && Number(bytes) >= 0
 }
 
-/** Of a room and of the bytes in it: no path leaves the directory of attachments. */
+/** A room and the hash of a file in it. The pattern keeps paths inside the attachments directory. */
 function isFileName(value: unknown): boolean {
   return typeof value === 'string' && /^[\w-]{1,64}\/[0-9a-f]{64}$/.test(value)
 }

@@ -1,4 +1,4 @@
-/** The journals of a follower that does not run. They take what the stream has, with the checks of one that runs. */
+/** The journals of a follower that is not running. They accept what the stream has, with the same checks as in a running follower. */
 import { appendCopied, type CopiedFrames, type JournalPlace, placeOf } from '../../storage/copied-frames.ts'
 import type { Disk } from '../../storage/disk.ts'
 import { FRAME_BYTES_LIMIT } from '../../storage/frame.ts'
@@ -23,7 +23,10 @@ type Options = {
   readonly report: (level: 'info' | 'warn', event: string, facts: Readonly<Record<string, unknown>>) => void
 }
 
-/** The log that is in a directory; no mark is asked. `followed`: of a follower. Throws UnusableDirectory, and as SignedLog.open does. */
+/**
+ * Opens the log in a directory, without checking marks. `followed`: the leader's logs, for a follower. Throws
+ * UnusableDirectory, and what SignedLog.open throws.
+ */
 export function openLogIn(
   { disk, path, segmentBytesMax, facts, report }: Omit<Options, 'random' | 'logs'>,
   followed?: readonly LogIdentity[],
@@ -61,12 +64,12 @@ export class CopiedJournals {
     this.#followed = this.#follow()
   }
 
-  /** Where they end, the shards' by number and then the log's. */
+  /** Where they end, the shards by number and then the log. */
   get places(): readonly JournalPlace[] {
     return [...this.#shards, this.#signed.journal].map(placeOf)
   }
 
-  /** What a message says that brings no frames: where they end, and where a segment has just ended. */
+  /** The shares of a message without frames: where the journals end, and where a segment has just ended. */
   get marks(): readonly JournalShare[] {
     const { disk, path, facts } = this.#options
     const shards = shardDirectories(path, facts.shards)
@@ -83,14 +86,14 @@ export class CopiedJournals {
     return this.#signed.identities.at(-1)!
   }
 
-  /** Takes what is new, durable when it returns. Throws Diverged, and then nothing was changed. */
+  /** Appends what is new; it is durable on return. Throws Diverged, in which case nothing was changed. */
   take(shares: readonly CopiedFrames[]): void {
     for (const [shard, journal] of this.#shards.entries()) appendCopied(journal, shares[shard]!)
-    // Where another log begins, it has another key and tree.
+    // A new log has another key and tree.
     if (this.#followed.take(shares.at(-1)!)) this.#openAgain()
   }
 
-  /** Throws RolledBack where one of these marks knows more than the log here. */
+  /** Throws RolledBack if one of these marks records more than the log here. */
   checkMarks(marks: readonly HighWaterMark[]): void {
     this.#openAgain()
     this.#signed.checkMarks(marks)

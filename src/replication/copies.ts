@@ -1,12 +1,16 @@
-/** Gives followers what they have missed of the journals, from the files, a batch at a time. */
+/** Serves followers the frames of the journals that they missed, from the files, one batch at a time. */
 import type { JournalPlace } from '../../storage/copied-frames.ts'
 import type { Disk } from '../../storage/disk.ts'
 import { type Ends, type FrameShares, type JournalDirectories, JournalsOut } from './journals-out.ts'
 
-/** `isForGood`: the follower has other journals than this board. */
+/** `isForGood`: the follower has journals of another board, so retrying is pointless. */
 export type FramesAnswer = FrameShares | { readonly problem: string; readonly isForGood: boolean } | undefined
 
-/** Journals of followers that are being read: each begins where its follower is, which takes a reading of a segment. */
+/**
+ * `asked`: the places after which frames were last read. `given`: the result; undefined if it had no frames. A batch without
+ * frames, which only says that a segment ends, is not cached: the follower asks for the same places next, and would get it
+ * forever.
+ */
 const openMax = 4
 
 /**
@@ -23,7 +27,7 @@ export class Copies {
   readonly #disk: Disk
   readonly #directories: JournalDirectories
   #ends: Ends
-  /** The one that was asked last comes last. */
+  /** The most recently used one is last. */
   #open: Open[] = []
 
   constructor(disk: Disk, directories: JournalDirectories, ends: Ends) {
@@ -40,19 +44,19 @@ export class Copies {
   rewritten(shard: number): void {
     for (const each of this.#open) {
       each.journals.rewritten(shard)
-      // It may hold a text that has left the files.
+      // It may contain a text that was removed from the files.
       each.given = undefined
     }
   }
 
-  /** What follows these places, the shards' by number and then the log's; undefined: nothing. Throws Damage. */
+  /** The frames after these places, the shards by number and then the log; undefined if there are none. Throws Damage. */
   after(places: readonly JournalPlace[]): FramesAnswer {
     const ends = [...this.#ends.shards, this.#ends.log]
     if (places.length !== ends.length) return otherJournals
-    // It may have been handed what this board has not told yet, by the stream.
+    // The stream may have brought it frames that this board has not been told to release yet.
     if (places.some(({ last }, index) => last > ends[index]!))
       return { problem: 'the follower is ahead of what its leader has told so far', isForGood: false }
-    // The follower did not get this answer: it must not wait until the files are read once more.
+    // The follower did not get this answer the first time: it should not have to wait for the files to be read again.
     const again = this.#open.find(({ asked, given }) => given !== undefined && isSame(asked, places))
     if (again !== undefined) return again.given
     const known = this.#open.findIndex(({ journals }) => isSame(journals.places, places))
@@ -90,7 +94,7 @@ const otherJournals = {
 function isSame(some: readonly JournalPlace[], others: readonly JournalPlace[]): boolean {
   return some.every(({ id, last, chain }, index) => {
     const other = others[index]!
-    // A journal of which there is nothing has no id yet.
+    // A journal without frames has no id yet.
     return last === other.last && chain === other.chain && (id === other.id || other.last === 0)
   })
 }

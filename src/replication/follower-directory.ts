@@ -1,4 +1,4 @@
-/** The data directory of a follower: made of what its leader answers, and opened again without it. */
+/** The data directory of a follower: created from its leader's answers, and reopened without them. */
 import { join } from 'node:path'
 import { nameOf } from '../../actors/log/book.ts'
 import { appendCopied, type CopiedFrames, type JournalPlace, placeOf } from '../../storage/copied-frames.ts'
@@ -35,7 +35,7 @@ type Wanted = {
   readonly random: Random
   readonly segmentBytesMax: number
   readonly leader: Leader
-  /** It has the keys of the board then. */
+  /** The directory must then have the keys of the board. */
   readonly mayLead?: boolean
 }
 
@@ -45,7 +45,7 @@ export type FollowerDirectory = {
   readonly logs: readonly LogIdentity[]
 }
 
-/** Opens it, or makes it while the leader can be asked. The caller holds its lock. Throws UnusableDirectory and OutOfReach. */
+/** Opens it, or creates it if the leader can be reached. The caller holds its lock. Throws UnusableDirectory and OutOfReach. */
 export async function openFollower(wanted: Wanted): Promise<FollowerDirectory> {
   const { disk, path, leader } = wanted
   const kept = knownOf(disk, path)
@@ -53,17 +53,17 @@ export async function openFollower(wanted: Wanted): Promise<FollowerDirectory> {
   const { identity, readKey } = known
   const keys = { identity, readKey: Buffer.from(readKey, 'hex') }
   if (wanted.mayLead) {
-    // It is said now, and not when the leader is gone.
+    // Check now, not when the leader is gone.
     checkKeys(disk, path, keys)
     if (log !== undefined) checkLogKey(disk, path, log, known.facts.origin)
   }
-  // Written last: where it is missing, an earlier start was cut short.
+  // This file is written last: if it is missing, an earlier start was interrupted.
   if (!disk.fileExists(join(path, 'board.json'))) await copyFirst(wanted, known)
   const directory = openFollowerDirectory(wanted, keys)
   return { directory, logs: logsOf(known) }
 }
 
-/** What a follower knows of its leader; undefined: this is no follower's directory. Throws UnusableDirectory. */
+/** What a follower knows about its leader; undefined if this is not a follower's directory. Throws UnusableDirectory. */
 export function knownOf(disk: Disk, path: string): LeaderFacts | undefined {
   const file = followerFile(path)
   if (!disk.fileExists(file)) return undefined
@@ -72,7 +72,7 @@ export function knownOf(disk: Disk, path: string): LeaderFacts | undefined {
   throw new UnusableDirectory(`${file} is not what a follower wrote. Make a new follower in an empty directory.`)
 }
 
-/** `log`: the one that grows, as the leader says now; undefined: it is out of reach, and that log may have been followed by another. */
+/** `log`: the growing one, according to the leader now; undefined if it is out of reach, in which case another log may have begun. */
 type Known = { readonly known: LeaderFacts; readonly log: LogIdentity | undefined }
 
 async function begin(disk: Disk, path: string, leader: Leader): Promise<Known> {
@@ -85,7 +85,7 @@ async function begin(disk: Disk, path: string, leader: Leader): Promise<Known> {
   return { known, log: known.log }
 }
 
-/** With the read key that the leader has now, where it can be asked: `broadside rekey` gives it another. */
+/** Updates the read key from the leader if it can be reached: `broadside rekey` replaces it. */
 async function renewed(disk: Disk, path: string, kept: LeaderFacts, leader: Leader): Promise<Known> {
   try {
     const { readKey, log } = await leader.facts()
@@ -108,14 +108,14 @@ export function checkLogKey(disk: Disk, path: string, { origin, vkey }: LogIdent
     )
 }
 
-/** The directory of a board that has decided is one of a follower from then on. `logs`: of the board, oldest first. */
+/** Turns the directory of a leading board into a follower's. `logs`: of the board, oldest first. */
 export function becomeFollower(disk: Disk, path: string, logs: readonly LogIdentity[]): void {
   const { identity, readKey } = knownKeys(disk, path)
   const known = { facts: readFacts(disk, path), identity, readKey: Buffer.from(readKey).toString('hex') }
   keep(disk, path, { ...known, log: logs.at(-1)!, logs })
 }
 
-/** The logs of a leader that is known. */
+/** The logs of a known leader. */
 export function logsOf({ log, logs = [log] }: LeaderFacts): readonly LogIdentity[] {
   return logs
 }
@@ -124,7 +124,7 @@ function keep(disk: Disk, path: string, known: LeaderFacts): void {
   disk.writeAtomic(followerFile(path), Buffer.from(`${JSON.stringify(known, null, 2)}\n`), 0o600)
 }
 
-/** The beginning of every journal: the log opens with its first frame. */
+/** Copies the beginning of every journal: the log can be opened once it has its first frame. */
 async function copyFirst({ disk, path, segmentBytesMax, leader }: Wanted, { facts }: LeaderFacts): Promise<void> {
   const shards = shardDirectories(path, facts.shards)
   const directories = [...shards, logDirectory(path)]
@@ -163,7 +163,7 @@ async function copyFirst({ disk, path, segmentBytesMax, leader }: Wanted, { fact
     await attachments.fetchFor(copied.slice(0, -1), files)
     places = directories.map((directory, index) => take(directory, copied[index]!))
   }
-  // Its keys are not here.
+  // The log keys are not here, so their fingerprints are left out.
   const { prints: _, ...told } = facts
   writeBoardFacts(disk, path, told)
 }

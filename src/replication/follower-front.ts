@@ -1,4 +1,7 @@
-/** A follower as its clients see it: how far it is behind, what it does not answer then, and their writes, passed on to the leader. */
+/**
+ * A follower's interface to its clients: how far it is behind, what it refuses to answer while behind, and the writes it passes
+ * on to the leader.
+ */
 
 import { type Refusal, refusal, tooBusy } from '../../actors/kernel/refusals.ts'
 import type { Cancel } from '../../actors/kernel/timers.ts'
@@ -19,20 +22,20 @@ type FollowerFrontOptions = {
   readonly news: Pick<LiveFacts, 'delegates' | 'grants'>
 }
 
-/** Who may read a private room may have changed since. */
+/** The members of a private room may have changed since. */
 const privateWithinMs = 5_000
-/** What is on its way is no notice. */
+/** A shorter delay is normal and gives no notice. */
 const noticedMs = 2_000
-/** Commands that are at the leader, each on a connection of its own. */
+/** Commands being carried out by the leader, each on its own connection. */
 const passedOnMax = 512
-/** A write was done, whether it is shown here yet or not. */
+/** After this long a write is answered even if it is not shown here yet: it was done. */
 const shownWithinMs = 10_000
 
 type Waiting = { readonly ends: Ends; readonly then: () => void; readonly cancel: Cancel }
 
 export class FollowerFront {
   readonly #options: FollowerFrontOptions
-  /** As it was told last, and when. Nothing is known before that. */
+  /** The last reported state, and when it was reported. Nothing is known before the first report. */
   #standing: Pick<Standing, 'behindMs'> = { behindMs: Number.POSITIVE_INFINITY }
   #toldAt: number
   #ends: Ends | undefined
@@ -45,7 +48,7 @@ export class FollowerFront {
     options.notices.set('following', starting)
   }
 
-  /** What a write is answered that is not passed on. */
+  /** The refusal for a write that is not passed on. */
   get refusal(): Refusal {
     const { leading } = this.#options.leader
     const where = leading === undefined ? 'a board that it cannot reach now' : `the board at ${leading}`
@@ -58,18 +61,18 @@ export class FollowerFront {
   get behindMs(): number {
     const { behindMs } = this.#standing
     const since = this.#options.clock.monotonicMs() - this.#toldAt
-    // It is told every second: where that ends, nothing is known any more.
+    // Reports come every second: without them, nothing is known any more.
     return behindMs === 0 && since < privateWithinMs / 2 ? 0 : behindMs + since
   }
 
-  /** What a read of private things is answered now; undefined: it may be answered. */
+  /** The refusal for a read of private content while behind; undefined if it may be answered. */
   readonly behind = (): Refusal | undefined => {
     if (this.behindMs <= privateWithinMs) return undefined
     const message = `this follower is more than ${privateWithinMs / 1_000} s behind its leader, and shows nothing private until it has caught up: ask there, or try again`
     return this.#naming(refusal('overloaded', message, undefined, 2))
   }
 
-  /** With the address of the leader, where it is known. */
+  /** Adds the address of the leader, if it is known. */
   #naming(found: Refusal): Refusal {
     const { leading } = this.#options.leader
     return leading === undefined ? found : { ...found, details: { leader: leading } }
@@ -86,7 +89,10 @@ export class FollowerFront {
     else notices.set('following', `${Math.ceil(standing.behindMs / 1_000)} s behind the leader.`)
   }
 
-  /** Frames were applied, so far. What the main thread keeps of the registry is asked again where they may have changed it. */
+  /**
+   * Frames were applied, up to these ends. Registry data cached in the main thread is fetched again if these acts may have
+   * changed it.
+   */
   followed(ends: Ends, acts: ReadonlySet<string>): void {
     this.#ends = ends
     const { delegates, grants } = this.#options.news
@@ -100,7 +106,7 @@ export class FollowerFront {
     }
   }
 
-  /** Has the leader carry out a command; its client is answered when this follower shows what it did. */
+  /** Has the leader carry out a command. Its client is answered once this follower shows the result. */
   readonly passOn = (command: SignedCommand, { via, address }: CommandSource, respond: Respond): void => {
     const { leader } = this.#options
     if (this.#passedOn >= passedOnMax) return respond(refused(tooBusy))
@@ -121,7 +127,7 @@ export class FollowerFront {
     )
   }
 
-  /** Every answer says how far behind it is. */
+  /** Adds to every answer how far behind it is. */
   mark(exchange: Exchange): Exchange {
     const reply = exchange.reply.bind(exchange)
     const stream = exchange.stream.bind(exchange)
@@ -134,7 +140,7 @@ export class FollowerFront {
     return exchange
   }
 
-  /** Undefined: it has not heard of its leader since its start. */
+  /** Undefined if it has not heard from its leader since its start. */
   get behindSeconds(): number | undefined {
     const { behindMs } = this
     return Number.isFinite(behindMs) ? behindMs / 1_000 : undefined

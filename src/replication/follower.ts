@@ -1,7 +1,8 @@
 /**
- * Keeps the journals here as the leader's: takes batches from the stream, and over HTTP what the stream does not have: the beginning, what
- * is older than its first message, messages that are missing, and everything while the stream is out of reach. The numbers of frames
- * decide what is applied, whichever way it came; where what came does not follow what is here, nothing is changed any more.
+ * Keeps the journals here equal to the leader's. It takes batches from the stream, and fetches over HTTP what the stream does
+ * not have: the beginning, frames older than its first message, missing messages, and everything while the stream is out of
+ * reach. Frame numbers decide what is applied, whichever way it came. If something does not follow what is here, nothing is
+ * changed any more.
  */
 import type { Cancel } from '../../actors/kernel/timers.ts'
 import { type CopiedFrames, Diverged, type JournalPlace } from '../../storage/copied-frames.ts'
@@ -16,8 +17,9 @@ import type { StreamReader } from './stream-reader.ts'
 import type { SealName, StreamSeal } from './stream-seal.ts'
 
 /**
- * `behindMs`: for how long the leader is known to have more than this follower, or to be out of reach; 0: this follower has it all;
- * infinite: it has not heard of it. `problem`: what a person has to know. `leader`: the address that is asked.
+ * `behindMs`: how long the leader is known to have more than this follower, or to be out of reach; 0 if this follower has it
+ * all; infinite if it has not heard from the leader. `problem`: what an operator must know. `leader`: the address being
+ * queried.
  */
 export type Standing = {
   readonly behindMs: number
@@ -25,81 +27,87 @@ export type Standing = {
   readonly leader: string | undefined
 }
 
-/** The stream, as it is read. A simulation has one of its own. */
+/** The stream, for reading. A simulation has its own. */
 export type FollowedStream = Pick<StreamReader, 'close' | 'from' | 'last' | 'tellCopied'>
 
 type FollowerOptions = {
   readonly clock: Clock
   readonly leader: Omit<Leader, 'blob' | 'close' | 'command'>
-  /** The leader as it was when this follower was made. */
+  /** The leader's facts when this follower was created. */
   readonly known: LeaderFacts
   readonly attachments: Attachments
-  /** Of the stream. */
+  /** Seals of the stream. */
   readonly seal: StreamSeal
-  /** Undefined: the leader alone is asked, every second. */
+  /** Undefined: only the leader is queried, every second. */
   readonly openStream: (() => Promise<FollowedStream>) | undefined
-  /** Where the journals end here, the shards' by number and then the log's. */
+  /** Where the journals end here, the shards by number and then the log. */
   readonly places: () => Promise<readonly JournalPlace[]>
   /** Applies what is new; resolves when it is durable and shown. Rejects with Diverged. */
   readonly take: (shares: readonly CopiedFrames[]) => Promise<readonly JournalPlace[]>
-  /** Whether the disk has room for a batch, and what is kept free on it. */
+  /** Whether the disk has room for a batch in addition to the space reserved on it. */
   readonly hasRoom: () => boolean
   readonly tell: (standing: Standing) => void
-  /** Remembers where the leader's deliveries are. */
+  /** Stores the positions of the leader's deliveries. */
   readonly keepDeliveries: (text: string) => void
-  /** Of a follower that may lead; left out: it may not. */
+  /** Present if this follower may lead. */
   readonly vacancy?: Vacancy
   readonly report: (level: 'error' | 'warn' | 'info', event: string, facts: Readonly<Record<string, unknown>>) => void
 }
 
-/** The leader has not been heard for long enough, or has handed over, and this follower may take its place. */
+/** How this follower finds out that the leader has been silent for long enough, or has handed over, and that it may take over. */
 type Vacancy = {
-  /** The leader is silent for so long. */
+  /** How long the leader must be silent. */
   readonly silentMs: number
-  /** After that, or after a hand-over, this follower waits so long for its turn. Followers differ in it, so that usually one is first. */
+  /**
+   * How long this follower then waits for its turn, also after a hand-over. Followers wait different times, so that usually one
+   * is first.
+   */
   readonly turnMs: number
-  /** What this box is called in the stream where it has led before: who hands over is not the first to lead again. */
+  /** This box's name in the stream if it has led before: after a hand-over, it does not try to lead again first. */
   readonly self: string | undefined
-  /** The number of the newest message, from the server that leads the stream, which takes another. Rejects where none would be taken. */
+  /**
+   * The number of the newest message, from the stream's leader, which proves that it accepts another. Rejects if none would be
+   * accepted.
+   */
   readonly newest: () => Promise<number>
   /** `after`: the newest message of the stream. */
   readonly found: (after: number) => void
 }
 
 const pollMs = 1_000
-/** So much of the deliveries to webhooks is made twice, at most, where this follower leads. */
+/** At most this much of the deliveries to webhooks is repeated if this follower takes over. */
 const deliveriesEveryMs = 10_000
-/** An answer of the leader says for so long how far it is. */
+/** An answer of the leader about its position is valid this long. */
 const knownForMs = 2_500
-/** What the leader has and the stream does not bring is fetched after this. */
+/** If the stream does not bring what the leader has, it is fetched after this long. */
 const streamLateMs = 1_500
-/** A leader that starts has not told everything at once. */
+/** A leader that is starting has not released everything yet. */
 const pollsAheadMax = 5
-/** Answers of the leader that are remembered: of ten minutes. */
+/** Answers of the leader that are remembered: those of ten minutes. */
 const lackingMax = 600
-/** A leader that was out of reach for so long is worth a line of the log. */
+/** A leader out of reach for this long is logged. */
 const awayMs = 10_000
 const nobody = 'nobody'
 const retryMs = 500
-/** A stream that was out of reach is tried again after this. */
+/** When to retry a stream that was out of reach. */
 const streamRetryMs = 5_000
-/** Where nothing came for so long, the servers are asked whether there is more. */
+/** If nothing came for this long, the servers are asked whether there is more. */
 const quietMs = 6_000
 
 export class Follower {
   readonly #options: FollowerOptions
   #places: readonly JournalPlace[] = []
-  /** What the leader said that it has and this follower has not, and when it was asked, the first answer first. */
+  /** What the leader had and this follower lacks, and when it was asked; oldest answer first. */
   #lacking: { readonly ends: Ends; readonly askedAt: number }[] = []
-  /** When it was asked last, and answered. */
+  /** When it was last asked, with an answer. */
   #heardAt: number | undefined
   readonly #startedAt: number
-  /** What the log says of the leader: its address, or that none answers; empty: nothing yet. */
+  /** What was last logged about the leader: its address, or that none answers; empty before the first. */
   #leaderTold = ''
   #tookAt = 0
   #isPolling = false
   #isFetching = false
-  /** The leader was asked who it is since it was out of reach. */
+  /** Whether the leader's identity was checked since it was last out of reach. */
   #isRecognized = false
   #deliveriesAtMs = Number.NEGATIVE_INFINITY
   /** How often in a row the leader said that it has less than this follower. */
@@ -108,23 +116,23 @@ export class Follower {
   /** The newest message that the stream has brought, and the header of the newest that a board wrote. */
   #brought = 0
   #newest: BatchHeader | undefined
-  /** Since when the stream has brought nothing that could be taken; undefined: something is being taken. */
+  /** Since when the stream has brought nothing that could be applied; undefined while something is being applied. */
   #quietSince: number | undefined
-  /** When the servers were asked last whether there is more. */
+  /** When the servers were last asked whether there is more. */
   #quietAskedAt = Number.NEGATIVE_INFINITY
   #isLooking = false
-  /** When the place of the leader was found free last. Where it could not be taken, that is not asked each second. */
+  /** When leadership was last found vacant. If taking it failed, this is not retried every second. */
   #vacantAt = Number.NEGATIVE_INFINITY
   /** The newest message of the stream up to which everything is here. */
   #taken = 0
-  /** Boards that led the board before: what the newest one does not say counts no more. */
+  /** The highest epoch known: answers with a lower one are ignored. */
   #epoch = 1
-  /** The epoch of the newest message; undefined: the stream is not read as far as that. */
+  /** The epoch of the newest message; undefined until the stream has been read that far. */
   #streamEpoch: number | undefined
-  /** One batch after the other, whichever way it came. */
+  /** Serializes batches, whichever way they came. */
   #work: Promise<void> = Promise.resolve()
   #halted: Error | undefined
-  /** What was reported last. */
+  /** The last reported problem. */
   #problem: string | undefined
   #isStopped = false
   readonly #stopped = Promise.withResolvers<void>()
@@ -144,7 +152,7 @@ export class Follower {
     await this.#work
   }
 
-  /** Works until it is stopped, or its journals are not the leader's. */
+  /** Runs until it is stopped, or its journals differ from the leader's. */
   async run(): Promise<void> {
     const { places, report } = this.#options
     while (!this.#isOver) {
@@ -172,7 +180,7 @@ export class Follower {
     this.#tell()
   }
 
-  /** What goes on fills no log. */
+  /** Logs a persisting problem only once. */
   #warn(event: string, problem: string): void {
     if (problem !== this.#problem) this.#options.report('warn', event, { problem })
     this.#problem = problem
@@ -182,7 +190,7 @@ export class Follower {
     await Promise.race([pause(this.#options.clock, ms), this.#stopped.promise])
   }
 
-  /** One connection to the stream, or a while without. */
+  /** One connection to the stream, or a while without one. */
   async #session(): Promise<void> {
     const { clock, openStream } = this.#options
     if (openStream !== undefined) {
@@ -210,7 +218,8 @@ export class Follower {
 
   async #follow(stream: FollowedStream): Promise<void> {
     const newest = await stream.last()
-    // What was published until then is in the leader's files. Without it the stream is read from its beginning.
+    // What was published so far is in the leader's files. If they cannot be fetched, the stream is read from an earlier
+    // message.
     const isCopied = await this.#inTurn(() => this.#copyAll()).then(
       () => true,
       (error: unknown) => {
@@ -218,7 +227,7 @@ export class Follower {
         throw error
       },
     )
-    // The newest message says how the leader answers, and is here already.
+    // The newest message says how the leader answers, so it is read even though its frames are here.
     const from = Math.max(1, isCopied ? newest : Math.min(newest, this.#taken))
     const assembly = new Assembly(this.#options.seal)
     this.#brought = from - 1
@@ -236,7 +245,7 @@ export class Follower {
     }
   }
 
-  /** `isNewest`: none came after it when the stream was opened. One that was made anew begins with the first epoch again. */
+  /** `isNewest`: no message followed it when the stream was opened. A recreated stream begins with the first epoch again. */
   async #takeMessage(seq: number, part: Part, assembly: Assembly, isNewest: boolean): Promise<void> {
     const { epoch } = part.header
     this.#epoch = isNewest ? epoch : Math.max(this.#epoch, epoch)
@@ -249,7 +258,7 @@ export class Follower {
     this.#taken = seq
   }
 
-  /** Has the key of a message, which the leader gives where this follower has none: it is new, or the leader began another chain. */
+  /** Gets the key of a message from the leader if this follower lacks it, because it is new or the leader began another chain. */
   async #sealed(name: SealName): Promise<void> {
     const { seal } = this.#options
     if (seal.opens(name)) return
@@ -260,7 +269,10 @@ export class Follower {
       )
   }
 
-  /** A follower that is new may have everything before the stream has brought it anything: its leader may be gone when it does. */
+  /**
+   * A new follower may have everything before the stream brings its first message. It needs the key by then, because its leader
+   * may be gone.
+   */
   async #ensureSeal(): Promise<void> {
     const { seal, openStream } = this.#options
     if (openStream !== undefined && !seal.isKnown) await this.#askSeal()
@@ -303,19 +315,19 @@ export class Follower {
     this.#compare()
   }
 
-  /** Frames are missing between those here and these. */
+  /** Whether there is a gap between the frames here and these. */
   #isBehind(shares: readonly CopiedFrames[]): boolean {
     return shares.some(({ first }, index) => first > this.#places[index]!.last + 1)
   }
 
-  /** Undefined: all of it is here. */
+  /** Undefined if all of it is here. */
   #freshOf(share: CopiedFrames, place: JournalPlace): CopiedFrames | undefined {
     if (share.last === place.last && share.chain !== place.chain)
       throw new Diverged(`journal ${place.id} here and there are not the same up to frame ${place.last}`)
     return share.last > place.last || share.rolls.some((roll) => roll > place.last) ? share : undefined
   }
 
-  /** The leader may wait for it; one that has started anew has not heard it. */
+  /** The leader may be waiting for this; it is repeated because a restarted leader has not heard it. */
   #tellCopied(): void {
     const lasts = this.#places.map(({ last }) => last)
     if (lasts.length > 0) this.#stream?.tellCopied({ log: lasts.at(-1)!, shards: lasts.slice(0, -1) })
@@ -327,7 +339,7 @@ export class Follower {
     void this.#lookAtSilence()
   }
 
-  /** Nothing comes: the servers have forgotten this follower, its link is cut, or the leader is gone. */
+  /** Finds out why nothing comes: the servers have forgotten this follower, its link is cut, or the leader is gone. */
   async #lookAtSilence(): Promise<void> {
     const { vacancy, clock } = this.#options
     const [stream, since] = [this.#stream, this.#quietSince]
@@ -348,7 +360,7 @@ export class Follower {
         vacancy?.found(last)
       }
     } catch (error) {
-      // A leader that answers could not be heard in the stream: it has the whole time once the servers take messages.
+      // If the leader answers, it could not reach the stream: it gets the full time again once the servers take messages.
       if (this.#quietSince === since && this.#isLeaderThere) this.#quietSince = clock.monotonicMs()
       this.#warn('following.without_stream', error instanceof Error ? error.message : String(error))
     } finally {
@@ -360,7 +372,7 @@ export class Follower {
     return this.#heardAt !== undefined && this.#options.clock.monotonicMs() - this.#heardAt < knownForMs
   }
 
-  /** After so long a silence the place of the leader is free. */
+  /** How long a silence must last until leadership is vacant. */
   get #vacantAfterMs(): number {
     const { vacancy } = this.#options
     const { handedOver, leader, ack } = this.#newest ?? {}
@@ -369,10 +381,10 @@ export class Follower {
     return ack === 'quorum' ? vacancy.silentMs + vacancy.turnMs : Number.POSITIVE_INFINITY
   }
 
-  /** Asks the leader how far it is, and fetches what should have come. */
+  /** Asks the leader for its position, and fetches what should have come. */
   async #poll(): Promise<void> {
     if (this.#isOver || this.#places.length === 0) return
-    // Who is asked may say nothing for seconds, one address after the other.
+    // Each address in turn may take seconds to respond.
     if (this.#isPolling) return this.#tell()
     this.#isPolling = true
     const { clock, leader } = this.#options
@@ -422,7 +434,7 @@ export class Follower {
     report('warn', 'following.without_leader', { problem: message })
   }
 
-  /** Beside the polls: a file that does not come holds nothing else up. */
+  /** Runs independently of the polls: a file that does not come delays nothing else. */
   async #fetchMissing(): Promise<void> {
     if (this.#isFetching) return
     this.#isFetching = true
@@ -452,8 +464,9 @@ export class Follower {
   }
 
   /**
-   * What a leader has told it cannot have lost. Where this follower has more, another may have taken the place of the one that answers, and each
-   * other address is asked first; an old copy was put back where none of them leads, or the stream says that this one does.
+   * A leader cannot have lost what it has released. If this follower has more, another box may have replaced the one that
+   * answers, so each other address is asked first. If none of them leads, or the stream says that this one does, an old copy
+   * was restored there.
    */
   #checkAhead(address: string, epoch: number, { log, shards }: Ends): void {
     const { leader } = this.#options
@@ -468,7 +481,7 @@ export class Follower {
     throw new Diverged('the leader has less than this follower. Was a backup of the leader put back?')
   }
 
-  /** Forgets what it does not lack any more. */
+  /** Forgets answers that this follower has caught up with. */
   #compare(): void {
     const lacked = this.#lacking.length
     while (this.#lacking.length > 0 && this.#hasAll(this.#lacking[0]!.ends)) this.#lacking.shift()
@@ -493,7 +506,7 @@ export class Follower {
   }
 }
 
-/** Throws Diverged where a board has become another, to which cursors and places here mean nothing. */
+/** Throws Diverged if the leader has become another board, for which cursors and places here mean nothing. */
 function checkSame({ facts: known }: LeaderFacts, { facts }: LeaderFacts): void {
   const names = ['service_id', 'origin', 'generation', 'layout', 'shards', 'delegations_ended'] as const
   const changed = names.filter((name) => facts[name] !== known[name])

@@ -1,16 +1,16 @@
-/** Nothing more is published before a person has looked: the sentence says why. */
+/** Nothing more is published until an operator has intervened: the message says why. */
 export class Halted extends Error {
   override name = 'Halted'
 }
 
-/** What is done with a directory that is older than what another box has, or is not the same. */
+/** What to do with a directory that is behind another box's, or differs from it. */
 export const followAgain =
   'Empty this directory, copy the keys directory of the leader there again if this box may lead, and start it with broadside follow.'
 
-/** What is done with an old copy of a board that answered by quorum. */
+/** What to do with an old copy of a board that answered by quorum. */
 export const othersHaveIt = `This board has answered by quorum, so another box has the rest. ${followAgain} Only if no other box is left, stop the board, delete the stream and replication.json, and do this again.`
 
-/** Why a follower may not lead whose mark file records a newer signed head than its log has. */
+/** Why a follower may not lead if its mark file records a newer signed head than its log has. */
 export function refusedByMark(problem: string, file: string): string {
   return `This box may not lead: ${problem}, as ${file} says, and the stream does not have it. Find the box whose log has it, and let that one lead. Only if no box has it any more, and you accept that it is lost, remove ${file}: then this box may lead.`
 }
@@ -24,7 +24,7 @@ export class Foreign extends Halted {
   }
 }
 
-/** The newest message of the stream is gone, and with it who wrote it. */
+/** The newest message of the stream is gone, and with it the record of who wrote it. */
 export class Outdated extends Halted {
   constructor() {
     super(
@@ -33,7 +33,7 @@ export class Outdated extends Halted {
   }
 }
 
-/** Another board writes to the stream: this one must answer nothing more, whatever its writes wait for. */
+/** Another board writes to the stream: this one must not answer anything more, whatever its writes are waiting for. */
 export class Deposed extends Halted {
   override name = 'Deposed'
 

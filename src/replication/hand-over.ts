@@ -1,8 +1,8 @@
 /**
- * A stopped board gives its place away: the stream gets all that it has, and then the word that it writes no more. From then on its
- * directory is that of a follower, and of all that have followed it any may lead (lead.ts), this one too.
+ * A stopped board gives up its leadership: it sends everything it has to the stream, and then a message that it writes no more.
+ * From then on its directory is a follower's. Any box that has followed may lead (lead.ts), including this one.
  *
- * Cut short at any step, the board does not start, and the same command completes it.
+ * If this is interrupted at any step, the board does not start, and the same command completes it.
  */
 import {
   blobsDirectory,
@@ -34,16 +34,19 @@ type Wanted = Pick<CoverOptions, 'report'> & {
   readonly tell: (problem: string) => void
 }
 
-/** Servers that are away for longer are looked after first. */
+/** If the servers are away for longer, they need attention first. */
 const withinMs = 60_000
 
-/** The caller holds the lock of the directory. Throws Halted, UnusableDirectory, UnfitServers, RolledBack, and what opening a journal throws. */
+/**
+ * The caller holds the lock of the directory. Throws Halted, UnusableDirectory, UnfitServers, RolledBack, and what opening a
+ * journal throws.
+ */
 export async function handOver(wanted: Wanted): Promise<void> {
   const { platform, config, settings, report, tell } = wanted
   const { disk, clock, random } = platform
   const { dataDirectory: path } = config
   if (disk.fileExists(followerFile(path))) {
-    // An earlier run was cut short after its last step.
+    // An earlier run was interrupted after its last step.
     if (keptIn(disk, path)?.handsOver) return
     throw new UnusableDirectory(`${path} is the directory of a follower already: another may lead.`)
   }

@@ -1,4 +1,4 @@
-/** Reads batches from the journals' files, behind their syncs. */
+/** Reads batches from the journals' files, after they are synced. */
 import { decodeLogFrame } from '../../actors/log/frame.ts'
 import { Chain } from '../../storage/chain.ts'
 import type { JournalPlace } from '../../storage/copied-frames.ts'
@@ -8,13 +8,13 @@ import { JournalReader, journalIdIn } from '../../storage/journal.ts'
 import { listSegments, readSegmentHeader, segmentPath } from '../../storage/segment.ts'
 import { type Batch, type BatchHeader, emptyShare } from './batch.ts'
 
-/** The frames that followers have to get, and what they are. */
+/** Frames to send to followers, and their description. */
 export type FrameShares = Pick<Batch, 'payload'> & Pick<BatchHeader, 'journals' | 'files'>
 
 /** The attachment that a frame of a shard names. */
 export type NamedFile = { readonly name: string; readonly bytes: Uint8Array }
 
-/** Reads it; undefined: the frame names none, or it is there no more. */
+/** Reads it; undefined if the frame names none, or the file no longer exists. */
 export type ReadNamed = (frame: FoundFrame) => NamedFile | undefined
 
 /** The newest durable frame of each journal. */
@@ -27,7 +27,7 @@ export function isEnds(value: unknown): value is Ends {
 
 export type JournalDirectories = { readonly log: string; readonly shards: readonly string[] }
 
-/** A batch holds at most this much and one decision more: five messages of the stream. */
+/** A batch holds at most this much plus one decision: five messages of the stream. */
 const batchBytesUsual = 4 * 1024 * 1024
 
 /** One journal, from the frame after `last` on. */
@@ -68,17 +68,17 @@ class JournalOut {
     return this.#chain.digest().toString('hex')
   }
 
-  /** Of frames and attachments. */
+  /** Bytes of frames and attachments. */
   get bytes(): number {
     return this.#bytes + this.#fileBytes
   }
 
-  /** Attachments that the frames name, by name. */
+  /** Attachments named by the frames, by name. */
   get files(): ReadonlyMap<string, Uint8Array> {
     return this.#files
   }
 
-  /** Begins the next batch, in which no frame after `end` can be. */
+  /** Begins the next batch, which will have no frame after `end`. */
   begin(end: number): void {
     this.reader.advance(end)
     this.#first = this.#last + 1
@@ -90,7 +90,7 @@ class JournalOut {
     this.#rolls = firsts.filter((first) => first >= this.#first && first > 1)
   }
 
-  /** Takes the frames up to this one, and those that belong to the same decision. False: they would be too many. */
+  /** Takes the frames up to this one, and those that belong to the same decision. Returns false if they would be too many. */
   take(through: number, bytesLeft: number): boolean {
     const most = this.bytes + bytesLeft
     let isWhole = true
@@ -117,12 +117,12 @@ class JournalOut {
     this.#fileBytes += named.bytes.length
   }
 
-  /** There is something to tell: frames, or that the segment is sealed which they would have been in. */
+  /** Whether there is something to send: frames, or that the segment before the next frame is sealed. */
   get isNew(): boolean {
     return this.#last >= this.#first || this.#rolls.some((first) => first > this.#toldRoll)
   }
 
-  /** What the batch has of this journal. */
+  /** The batch's share of this journal. */
   share() {
     const rolls = this.#rolls.filter((first) => first <= this.#last + 1)
     this.#toldRoll = rolls.at(-1) ?? this.#toldRoll
@@ -130,7 +130,7 @@ class JournalOut {
     return { share: { id: this.id.toString('hex'), ...place, chain: this.chain, rolls }, frames: this.#frames }
   }
 
-  /** Reads the segment with this frame from its beginning. */
+  /** Computes the chain hash by reading the segment with this frame from its beginning. */
   #chainThrough(last: number): Chain {
     const first = listSegments(this.#disk, this.#directory, 'log').findLast((each) => each <= Math.max(1, last)) ?? 1
     const path = segmentPath(this.#directory, first)
@@ -153,8 +153,8 @@ export class JournalsOut {
   #ends: Ends
 
   /**
-   * `directories`: of the journals. `ends`: as far as they are durable now. `from`: the next batch begins after these frames.
-   * `readNamed`: left out: batches have no attachments.
+   * `directories`: of the journals. `ends`: how far they are durable now. `from`: the next batch begins after these frames.
+   * `readNamed`: without it, batches have no attachments.
    */
   constructor(
     disk: Disk,
@@ -170,12 +170,12 @@ export class JournalsOut {
     )
   }
 
-  /** As a header names them: id and chain of each journal up to where the next batch begins. */
+  /** The places as a header names them: id and chain of each journal up to where the next batch begins. */
   get places(): JournalPlace[] {
     return [...this.#shards, this.#log].map(({ id, last, chain }) => ({ id: id.toString('hex'), last, chain }))
   }
 
-  /** The newest frame of each journal that a batch has. */
+  /** The newest frame of each journal that has been in a batch. */
   get taken(): Ends {
     return { log: this.#log.last, shards: this.#shards.map(({ last }) => last) }
   }
@@ -184,12 +184,12 @@ export class JournalsOut {
     this.#ends = ends
   }
 
-  /** Sealed segments of this shard were rewritten, or the segment that grew was sealed for it. */
+  /** Sealed segments of this shard were rewritten, or the growing segment was sealed so that it can be. */
   rewritten(shard: number): void {
     this.#shards[shard]?.reader.reopen()
   }
 
-  /** What is durable and in no batch yet; undefined: nothing. Throws Damage. */
+  /** The next batch of durable frames; undefined if there are none. Throws Damage. */
   next(): FrameShares | undefined {
     const { log, shards } = this.#ends
     for (const [shard, out] of this.#shards.entries()) out.begin(shards[shard]!)
@@ -222,7 +222,7 @@ export class JournalsOut {
     return batchBytesUsual - this.#shards.reduce((sum, { bytes }) => sum + bytes, this.#log.bytes)
   }
 
-  /** Frames of the log, each after the frames that it covers. False: the batch is full. */
+  /** Takes frames of the log, each after the frames that it covers. Returns false if the batch is full. */
   #takeCovered(): boolean {
     for (const frame of this.#log.reader.scan(this.#log.last + 1)) {
       for (const { shard, last } of decodeLogFrame(frame).ranges)

@@ -1,11 +1,13 @@
 /**
- * A follower takes the place of its leader: it takes all that the stream has, and then puts a message there with the next epoch. From that
- * message on the stream accepts nothing of the board before it, which finds that out by its next message and has acknowledged no write since.
+ * A follower takes over from its leader: it takes everything that the stream has, and then publishes a message with the next
+ * epoch. From that message on, the stream accepts nothing from the previous board, which finds out with its next message and
+ * has acknowledged no write since.
  *
- * It is done only where the stream holds every acknowledged write: the leader has handed over, or answers by quorum.
+ * This is done only if the stream holds every acknowledged write: the leader has handed over, or answers by quorum.
  *
- * Each step may be the last one of a process: then the same is done again, and goes on. The epoch is written down before the stream is
- * told, the message is recognized by the epoch and by who wrote it, and follower.json, which makes this a follower, is removed at the end.
+ * The process may die after any step: the same is then done again, and continues. The epoch is stored before the message is
+ * published. The message is recognized by its epoch and writer. follower.json, which makes this a follower, is removed at the
+ * end.
  */
 import { Diverged } from '../../storage/copied-frames.ts'
 import type { Disk } from '../../storage/disk.ts'
@@ -32,9 +34,9 @@ type Wanted = {
   readonly config: Pick<Config, 'dataDirectory' | 'markFile' | 'segmentBytesMax'>
   readonly settings: ReplicationSettings
   readonly openStream: OpenStream
-  /** Goes on with the deliveries of the leader: in this directory, as far as was heard of them. Done again, it changes nothing. */
+  /** Continues the leader's deliveries: in this directory, as far as their positions were received. Repeating it changes nothing. */
   readonly takeDeliveries: (dataDirectory: string) => void
-  /** The newest message as it was when the leader was last missed: where there is a newer one, nothing is done. Left out: whatever it is. */
+  /** The newest message when the leader was last missed: if there is a newer one, nothing is done. Absent: it does not matter. */
   readonly after?: number
   readonly report: (level: 'info' | 'warn', event: string, facts: Readonly<Record<string, unknown>>) => void
 }
@@ -42,18 +44,21 @@ type Wanted = {
 /** `seq`: of the message with which it began. */
 export type Led = { readonly epoch: number; readonly seq: number }
 
-/** Nobody's place is free. */
+/** No leadership is vacant. */
 export class NotVacant extends Halted {
   override name = 'NotVacant'
 }
 
-/** A leader that is there may put messages into the stream between the looks of a follower. */
+/** A live leader may publish messages between a follower's attempts. */
 const triesMax = 20
 
 const opensWithinMs = 10_000
 const retryMs = 500
 
-/** The caller holds the lock of the directory. Throws Halted, Deposed, UnusableDirectory, UnfitServers, Diverged, and errors of the network. */
+/**
+ * The caller holds the lock of the directory. Throws Halted, Deposed, UnusableDirectory, UnfitServers, Diverged, and errors of
+ * the network.
+ */
 export async function takeLead(wanted: Wanted): Promise<Led> {
   const { disk, config, random, report } = wanted
   const { dataDirectory: path, segmentBytesMax } = config
@@ -74,7 +79,7 @@ export async function takeLead(wanted: Wanted): Promise<Led> {
   }
 }
 
-/** An earlier run was cut short after its last step. Throws UnusableDirectory where there was none. */
+/** An earlier run was interrupted after its last step. Throws UnusableDirectory if there was none. */
 async function leadsAlready(wanted: Wanted): Promise<Led> {
   const { disk, config } = wanted
   const { dataDirectory: path } = config
@@ -92,7 +97,7 @@ async function leadsAlready(wanted: Wanted): Promise<Led> {
   throw new UnusableDirectory(`${path} is not the directory of a follower. Name the DATA_DIR of one.`)
 }
 
-/** Servers that elect a leader of theirs, or say that one of them is not there, are asked again. */
+/** Retries while the servers elect their leader, or say that one of them is away. */
 async function openSoon(wanted: Wanted, serviceId: string): Promise<BoardStream> {
   const { clock, settings, openStream } = wanted
   const until = clock.monotonicMs() + opensWithinMs
@@ -138,7 +143,7 @@ class TakeOver {
       const newest = await this.#readAt(lastSeq)
       const { header } = newest
       if (isWrittenBy(this.#writer, header)) {
-        // An earlier run was cut short after this message.
+        // An earlier run was interrupted after this message.
         this.#checkPlaces(header)
         return { epoch: header.epoch, seq: lastSeq }
       }
@@ -169,7 +174,7 @@ class TakeOver {
     return found
   }
 
-  /** Takes what is not here yet of the messages up to this one. */
+  /** Takes the messages up to this one that are not here yet. */
   async #takeThrough(lastSeq: number, { journals }: BatchHeader): Promise<void> {
     const { places } = this.#journals
     if (journals.every(({ last }, index) => last <= (places[index]?.last ?? 0))) return
@@ -188,7 +193,7 @@ class TakeOver {
     }
   }
 
-  /** The newest message that begins a batch after which nothing is missing that is not here. */
+  /** The newest message that begins a batch without a gap to what is here. */
   async #firstMissing(lastSeq: number): Promise<number> {
     const { places } = this.#journals
     for (let seq = lastSeq; ; seq--) {
@@ -197,9 +202,9 @@ class TakeOver {
     }
   }
 
-  /** Throws Diverged unless the journals here are what the stream has, and not more. */
+  /** Throws Diverged unless the journals here have exactly what the stream has. */
   #checkPlaces({ journals, part, parts }: Part['header']): void {
-    // A batch whose last part is missing was never applied by anybody.
+    // A batch whose last part is missing was never applied by anyone.
     const isWhole = part === parts
     const { places } = this.#journals
     const isSame = journals.every(({ id, first, last, chain }, index) => {
@@ -217,7 +222,7 @@ class TakeOver {
     checkLogKey(disk, config.dataDirectory, this.#journals.log, this.#known.facts.origin)
   }
 
-  /** What this box has signed or seen signed is in the log that it is to go on with. */
+  /** Checks that everything this box has signed or seen signed is in the log that it will continue. */
   #checkMarks(): void {
     const { disk, config } = this.#wanted
     try {
@@ -228,7 +233,7 @@ class TakeOver {
     }
   }
 
-  /** Attachments that came neither with their records nor from the leader before it was gone are looked for in the stream, the newest first. */
+  /** Attachments that came neither with their records nor from the leader are looked for in the stream, newest message first. */
   async #findMissing(lastSeq: number): Promise<void> {
     const { missing } = this.#attachments
     for (let seq = lastSeq; seq > 0 && missing.size > 0; seq--) {
@@ -252,16 +257,16 @@ class TakeOver {
     )
   }
 
-  /** False: the leader has put another message there. */
+  /** Returns false if the leader has published another message meanwhile. */
   async #begin(after: number): Promise<boolean> {
     const { clock, settings, report } = this.#wanted
     const { epoch, leader } = this.#writer
     const journals = this.#journals.marks
-    // The mode has to stand in the stream before anything is answered by it.
+    // The mode must be in the stream before anything is answered under it.
     const waits = settings.ack !== 'local'
     const header: BatchHeader = { version: 1, epoch, leader, journals, ...(waits ? { ack: 'quorum' } : {}) }
     this.#writer.keepAck(waits ? 'quorum' : 'local')
-    // One that followed without the stream has none.
+    // A follower without the stream has no chain of keys yet.
     this.#seal.begin()
     const [part] = partsOf({ header, payload: Buffer.alloc(0) }, this.#seal)
     try {
@@ -281,7 +286,7 @@ class TakeOver {
   }
 }
 
-/** This board leads, as far as this newest message of the stream says. */
+/** Whether this board leads according to this newest message of the stream. */
 function isWrittenBy(
   board: Pick<BatchHeader, 'leader' | 'epoch'>,
   { leader, epoch, handedOver }: BatchHeader,

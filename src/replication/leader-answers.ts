@@ -1,4 +1,4 @@
-/** What a board answers its followers under `/replica/`, as both sides know it. */
+/** The answers of a board to its followers under `/replica/`, shared by both sides. */
 import type { JournalPlace } from '../../storage/copied-frames.ts'
 import type { BoardFacts } from '../board-directory.ts'
 import { foreignJson } from '../format/foreign-json.ts'
@@ -6,38 +6,38 @@ import type { LogIdentity } from '../log/signed-log.ts'
 import { isShares } from './batch.ts'
 import type { Ends, FrameShares } from './journals-out.ts'
 
-/** What a follower has to know of its leader, once. */
+/** What a follower needs to know about its leader once. */
 export type LeaderFacts = {
   readonly facts: BoardFacts
   readonly identity: { readonly id: string; readonly publicKey: string }
   /** The log that grows. */
   readonly log: LogIdentity
-  /** All logs, oldest first; absent: a leader of an older release, which names only that one. */
+  /** All logs, oldest first; absent if the leader is of an older release, which names only that one. */
   readonly logs?: readonly LogIdentity[]
-  /** What cursors are sealed with, 64 hex. */
+  /** The key that seals cursors, 64 hex. */
   readonly readKey: string
 }
 
 /**
- * Up to where the leader's followers may have its journals by asking. `durable`: up to where they are on its disk, which the stream may
- * have brought before the leader heard so. `epoch`: counts the boards that have led.
+ * How far followers may fetch the leader's journals. `durable`: how far they are on its disk; the stream may have brought a
+ * follower these frames before the leader releases them. `epoch`: counts the boards that have led.
  */
 export type LeaderEnds = Ends & { readonly durable: Ends; readonly epoch: number }
 
-/** Of an attachment that the leader has no more: 404 is what a board answers that has no followers. */
+/** Status for an attachment that the leader no longer has. It is not 404, which a board without followers answers. */
 export const goneStatus = 410
 
-/** A write that a follower was sent, and who sent it there. */
+/** A write that a follower received, and from whom. */
 export type PassedOn = { readonly command: string; readonly address: string; readonly via: string }
 
 export type AskedPlaces = { readonly places: readonly JournalPlace[] }
 
-/** One line of JSON, and then the frames. */
+/** One line of JSON, then the frames. */
 export function packShares({ journals, payload }: FrameShares): Buffer {
   return Buffer.concat([Buffer.from(`${JSON.stringify({ journals })}\n`), payload])
 }
 
-/** Undefined: that is not what `packShares` makes. */
+/** Undefined if this is not the output of `packShares`. */
 export function unpackShares(body: Buffer): FrameShares | undefined {
   const end = body.indexOf(0x0a)
   const { journals }: { readonly journals?: unknown } = Object(foreignJson(body.toString('utf8', 0, Math.max(0, end))))

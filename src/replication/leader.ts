@@ -1,4 +1,4 @@
-/** The leader of a follower, asked over HTTP. */
+/** A follower's client for its leader, over HTTP. */
 import { Diverged, type JournalPlace } from '../../storage/copied-frames.ts'
 import type { Disk } from '../../storage/disk.ts'
 import type { Clock } from '../clock.ts'
@@ -18,19 +18,19 @@ import {
 import { replicaKeyIn } from './replica-key.ts'
 import { isSealState, type SealState } from './stream-seal.ts'
 
-/** How long an answer may take, and to begin. */
+/** How long an answer may take in total, and until it begins. */
 type Patience = { readonly withinMs: number; readonly beginsWithinMs: number }
 
 const briefly: Patience = { withinMs: 5_000, beginsWithinMs: 5_000 }
-/** A batch may have one decision more than is usual, which no frame limits. What the stream brings waits until it is here. */
+/** A batch may have one extra decision, whose size no frame limits. Meanwhile, what the stream brings waits. */
 const forBytes: Patience = { withinMs: 60_000, beginsWithinMs: 5_000 }
-/** A write waits for the log, and behind others. */
+/** A write waits for the log, and behind other writes. */
 const forWrites: Patience = { withinMs: 30_000, beginsWithinMs: 30_000 }
 
-/** The leader gave no answer that is of use now. */
+/** The leader gave no useful answer. */
 export class OutOfReach extends Error {
   override name = 'OutOfReach'
-  /** The address of the one that nothing was sent to. */
+  /** The address to which the request was certainly not sent. */
   readonly unsentTo: string | undefined
 
   constructor(message: string, unsentTo?: string) {
@@ -42,17 +42,17 @@ export class OutOfReach extends Error {
 type Asked = Patience & {
   /** 64 hex. */
   readonly key: string
-  /** What is posted; undefined: it is asked for. */
+  /** The body to post; undefined for a GET. */
   readonly body?: string
   readonly signal: AbortSignal
 }
 
 type Answer = { readonly status: number; readonly bytes: Buffer }
 
-/** Asks the box at an address, at `/replica/<path>`. Rejects with OutOfReach. */
+/** Sends a request to the box at an address, at `/replica/<path>`. Rejects with OutOfReach. */
 export type AskBox = (address: string, path: string, asked: Asked) => Promise<Answer>
 
-/** Of a connection that was never there. */
+/** Codes of connections that were never established. */
 const unsent = new Set([
   'ECONNREFUSED',
   'ENOTFOUND',
@@ -62,14 +62,14 @@ const unsent = new Set([
   'UND_ERR_CONNECT_TIMEOUT',
 ])
 
-/** One of several boxes leads. Where the one that is asked does not answer as a leader does, the next is asked the next time. */
+/** One of several boxes leads. If the current one does not answer as a leader, the next one is tried on the next request. */
 export class Leader {
   readonly #addresses: readonly string[]
   readonly #key: string
   readonly #askBox: AskBox
   readonly #closing = new AbortController()
   #at = 0
-  /** Those that were passed over, or said that they do not lead, since a leader was found last. */
+  /** Addresses that were passed over, or said that they do not lead, since a leader was last found. */
   readonly #passedOver = new Set<string>()
   #leading: string | undefined
 
@@ -80,22 +80,22 @@ export class Leader {
     this.#askBox = askBox
   }
 
-  /** The one that is asked next. */
+  /** The address for the next request. */
   get address(): string {
     return this.#addresses[this.#at]!
   }
 
-  /** The one that answered as a leader last; undefined: none has. */
+  /** The address that last answered as a leader; undefined if none has. */
   get leading(): string | undefined {
     return this.#leading
   }
 
-  /** The box at this address does not lead. */
+  /** Call this if the box at this address does not lead. */
   next(asked: string): void {
     if (asked === this.address) this.#at = (this.#at + 1) % this.#addresses.length
   }
 
-  /** The box at this address leads. */
+  /** Call this if the box at this address leads. */
   turnTo(address: string): void {
     const found = this.#addresses.indexOf(address)
     if (found === -1) return
@@ -105,8 +105,9 @@ export class Leader {
   }
 
   /**
-   * The box at this address answers as a leader, and an older one, or with less than the one that asks has: it may have lost its place, and the
-   * next is asked. False: all others have answered too, and none of them leads with more.
+   * Call this if the box at this address answers as a leader but with an older epoch, or with less than the caller has: it may
+   * have been replaced, so the next one is tried. Returns false if all others have answered too, and none of them leads with
+   * more.
    */
   passOver(asked: string): boolean {
     this.#passedOver.add(asked)
@@ -114,12 +115,12 @@ export class Leader {
     return this.#addresses.some((each) => !this.#passedOver.has(each))
   }
 
-  /** Gives up what is being asked. */
+  /** Aborts pending requests. */
   close(): void {
     this.#closing.abort()
   }
 
-  /** Asks each address, until one answers. */
+  /** Tries each address until one answers. */
   async facts(): Promise<LeaderFacts> {
     for (let left = this.#addresses.length; ; left--) {
       try {
@@ -137,7 +138,7 @@ export class Leader {
     throw new OutOfReach(`${address} does not answer as a leader of followers does`)
   }
 
-  /** What it keeps of the seal of the stream; undefined: it publishes nothing. */
+  /** Its state of the stream's seal; undefined if it publishes nothing. */
   async seal(): Promise<SealState | undefined> {
     const found = await this.#json('seal')
     return isSealState(found) ? found : undefined
@@ -147,7 +148,7 @@ export class Leader {
   async ends(): Promise<LeaderEnds> {
     const { address } = this
     const found = await this.#json('ends')
-    // A leader of an older release says neither.
+    // A leader of an older release reports neither.
     const { epoch = 1, durable = found }: { readonly epoch?: unknown; readonly durable?: unknown } = Object(found)
     if (!isEnds(found) || !isEnds(durable) || typeof epoch !== 'number') {
       this.next(address)
@@ -156,7 +157,7 @@ export class Leader {
     return { log: found.log, shards: found.shards, durable, epoch }
   }
 
-  /** What follows these places; undefined: nothing. Throws OutOfReach, and Diverged where its journals are others. */
+  /** The frames after these places; undefined if there are none. Throws OutOfReach, and Diverged if its journals are others. */
   async frames(places: readonly JournalPlace[]): Promise<FrameShares | undefined> {
     const { address } = this
     const body = JSON.stringify({ places } satisfies AskedPlaces)
@@ -171,13 +172,13 @@ export class Leader {
     throw new OutOfReach(`${address} gave no frames: ${problem ?? `status ${status}`}`)
   }
 
-  /** Where this box would go on with deliveries to webhooks, as text; undefined: there are none. */
+  /** Where this box would continue deliveries to webhooks, as text; undefined if there are none. */
   async deliveries(): Promise<string | undefined> {
     const found = await this.#json('deliveries')
     return found === undefined || found === null ? undefined : JSON.stringify(found)
   }
 
-  /** The bytes of an attachment; undefined: the leader has no such file any more. */
+  /** The bytes of an attachment; undefined if the leader no longer has the file. */
   async blob(room: string, sha256: string): Promise<Buffer | undefined> {
     const { address } = this
     const answer = await this.#ask(`blob/${room}/${sha256}`, forBytes)
@@ -188,7 +189,7 @@ export class Leader {
     throw new OutOfReach(`${address} did not give an attachment: status ${status}`)
   }
 
-  /** Carries out a write; undefined: its outcome is unknown. `ends`: how far a follower has to be to show it. */
+  /** Carries out a write; undefined if its outcome is unknown. `ends`: how far a follower must be to show it. */
   async command(passed: PassedOn): Promise<{ readonly reply: Reply; readonly ends: Ends | undefined } | undefined> {
     const { address } = this
     const answer = await this.#ask('command', forWrites, JSON.stringify(passed))
@@ -222,7 +223,7 @@ export class Leader {
     const asked = { key: this.#key, ...patience, signal: this.#closing.signal, ...(body === undefined ? {} : { body }) }
     try {
       const answer = await this.#askBox(address, path, asked)
-      // Whoever has followers has these paths.
+      // Every board with followers has these paths.
       if (answer.status === 404) {
         this.#passedOver.add(address)
         throw new OutOfReach(`${address} leads no followers`, address)
@@ -236,12 +237,12 @@ export class Leader {
   }
 }
 
-/** A board that cannot give something now says so in JSON, and may lead all the same. A proxy sends a page, or nothing. */
+/** A board that cannot provide something now says so in JSON, and may still be the leader. A proxy sends a page, or nothing. */
 function isFault({ status, bytes }: Answer): boolean {
   return status >= 500 && foreignJson(bytes.toString('utf8')) !== undefined
 }
 
-/** The leader that these settings name, asked over HTTP. */
+/** The leader named in these settings, over HTTP. */
 export function leaderOf(
   { leaders, keyFile }: Pick<FollowSettings, 'leaders' | 'keyFile'>,
   { disk, clock }: { readonly disk: Disk; readonly clock: Pick<Clock, 'later'> },
@@ -249,7 +250,7 @@ export function leaderOf(
   return new Leader(leaders, replicaKeyIn(disk, keyFile), askOverHttp(clock))
 }
 
-/** Over HTTP, with the timers of this clock. */
+/** Requests over HTTP, with the timers of this clock. */
 export function askOverHttp(clock: Pick<Clock, 'later'>): AskBox {
   return async (address, path, { key, body, withinMs, beginsWithinMs, signal }) => {
     const notBegun = new AbortController()

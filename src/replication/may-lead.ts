@@ -1,6 +1,6 @@
 /**
- * What keeps a follower from taking the place of its leader, as far as its own disk tells: nothing that the stream has could change it. It is
- * asked before the follower closes its port to lead, which would be in vain.
+ * Checks on a follower's own disk whether it could take over from its leader; nothing in the stream could change the result.
+ * They are made before the follower closes its port to lead, to avoid closing it in vain.
  */
 import type { Disk } from '../../storage/disk.ts'
 import type { Config } from '../config.ts'
@@ -21,10 +21,13 @@ type Follower = {
   readonly head: { readonly size: number; readonly checkpoint: string }
 }
 
-/** An earlier run gave up its port to lead after this message of the stream, and could not: until then it would not, unless there is a newer one. */
+/**
+ * An earlier run closed its port to lead after this message of the stream, and could not. Until this time it does not try
+ * again, unless there is a newer message.
+ */
 export type RefusedLead = { readonly after: number; readonly problem: string; readonly untilMs: number }
 
-/** As a sentence that names the fix; undefined: nothing here does. */
+/** The obstacle, as a sentence that names the fix; undefined if there is none here. */
 export function keptFromLeading({ disk, config, origin, logs, head }: Follower): string | undefined {
   try {
     checkLogKey(disk, config.dataDirectory, logs.at(-1)!, origin)
@@ -36,7 +39,7 @@ export function keptFromLeading({ disk, config, origin, logs, head }: Follower):
       mark.file,
     )
   } catch (error) {
-    // Whatever it is, the follower goes on answering reads.
+    // Whatever it is, the follower continues to answer reads.
     return explainFailure(error).problem
   }
 }

@@ -1,11 +1,11 @@
-/** The attachments that the frames of a shard name. */
+/** The attachments named by the frames of a shard. */
 import { join } from 'node:path'
 import { fromFrame, RecordType } from '../../actors/records/record.ts'
 import type { Disk } from '../../storage/disk.ts'
 import type { Frame } from '../../storage/journal.ts'
 import type { ReadNamed } from './journals-out.ts'
 
-/** `<room>/<SHA-256 of the bytes, 64 hex>`, as below the directory of attachments; undefined: this frame names none. */
+/** `<room>/<SHA-256 of the bytes, 64 hex>`, relative to the attachments directory; undefined if this frame names none. */
 export function fileNamedIn(frame: Frame): string | undefined {
   if (frame.type !== RecordType.act) return undefined
   const record = fromFrame(frame)
@@ -14,7 +14,7 @@ export function fileNamedIn(frame: Frame): string | undefined {
   return sha256 instanceof Uint8Array ? `${record.room}/${Buffer.from(sha256).toString('hex')}` : undefined
 }
 
-/** Reads them in this directory. What was taken down since is there no more. */
+/** Reads them from this directory. Files taken down since are missing. */
 export function readNamedIn(disk: Disk, directory: string): ReadNamed {
   return (frame) => {
     const name = fileNamedIn(frame)

@@ -1,16 +1,16 @@
-/** How a board gets to its stream. A simulation has servers of its own. */
+/** How a board opens its stream. A simulation has its own servers. */
 import type { ReplicationSettings } from '../config.ts'
 import type { Platform } from '../platform.ts'
 import { seedIn } from './seed.ts'
 import { JournalStream } from './stream.ts'
 
-/** A stream, as a board uses it that writes there. */
+/** The stream, for a board that writes to it. */
 export type BoardStream = Pick<
   JournalStream,
   'check' | 'close' | 'hearCopies' | 'isChecked' | 'publish' | 'read' | 'state'
 >
 
-/** Of this service. Where there is no stream, `whenMissing` says what then. Rejects with Halted, UnfitServers and StreamAway. */
+/** Opens the stream of this service. `whenMissing`: what to do if there is none. Rejects with Halted, UnfitServers and StreamAway. */
 export type OpenStream = (
   machine: Pick<Platform, 'disk' | 'clock'>,
   settings: ReplicationSettings,

@@ -1,4 +1,4 @@
-/** One message of the stream, until it is known what became of it. */
+/** Publishes one message to the stream, and waits until its outcome is known. */
 import { isSamePart, type Part } from './batch.ts'
 import { Deposed } from './halted.ts'
 import type { BoardStream } from './open-stream.ts'
@@ -9,7 +9,7 @@ type Wanted = {
   /** The number of the newest message before it. */
   readonly after: number
   readonly report: (level: 'warn', event: string, facts: Readonly<Record<string, unknown>>) => void
-  /** Until then, or until it is given up. */
+  /** Waits that long, or until publishing is given up. */
   readonly pause: (ms: number) => Promise<void>
   readonly isGivenUp: () => boolean
 }
@@ -18,11 +18,12 @@ const retryFirstMs = 200
 const retryMaxMs = 2_000
 
 /**
- * Resolves when the message is the next one of the stream. Only an acknowledgment with its number is success. Anything else proves
- * nothing, so the same bytes are published again with the same expectation, until they are acknowledged or the message with that number
- * is read: one's own is success, another's means that another board writes.
+ * Resolves when the message is the next one of the stream. Only an acknowledgment with its number is success. Anything else
+ * proves nothing, so the same bytes are published again with the same expectation, until they are acknowledged or the message
+ * with that number is read. If that is the board's own, it is success; if it is another's, another board writes.
  *
- * Throws Deposed, Foreign, UnfitServers, StreamAway, and errors of the network, after which the message may be there or still come.
+ * Throws Deposed, Foreign, UnfitServers, StreamAway, and errors of the network, after which the message may be there or still
+ * arrive.
  */
 export async function publishNext({ stream, part, after, report, pause, isGivenUp }: Wanted): Promise<void> {
   for (let waitMs = retryFirstMs; ; waitMs = Math.min(waitMs * 2, retryMaxMs)) {
@@ -33,7 +34,7 @@ export async function publishNext({ stream, part, after, report, pause, isGivenU
     const there = await stream.read(after + 1)
     if (there !== undefined && isSamePart(there, part)) return
     if (there !== undefined && there.header.leader !== part.header.leader) throw new Deposed()
-    // A server that was no leader any more has said that the stream ends earlier.
+    // A server that had lost the stream's leadership reported an earlier end.
     if (there !== undefined) throw new Error(`message ${after + 1} is there already`)
     const { lastSeq } = await stream.state()
     if (lastSeq !== after) throw new Error(`the stream ends with message ${lastSeq}, and not ${after}`)

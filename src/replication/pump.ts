@@ -1,6 +1,6 @@
 /**
- * Publishes what is durable in the journals, one message after the other, each only where the stream ends with the one before: of two
- * boards that write, one is found out by its next message.
+ * Publishes what is durable in the journals, one message after the other, each only if the stream ends with the previous one.
+ * If two boards write, one finds out with its next message.
  */
 import type { Disk } from '../../storage/disk.ts'
 import { type Clock, pause } from '../clock.ts'
@@ -19,19 +19,19 @@ type PumpOptions = {
   readonly directories: JournalDirectories
   readonly readNamed: ReadNamed
   readonly ends: Ends
-  /** As far as the stream is known to have them; where it holds nothing, it begins there. */
+  /** How far the stream is known to have them; an empty stream begins there. */
   readonly from: Ends
   /** The stream has acknowledged the journals up to here. */
   readonly acknowledged: (ends: Ends) => void
-  /** What this board remembers of the stream. */
+  /** Opens what this board remembers about the stream. */
   readonly openWriter: () => StreamWriter
   readonly openStream: () => Promise<BoardStream>
   readonly seal: StreamSeal
-  /** What the board answers after. */
+  /** What must happen before the board answers. */
   readonly ack: 'local' | 'quorum'
-  /** What it costs while the stream is out of reach, as a sentence. */
+  /** What it means if the stream is out of reach, as a sentence. */
   readonly costOfSilence: string
-  /** What keeps the pump from publishing; undefined: nothing does. `halted`: it publishes no more. */
+  /** Reports what keeps the pump from publishing; undefined if nothing does. `halted`: it has stopped publishing permanently. */
   readonly tell: (problem: string | undefined, halted: Halted | undefined) => void
   readonly report: (level: 'error' | 'warn' | 'info', event: string, facts: Readonly<Record<string, unknown>>) => void
 }
@@ -43,8 +43,8 @@ const beginAgain = 'Then stop the board, delete the stream and replication.json,
 const retryFirstMs = 200
 const retryMaxMs = 2_000
 /**
- * A board that answers by quorum lets the stream hear of it so often, though nothing happens: where it is silent, it is gone. Another asks
- * servers that have not said how they sync.
+ * A board that answers by quorum publishes at least this often, even if nothing happens: if it is silent, it is gone. Any other
+ * board uses this interval to check servers that have not reported how they sync.
  */
 const beatMs = 4_000
 
@@ -61,11 +61,11 @@ export class Pump {
   #isIdle = false
   #isFinishing = false
   #isHandedOver = false
-  /** All that this board ever answered or showed is in the stream. */
+  /** Everything that this board ever answered or showed is in the stream. */
   #isPromised = false
   #wake = Promise.withResolvers<void>()
   readonly #stopped = Promise.withResolvers<void>()
-  /** What was reported last: servers that stay out of reach fill no log. */
+  /** The last reported problem: servers that stay out of reach are logged only once. */
   #problem = ''
 
   constructor(options: PumpOptions) {
@@ -86,18 +86,18 @@ export class Pump {
     this.#wake.resolve()
   }
 
-  /** Everything that is durable is in the stream, as far as was heard. */
+  /** Whether everything durable is in the stream, as far as known. */
   get isIdle(): boolean {
     return this.#isIdle
   }
 
-  /** The board has stopped: when everything is published, the stream is told that it writes no more, and the pump has done its work. */
+  /** The board has stopped: once everything is published, the pump publishes that it writes no more, and stops. */
   finish(): void {
     this.#isFinishing = true
     this.#wake.resolve()
   }
 
-  /** The stream has that word. */
+  /** Whether the stream has that message. */
   get isHandedOver(): boolean {
     return this.#isHandedOver
   }
@@ -113,7 +113,7 @@ export class Pump {
     await this.#stream?.close()
   }
 
-  /** Works until it is stopped, or halted for good. What the network does is told and tried again. */
+  /** Runs until it is stopped, or permanently halted. Network problems are reported and retried. */
   async run(): Promise<void> {
     const { report, tell, costOfSilence } = this.#options
     let waitMs = retryFirstMs
@@ -142,12 +142,12 @@ export class Pump {
     }
   }
 
-  /** Until then, or until it is stopped. */
+  /** Waits that long, or until it is stopped. */
   async #pause(ms: number): Promise<void> {
     await Promise.race([pause(this.#options.clock, ms), this.#stopped.promise])
   }
 
-  /** Opens the stream, and finds where it ends in the journals. */
+  /** Opens the stream, and finds the position in the journals where it ends. */
   async #begin(): Promise<void> {
     const { openStream, openWriter, report, ack } = this.#options
     this.#writer ??= openWriter()
@@ -166,14 +166,14 @@ export class Pump {
     const isOwn = this.#seq > 0 && lastSeq === this.#seq
     this.#seq = lastSeq
     const newest = lastSeq === 0 ? undefined : await this.#stream.read(lastSeq)
-    // Who answers by quorum writes every few seconds, or another may have taken its place.
+    // A board that answers by quorum writes every few seconds; if its message is gone, another may have taken over.
     if (lastSeq > 0 && newest === undefined && !isOwn && writer.ack === 'quorum') throw new Outdated()
     this.#journals = this.#journalsAfter(newest?.header, writer)
     this.#isPromised = ack === 'quorum' && writer.ack === 'quorum'
-    // It was stopped, and is back before another has taken its place.
+    // It had handed over, and is back before another has taken over.
     if (newest?.header.handedOver) await this.#send(this.#journals.mark)
     if (ack === 'local' && writer.ack === 'quorum') {
-      // Before anything is answered that only this box has, nobody may believe any more that the stream has it all.
+      // Before anything is answered that only this box has, the stream must say that it may not have everything any more.
       await this.#send(this.#journals.mark)
       writer.keepAck('local')
     }
@@ -188,7 +188,10 @@ export class Pump {
     this.#options.acknowledged(taken)
   }
 
-  /** What there was when this board started, an earlier run may have answered with less than the stream. */
+  /**
+   * An earlier run may have answered before the stream had the frames that existed at this start. Once the stream has those
+   * too, the quorum promise holds.
+   */
   #promise({ log, shards }: Ends): void {
     const { ack, ends } = this.#options
     if (this.#isPromised || ack === 'local') return
@@ -197,15 +200,15 @@ export class Pump {
     this.#isPromised = true
   }
 
-  /** The journals from where the stream ends. */
+  /** A reader of the journals from where the stream ends. */
   #journalsAfter(newest: Part['header'] | undefined, { leader, ack }: StreamWriter): JournalsOut {
     const { disk, directories, readNamed } = this.#options
     const after = (from: Ends) => new JournalsOut(disk, directories, this.#ends, from, readNamed)
     if (newest === undefined) return after(this.#from)
     if (newest.leader !== leader) throw new Deposed()
-    // A batch whose last part is missing was never applied by anybody, and is sent again.
+    // A batch whose last part is missing was never applied by anyone, and is sent again.
     const isWhole = newest.part === newest.parts
-    // A copy from before it answered by quorum does not know that it did, and the stream does.
+    // A copy made before the board answered by quorum does not record that it did, but the stream does.
     const advice = ack === 'quorum' || newest.ack === 'quorum' ? othersHaveIt : beginAgain
     const halted = (problem: string) => new Halted(`${problem} ${advice}`)
     const lasts = newest.journals.map(({ first, last }) => (isWhole ? last : first - 1))
@@ -251,7 +254,7 @@ export class Pump {
     else if (!stream.isChecked) await stream.check()
   }
 
-  /** Until there is something to publish; false: there was nothing for a while. */
+  /** Resolves when there is something to publish; with false if there was nothing for a while. */
   #rest(woken: Promise<void>): Promise<boolean> {
     const rested = Promise.withResolvers<boolean>()
     const cancel = this.#options.clock.later(() => rested.resolve(false), beatMs)

@@ -1,7 +1,7 @@
 /**
- * What followers ask their leader, under `/replica/`: who it is, how far its journals and its deliveries have come, what the stream is sealed
- * with, the frames and attachments that they lack, and to carry out the writes that they were sent. Everything in a board is in these answers, private rooms
- * too, so each request bears the secret of REPLICA_KEY_FILE.
+ * The leader's routes for followers under `/replica/`: its identity, the positions of its journals and deliveries, the seal of
+ * the stream, missing frames and attachments, and writes to carry out. The answers contain everything in a board, including
+ * private rooms, so each request must carry the secret of REPLICA_KEY_FILE.
  */
 import { sizes } from '../../actors/kernel/limits.ts'
 import { refusal } from '../../actors/kernel/refusals.ts'
@@ -37,13 +37,13 @@ type ReplicaDoorOptions = {
   readonly front: Pick<CommandPath, 'execute'>
   /** Counts the boards that have led. */
   readonly epoch: number
-  /** A follower that has come so far shows everything that was answered until now. */
+  /** A follower that is at these ends shows everything answered so far. */
   readonly answered: () => Ends
-  /** Up to where followers may copy the journals, and up to where they are durable; undefined: it was not told yet. */
+  /** How far followers may copy the journals, and how far they are durable; undefined if not known yet. */
   readonly ends: () => Ends | undefined
   readonly durable: () => Ends | undefined
   readonly frames: (places: readonly JournalPlace[], answer: (found: FramesAnswer | 'busy') => void) => void
-  /** Where another box would go on with deliveries to webhooks. */
+  /** Where another box would continue deliveries to webhooks. */
   readonly deliveries: () => Promise<object | undefined>
   readonly throttle: Throttle
   readonly addressOf: (exchange: Exchange) => string
@@ -54,7 +54,7 @@ const unshared: readonly Header[] = [['cache-control', 'no-store']]
 const json: readonly Header[] = [['content-type', 'application/json; charset=utf-8'], ...unshared]
 const bytes: readonly Header[] = [['content-type', 'application/octet-stream'], ...unshared]
 
-/** Places of this many shards, and more. */
+/** Enough for the places of as many shards as there can be. */
 const placesBytesMax = 64 * 1024
 
 export function replicaDoor(options: ReplicaDoorOptions): RouteHandler {
@@ -78,7 +78,7 @@ export function replicaDoor(options: ReplicaDoorOptions): RouteHandler {
   }
 }
 
-/** To those who are no followers there is nothing here; guessing is counted. */
+/** Clients that are not followers find nothing here; guesses are counted. */
 function refuse({ throttle, addressOf, replies }: ReplicaDoorOptions, exchange: Exchange): void {
   const tooMany = throttle.count('unsigned_commands', { address: addressOf(exchange) })
   replies.refuse(
@@ -129,12 +129,12 @@ function sendFrames({ frames }: ReplicaDoorOptions, exchange: Exchange, body: Bu
   })
 }
 
-/** How a command arrived; what the board itself sends no follower passes on. */
+/** The interface a command came through. A follower never passes on the board's own commands. */
 function isVia(via: unknown): via is string {
   return typeof via === 'string' && /^[a-z0-9_-]{1,16}$/.test(via) && via !== 'board'
 }
 
-/** The answer as the follower's client gets it, and how far a follower has to be to show what was done. */
+/** Replies with the answer for the follower's client, and how far a follower must be to show the result. */
 function carryOut({ front, answered }: ReplicaDoorOptions, exchange: Exchange, body: Buffer): void {
   const { command, address, via }: Readonly<Record<string, unknown>> = Object(foreignJson(body.toString('utf8')))
   if (typeof command !== 'string' || typeof address !== 'string' || !isVia(via)) return exchange.reply(400, json, '{}')

@@ -1,8 +1,8 @@
-/** Reads nkey seeds: the keys with which a board proves to NATS servers who it is. */
+/** Reads nkey seeds: the keys with which a board authenticates to NATS servers. */
 import type { Disk } from '../../storage/disk.ts'
 import { Halted } from './halted.ts'
 
-/** The seed of a user, such as `SUAF…`, in a file that nobody else may read. Throws Halted. */
+/** The seed of a user, such as `SUAF…`, from a file that nobody else may read. Throws Halted. */
 export function seedIn(disk: Disk, file: string): Uint8Array {
   if (!disk.fileExists(file)) throw new Halted(`There is no file ${file}. It has to hold an nkey seed.`)
   if ((disk.look(file).mode & 0o077) !== 0)

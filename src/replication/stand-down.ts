@@ -1,9 +1,9 @@
 /**
- * The directory of a board whose place another has taken becomes that of a follower. Frames after the message with which the other began were
- * never acknowledged, and leave its journals. Those of the shards are kept in their `lost+tail`; those of the log are not,
- * because they hold signatures that nobody may see.
+ * Turns the directory of a board that was replaced into a follower's. Frames after the message with which the other board began
+ * were never acknowledged, and are cut from its journals. Those of the shards are saved in their `lost+tail`. Those of the log
+ * are not, because they contain signatures that nobody may see.
  *
- * Cut short at any step, this is done again: until follower.json stands, the board is one that may not start.
+ * If this is interrupted at any step, it is repeated: until follower.json exists, the board may not start.
  */
 import { join } from 'node:path'
 import { Diverged } from '../../storage/copied-frames.ts'
@@ -38,8 +38,8 @@ type Wanted = {
 }
 
 /**
- * Whether another has taken the place of the board in this directory, which is a follower's then; false: it leads. The caller holds its
- * lock. Throws Halted, Diverged, UnusableDirectory, UnfitServers, and errors of the network.
+ * Whether another board has replaced the one in this directory, which is then a follower's; false if it still leads. The caller
+ * holds its lock. Throws Halted, Diverged, UnusableDirectory, UnfitServers, and errors of the network.
  */
 export async function standDown(wanted: Wanted): Promise<boolean> {
   const { disk, config, settings } = wanted
@@ -61,14 +61,14 @@ export async function standDown(wanted: Wanted): Promise<boolean> {
   return true
 }
 
-/** The message with which another began after this board; undefined: none did. */
+/** The message with which another board began after this one; undefined if none did. */
 async function beginningAfter(stream: BoardStream, epoch: number, leader: string): Promise<BatchHeader | undefined> {
   const headerOf = async (seq: number): Promise<BatchHeader | undefined> => (await stream.read(seq))?.header
   const { firstSeq, lastSeq } = await stream.state()
   const newest = lastSeq === 0 ? undefined : await headerOf(lastSeq)
   if (lastSeq > 0 && newest === undefined) throw new Outdated()
   if (newest === undefined || (newest.leader === leader && newest.epoch === epoch)) return undefined
-  // Epochs only grow: the first message with a later one, by halves.
+  // Epochs only grow, so a binary search finds the first message with a later one.
   let [from, to] = [firstSeq, lastSeq]
   while (from < to) {
     const middle = Math.floor((from + to) / 2)
@@ -118,7 +118,7 @@ function isSame(here: JournalsOut, journals: BatchHeader['journals']): boolean {
   return places.every(({ id, chain }, index) => id === journals[index]!.id && chain === journals[index]!.chain)
 }
 
-/** What was made from frames that are cut. */
+/** Removes what was derived from frames that are cut. */
 function forgetDerived(disk: Disk, path: string, journals: readonly string[]): void {
   for (const directory of [searchDirectory(path), ...journals.flatMap((each) => snapshotDirectories(path, each))])
     disk.removeDirectory(directory)

@@ -1,11 +1,11 @@
-/** The stream of a leader as a follower reads it: one that may not publish, and is told what comes. */
+/** Read access to a leader's stream, for a follower: it may not publish, and is notified of new messages. */
 import { DeliverPolicy, jetstream, jetstreamManager } from '@nats-io/jetstream'
 import type { NatsConnection } from '@nats-io/transport-node'
 import { type Part, parseHeader } from './batch.ts'
 import type { Ends } from './journals-out.ts'
 import { closed, connected, copiesSubject, headerName, refuseOld, type StreamOptions, streamName } from './stream.ts'
 
-/** A server that was lost took with it what it knew of this reader: two of these without a word, and another is asked. */
+/** A lost server takes its state of this reader with it: after two missed heartbeats, another server is asked. */
 const heartbeatMs = 1_000
 const askedAgainMs = 5_000
 
@@ -34,14 +34,14 @@ export class StreamReader {
     this.#copies = copiesSubject(serviceId)
   }
 
-  /** The number of the newest message; 0: there is none. */
+  /** The number of the newest message; 0 if there is none. */
   async last(): Promise<number> {
     const manager = await jetstreamManager(this.#connection, { checkAPI: false })
     const { messages, last_seq } = (await manager.streams.info(this.#name)).state
     return messages === 0 ? 0 : last_seq
   }
 
-  /** Messages from this number on, as far as they are there, and those that come. `part`: undefined where no board wrote it. */
+  /** Messages from this number on, existing ones and then new ones. `part`: undefined if no board wrote it. */
   async *from(seq: number): AsyncGenerator<{ readonly seq: number; readonly part: Part | undefined }, void, undefined> {
     const consumer = await jetstream(this.#connection, { checkAPI: false }).consumers.get(this.#name, {
       deliver_policy: DeliverPolicy.StartSequence,
@@ -54,7 +54,7 @@ export class StreamReader {
     }
   }
 
-  /** Says how far the journals are on the disk here, to a leader that may wait for that. */
+  /** Reports how far the journals are on disk here, to a leader that may wait for that. */
   tellCopied(ends: Ends): void {
     this.#connection.publish(this.#copies, JSON.stringify(ends))
   }

@@ -1,10 +1,10 @@
 /**
- * Encrypts what the stream carries. Its servers cannot read a text, and an old text cannot be read in their files and Raft logs, which may
- * hold messages longer than the stream does.
+ * Encrypts the messages of the stream. Its servers cannot read any text, and old texts cannot be read from their files and Raft
+ * logs, which may hold messages longer than the stream does.
  *
- * AES-256-GCM with a key for each UTC day. The key of a day is made from that of the day before (HMAC-SHA-256), and never the other way
- * round, so a box that has removed the old one opens nothing older. Leader and followers keep the key of the oldest day whose messages
- * the stream may still hold.
+ * AES-256-GCM with a key for each UTC day. A day's key is derived from the previous day's (HMAC-SHA-256), and never the other
+ * way round, so a box that has removed the old key can open nothing older. Leader and followers store the key of the oldest day
+ * whose messages the stream may still hold.
  */
 import { createCipheriv, createDecipheriv, createHmac } from 'node:crypto'
 import { join } from 'node:path'
@@ -13,34 +13,34 @@ import { foreignJson } from '../format/foreign-json.ts'
 import type { Random } from '../platform.ts'
 import { Halted } from './halted.ts'
 
-/** In the header of a message: which key its bytes are sealed with. */
+/** In the header of a message: the key that seals its bytes. */
 export type SealName = {
-  /** 16 hex; a leader that has lost its keys begins another chain of them. */
+  /** 16 hex; a leader that has lost its keys begins another chain. */
   readonly chain: string
   /** UTC days since 1970. */
   readonly day: number
 }
 
-/** From this day on every key can be made. `key`: 64 hex. */
+/** All keys from this day on can be derived from it. `key`: 64 hex. */
 export type SealState = SealName & { readonly key: string }
 
-/** For so long the stream keeps a message. */
+/** How long the stream retains a message. */
 export const keptSeconds = 48 * 3_600
 const secondsOfDay = 86_400
-/** What is published at the end of a day is kept until so many days later. */
+/** A message published at the end of a day is retained until this many days later. */
 const daysKept = Math.ceil(keptSeconds / secondsOfDay) + 1
-/** How often a box looks whether a day is over. */
+/** How often a box checks whether a day is over. */
 export const forgetEveryMs = 600_000
 const nonceBytes = 12
 const tagBytes = 16
-/** What a seal adds to a message. */
+/** Bytes that a seal adds to a message. */
 export const sealBytes = nonceBytes + tagBytes
-/** A day that is further away than this is no day of this chain: a clock was wrong, or a header is. */
+/** A day further away than this is not in this chain: a clock or a header was wrong. */
 const daysAheadMax = 10_000
 
 const sealFile = (dataDirectory: string) => join(dataDirectory, 'stream-seal.json')
 
-/** What a box keeps of the seal; undefined: it has none. */
+/** The state of the seal on disk; undefined if there is none. */
 export function sealIn(disk: Disk, dataDirectory: string): SealState | undefined {
   const file = sealFile(dataDirectory)
   const found = disk.fileExists(file) ? foreignJson(disk.readWhole(file).toString('utf8')) : undefined
@@ -65,13 +65,13 @@ type StreamSealOptions = {
   readonly random: Random
 }
 
-/** The header of a message, which goes with it as JSON: it opens with no other. */
+/** The header of a message, sent with it as JSON: the bytes can be opened only with this header. */
 type Sealed = { readonly seal: SealName }
 
 export class StreamSeal {
   readonly #options: StreamSealOptions
   #kept: SealState | undefined
-  /** Keys of messages, by day: made of what is kept. */
+  /** Message keys by day, derived from the stored state. */
   readonly #keys = new Map<number, Buffer>()
 
   constructor(options: StreamSealOptions) {
@@ -81,7 +81,7 @@ export class StreamSeal {
     this.forget()
   }
 
-  /** Of a leader: begins a chain where there is none, or where a clock that was wrong has taken it into the future. */
+  /** For a leader: begins a chain if there is none, or if a wrong clock has moved it into the future. */
   begin(): void {
     if (this.#kept !== undefined && this.#kept.day <= this.#oldestDay) return
     this.#keys.clear()
@@ -90,19 +90,19 @@ export class StreamSeal {
     this.#keep({ chain, day: this.#oldestDay, key: random(32).toString('hex') })
   }
 
-  /** There is a chain of keys. */
+  /** Whether there is a chain of keys. */
   get isKnown(): boolean {
     return this.#kept !== undefined
   }
 
-  /** Of a follower: takes what its leader keeps. */
+  /** For a follower: stores its leader's state. */
   take(state: SealState): void {
     this.#keys.clear()
     this.#keep(state)
     this.forget()
   }
 
-  /** Removes the keys of days whose messages the stream holds no longer, from the disk too. */
+  /** Removes the keys of days whose messages the stream no longer holds, from the disk too. */
   forget(): void {
     const kept = this.#kept
     const oldest = this.#oldestDay
@@ -111,7 +111,7 @@ export class StreamSeal {
     this.#keep({ ...kept, day: oldest, key: chainKey(kept, oldest).toString('hex') })
   }
 
-  /** What a message of now is sealed with. A clock that was set back does not bring back a day whose key is gone. */
+  /** The key name for a message sent now. If the clock was set back, it does not return to a day whose key is gone. */
   get now(): SealName {
     const { chain, day } = this.#known
     return { chain, day: Math.max(day, this.#today) }
@@ -130,7 +130,7 @@ export class StreamSeal {
     return kept !== undefined && chain === kept.chain && day >= kept.day && day - kept.day <= daysAheadMax
   }
 
-  /** Throws where it was not sealed so. */
+  /** Throws if it was not sealed this way. */
   open({ header, bytes: sealed }: { readonly header: Sealed; readonly bytes: Uint8Array }): Buffer {
     const end = sealed.length - tagBytes
     if (!this.opens(header.seal) || end < nonceBytes) throw new Error('there is no key for this message of the stream')
@@ -173,7 +173,7 @@ export class StreamSeal {
   }
 }
 
-/** Who can read it reads every message that is still kept anywhere. */
+/** Anyone who can read the file can read every message that still exists anywhere. */
 function refuseShared({ disk, dataDirectory }: StreamSealOptions): void {
   const file = sealFile(dataDirectory)
   if (disk.fileExists(file) && (disk.look(file).mode & 0o077) !== 0)
@@ -184,7 +184,7 @@ function textOf(header: Sealed): Buffer {
   return Buffer.from(JSON.stringify(header))
 }
 
-/** Of this day or a later one. */
+/** The chain key of this day or a later one. */
 function chainKey({ day, key }: SealState, wanted: number): Buffer {
   let found = Buffer.from(key, 'hex')
   for (let at = day; at < wanted; at++) found = derived(found, 'next day')

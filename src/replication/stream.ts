@@ -1,6 +1,7 @@
 /**
- * The stream that carries the journals: NATS JetStream, three servers that sync every message. They are transport and fence, never the
- * only copy. Nothing else here speaks to NATS, and it is loaded only on a board that has REPLICATE.
+ * The stream that carries the journals: NATS JetStream, on three servers that sync every message. They provide transport and
+ * fencing, and are never the only copy. Nothing else here speaks to NATS, and this module is loaded only on a board that has
+ * REPLICATE.
  */
 import { JetStreamApiError, type JetStreamManager, jetstreamManager, type PeerInfo } from '@nats-io/jetstream'
 import {
@@ -27,33 +28,33 @@ export type StreamOptions = {
   readonly clock: Pick<Clock, 'later' | 'monotonicMs'>
 }
 
-/** What was made of a publication. An error, or no answer, proves nothing: the message may be there or still come. */
+/** The outcome of a publication. An error, or no answer, proves nothing: the message may be there or still arrive. */
 export type Published = { readonly seq: number } | { readonly unknown: string }
 
-/** These servers cannot carry a board's journals; the sentence says which and why. */
+/** These servers cannot carry a board's journals; the message says which and why. */
 export class UnfitServers extends Error {
   override name = 'UnfitServers'
 }
 
-/** None of the servers can be asked now. */
+/** None of the servers can be reached now. */
 export class StreamAway extends Error {
   override name = 'StreamAway'
 }
 
-/** Before it, 2.10 loses what it has acknowledged; 2.9 knows no `sync_interval: always`. */
+/** 2.10 before this version loses messages that it has acknowledged; 2.9 does not know `sync_interval: always`. */
 const oldestVersion = [2, 10, 23] as const
 const replicas = 3
 const streamNotFound = 10_059
 export const headerName = 'Broadside'
 const expectedHeader = 'Nats-Expected-Last-Sequence'
-/** Of one server. */
+/** Per server. */
 const connectWithinMs = 2_000
 const publishWithinMs = 5_000
 const answersWithinMs = 2_000
 const closedWithinMs = 1_000
-/** A server that is away is no part of what is acknowledged. How it syncs is asked when it may be back. */
+/** A server that is away has no part in acknowledgments. It is asked again how it syncs, in case it is back. */
 const askAgainMs = 5_000
-/** Servers that hold a stream hear of each other every second. */
+/** Servers that hold a stream hear from each other every second. */
 const heardWithinNs = 3e9
 const systemPing = '$SYS.REQ.SERVER.PING.VARZ'
 
@@ -66,7 +67,8 @@ export class JournalStream {
   #checkedUntilMs = Number.NEGATIVE_INFINITY
 
   /**
-   * Connects and finds servers that are fit. Where there is no stream, `whenMissing` says what then. Throws UnfitServers and StreamAway.
+   * Connects and checks that the servers are fit. `whenMissing`: what to do if there is no stream. Throws UnfitServers and
+   * StreamAway.
    */
   static async open(options: StreamOptions, whenMissing: 'make' | 'refuse'): Promise<JournalStream> {
     const connection = await connected(options.servers, options.seed, { maxReconnectAttempts: -1 }).catch(
@@ -95,13 +97,13 @@ export class JournalStream {
     void this.#watch()
   }
 
-  /** The time at which the stream was made tells it from one that took its place. */
+  /** The creation time distinguishes the stream from one that replaced it. */
   async state(): Promise<{ readonly created: string; readonly firstSeq: number; readonly lastSeq: number }> {
     const { created, state } = await this.#manager.streams.info(this.#name)
     return { created: String(created), firstSeq: state.first_seq, lastSeq: state.last_seq }
   }
 
-  /** One at a time, ever. `expected`: the number of the newest message that the stream may have. */
+  /** Only one may be pending at a time. `expected`: the number that the newest message of the stream must have. */
   async publish({ header, bytes }: Part, expected: number): Promise<Published> {
     const given = headers()
     given.set(headerName, JSON.stringify(header))
@@ -115,7 +117,7 @@ export class JournalStream {
     }
   }
 
-  /** A message, from the leader of the stream; undefined: there is none with this number. Throws Foreign. */
+  /** A message, from the leader of the stream; undefined if there is none with this number. Throws Foreign. */
   async read(seq: number): Promise<Part | undefined> {
     const found = await this.#manager.streams.getMessage(this.#name, { seq })
     if (found === null) return undefined
@@ -124,7 +126,7 @@ export class JournalStream {
     return { header, bytes: found.data }
   }
 
-  /** Hears from now on how far followers have the journals on their disks. */
+  /** From now on, calls `take` with how far followers have the journals on their disks. */
   async hearCopies(take: (ends: Ends) => void): Promise<void> {
     for await (const message of this.#connection.subscribe(copiesSubject(this.#options.serviceId))) {
       const ends = foreignJson(message.string())
@@ -132,14 +134,14 @@ export class JournalStream {
     }
   }
 
-  /** After a reconnection the servers may be others, and one that was away may be back. */
+  /** False after a reconnection, because the servers may be others, or if one that was away may be back. */
   get isChecked(): boolean {
     return this.#options.clock.monotonicMs() < this.#checkedUntilMs
   }
 
   /**
-   * Throws UnfitServers where one that holds the stream is too old or does not sync every message; StreamAway unless the one that leads it,
-   * all that are up to date, and a majority have said that they do.
+   * Throws UnfitServers if a server that holds the stream is too old or does not sync every message. Throws StreamAway unless
+   * the stream's leader, all servers that are up to date, and a majority have confirmed that they do.
    */
   async check(): Promise<void> {
     const { cluster, config } = await this.#manager.streams.info(this.#name)
@@ -208,8 +210,8 @@ export class JournalStream {
   }
 
   /**
-   * What servers of the cluster say of themselves, by name: all that are awaited, and a majority of those that hold the stream, where they
-   * answer in time. Others may not be among them.
+   * What servers of the cluster report about themselves, by name: all awaited ones, and a majority of those that hold the
+   * stream, if they answer in time. Others may be missing.
    */
   async #servers(
     awaited: readonly string[],
@@ -233,7 +235,7 @@ export class JournalStream {
   }
 }
 
-/** For minutes one that was killed is not said to be offline, but others have heard nothing of it, or it lacks messages. */
+/** A killed server is not reported as offline for minutes, but the others have not heard from it, or it lacks messages. */
 function isUpToDate({ offline, current, active }: PeerInfo): boolean {
   return !offline && current && active < heardWithinNs
 }
@@ -257,7 +259,7 @@ export function framesSubject(serviceId: string): string {
   return `broadside.${tokenOf(serviceId)}.frames`
 }
 
-/** Where followers say how far they have the journals. The stream keeps none of it. */
+/** Where followers report how far they have the journals. The stream stores none of it. */
 export function copiesSubject(serviceId: string): string {
   return `broadside.${tokenOf(serviceId)}.copies`
 }
@@ -271,7 +273,7 @@ type ServerSaid = {
   readonly data?: { readonly jetstream?: { readonly config?: { readonly sync_always?: boolean } } }
 }
 
-/** Rejects with errors of the network; where the servers and this board do not know each other, with the setting to look at. */
+/** Rejects with errors of the network; if the servers and this board do not accept each other, with the setting to check. */
 export async function connected(
   servers: readonly string[],
   seed: Uint8Array,
@@ -292,7 +294,8 @@ export async function connected(
 
 function connecting(servers: readonly string[], seed: Uint8Array): ConnectionOptions {
   const authenticator = nkeyAuthenticator(seed)
-  // Those that are named, and not what they say of each other: their addresses may be of a network that is not this board's.
+  // Only the configured servers, not those they advertise: these addresses may belong to a network that this board cannot
+  // reach.
   return {
     servers: [...servers],
     authenticator,
@@ -302,7 +305,7 @@ function connecting(servers: readonly string[], seed: Uint8Array): ConnectionOpt
   }
 }
 
-/** One that is being made again does not say when it has ended. */
+/** A connection that is reconnecting does not report when it has closed. */
 export async function closed(connection: NatsConnection, clock: Pick<Clock, 'later'>): Promise<void> {
   await Promise.race([connection.close(), pause(clock, closedWithinMs)])
 }

@@ -1,4 +1,4 @@
-/** What a board remembers of the stream that it writes to: `replication.json` in the data directory. */
+/** What a board remembers about the stream that it writes to: `replication.json` in the data directory. */
 import type { Disk } from '../../storage/disk.ts'
 import { followerFile, replicationFile, UnusableDirectory } from '../board-directory.ts'
 import { foreignJson } from '../format/foreign-json.ts'
@@ -6,14 +6,14 @@ import type { Random } from '../platform.ts'
 import { Halted, othersHaveIt } from './halted.ts'
 
 type Kept = {
-  /** This data directory, 32 hex: a copy of it that runs as well is another writer only by what it publishes. */
+  /** Id of this data directory, 32 hex. If a copy of the directory runs too, only what it publishes reveals it as another writer. */
   readonly leader: string
   readonly epoch: number
-  /** When the stream was made, as its servers say; absent: it was never seen. */
+  /** When the stream was created, according to its servers; absent if it was never seen. */
   readonly created?: string
-  /** The stream was told, and has to be told otherwise first, that this board answers nothing before it has it. Absent: it was not. */
+  /** The stream says that this board answers nothing before it has it; that must be changed there first. Absent: it does not. */
   readonly ack?: 'quorum'
-  /** The place of this board is being given to another, and it may not start before that is completed. */
+  /** A hand-over of this board was begun, and it may not start before that is completed. */
   readonly handsOver?: true
 }
 
@@ -22,7 +22,7 @@ export class StreamWriter {
   readonly #file: string
   #kept: Kept
 
-  /** Throws Halted where the file is not what a board wrote. */
+  /** Throws Halted if the file was not written by a board. */
   constructor(disk: Disk, dataDirectory: string, random: Random) {
     this.#disk = disk
     this.#file = replicationFile(dataDirectory)
@@ -37,29 +37,29 @@ export class StreamWriter {
     return this.#kept.epoch
   }
 
-  /** What this board answers after, as the stream was told last. */
+  /** What must happen before this board answers, as last published to the stream. */
   get ack(): 'local' | 'quorum' {
     return this.#kept.ack ?? 'local'
   }
 
-  /** The stream was told what this board answers after. */
+  /** Records that the stream has been told what must happen before this board answers. */
   keepAck(ack: 'local' | 'quorum'): void {
     const { ack: _, ...kept } = this.#kept
     this.#keep({ ...kept, ...(ack === 'quorum' ? { ack } : {}) })
   }
 
-  /** Before the stream is told that this board writes no more. */
+  /** Called before publishing that this board writes no more. */
   keepHandOver(): void {
     this.#keep({ ...this.#kept, handsOver: true })
   }
 
-  /** Before the stream is told that this board writes from now on, in the place of another. */
+  /** Called before publishing that this board takes over writing from another. */
   keepEpoch(epoch: number, created: string): void {
     const { leader } = this.#kept
     this.#keep({ leader, epoch, created })
   }
 
-  /** Why a stream that was made then may not be written to; undefined: it may, and is the only one from now on. */
+  /** Why a stream with this creation time may not be written to; undefined if it may, and it is then the only one from now on. */
   problemOf(created: string): string | undefined {
     if (this.#kept.created === created) return undefined
     if (this.#kept.created !== undefined)
@@ -74,7 +74,7 @@ export class StreamWriter {
   }
 }
 
-/** Undefined: this board never wrote to a stream. Throws Halted where the file is not what a board wrote. */
+/** Undefined if this board never wrote to a stream. Throws Halted if the file was not written by a board. */
 export function keptIn(disk: Disk, dataDirectory: string): Kept | undefined {
   const file = replicationFile(dataDirectory)
   if (!disk.fileExists(file)) return undefined
@@ -86,8 +86,8 @@ export function keptIn(disk: Disk, dataDirectory: string): Kept | undefined {
 }
 
 /**
- * Throws UnusableDirectory where another box may lead the board in this directory: what is signed here would be a second log. `canStart`: the
- * directory may be the newest, and a start tells; otherwise it is an old copy, or has lost a key.
+ * Throws UnusableDirectory if another box may lead the board in this directory: what is signed here would be a second log.
+ * `canStart`: the directory may be the newest, and a start would tell; otherwise it is an old copy, or lacks a key.
  */
 export function refuseUnlessAlone(
   disk: Disk,

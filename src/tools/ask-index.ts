@@ -1,6 +1,6 @@
 /**
- * Reads that the tools directory answers. The feed says first how far the log has come, so that callers find
- * what they have just written.
+ * Reads that the tools directory answers. The feed first says how far the log has come, so that callers find what they have
+ * just written.
  */
 
 import { sizes } from '../../actors/kernel/limits.ts'
@@ -20,7 +20,7 @@ const asks: Asks = {
   'tools.reviewer': ({ args, reader }) => ['reviewer', String(args.subject), reader],
 }
 
-/** Answers the read, if it is one of these; false: it is not. */
+/** Answers the read if it is one of these; returns false if it is not. */
 export function readTools(actors: Actors, request: ReadRequest, answer: Take): boolean {
   if (!isOfIndex(request.op)) return false
   const ask = asks[request.op]

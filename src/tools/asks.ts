@@ -1,4 +1,4 @@
-/** What the tools directory is asked, and what it answers. */
+/** Requests to the tools directory, and their answers. */
 import type { Refusal } from '../../actors/kernel/refusals.ts'
 import type { Voucher } from './credit-ties.ts'
 import type { ToolAsk } from './search.ts'
@@ -6,9 +6,9 @@ import type { ToolAsk } from './search.ts'
 export type ToolsAsk =
   | readonly ['search', ToolAsk]
   | readonly ['look', id: string]
-  /** What is reviewed under this id: who owns it, and which documents it has. */
+  /** The subject with this id: who owns it, and which documents it has. */
   | readonly ['subject', subject: string, reader: string]
-  /** What is known of who has reviewed it. */
+  /** What is known about one of its reviewers. */
   | readonly ['reviewer', subject: string, reviewer: string]
 export type ToolsAnswer =
   | { readonly ok: true; readonly reply: Uint8Array }
@@ -17,7 +17,7 @@ export type ToolsAnswer =
 
 declare module '../command/ports.ts' {
   interface Actors {
-    /** Asks the tools directory; it answers with nothing older than this frame of the log. */
+    /** Queries the tools directory; the answer is at least as new as this frame of the log. */
     askTools(ask: ToolsAsk, through: number, answer: (answer: ToolsAnswer | undefined) => void): void
   }
 }
@@ -28,17 +28,17 @@ export type FoundSubject = {
   readonly isOwner: boolean
   readonly publishers: readonly string[]
 }
-/** Whether credits went between a reviewer and who publishes the subject, and who speaks for the reviewer. */
+/** Whether a reviewer and the publisher of the subject are tied by credits, and who vouches for the reviewer. */
 export type FoundReviewer = { readonly isTied: boolean; readonly vouchers: readonly Voucher[] }
 
-/** What the board asks the directory for by itself, by the name of the read. */
+/** Answers to the board's own queries, by the name of the read. */
 export type IndexAnswers = {
   readonly 'tools.subject': FoundSubject
   readonly 'tools.reviewer': FoundReviewer
   readonly 'tools.get': Kept
 }
 
-/** What the directory has of a tool. */
+/** What the directory has about a tool. */
 type Kept = {
   readonly index: { readonly listed: boolean }
   readonly probe?: Readonly<Record<string, unknown>> & { readonly saw?: Saw }

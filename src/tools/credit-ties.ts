@@ -1,22 +1,22 @@
 /**
- * Who dealt with whom in credits: works that were accepted, and what was given. Of public works alone, and of no simulated one.
+ * Credit ties between identities: accepted works, and credits given. Only public works count, and no simulated ones.
  *
- * Keys are free, so a work that a user asks of another key of their own says nothing of its worker. A work counts when its
- * reward has a minimum, a reviewer judged the result, both sides came from different networks, and nothing ties its worker to its
- * requester. A tie is credits that went from the worker to the requester for works, or that either gave the other, directly or
- * over at most two others.
+ * Keys are free, so a work that a user requests from another key of their own proves nothing about its worker. A work counts if
+ * its reward has a minimum, a reviewer judged the result, the two sides came from different networks, and nothing ties its
+ * worker to its requester. Two identities are tied if credits went from the worker to the requester for works, or if either
+ * gave credits to the other, directly or through at most two others.
  */
 import type { OpenFacts, Step, StepFacts } from '../../actors/works/market/letters.ts'
 import type { TransitionName } from '../../actors/works/market/table.ts'
 import { finalStates } from '../../actors/works/market/work.ts'
 
-/** What silence pays is a result that possibly no one has reviewed. */
+/** If only silence accepted the result, possibly no one has reviewed it. */
 const judged: ReadonlySet<TransitionName> = new Set(['accept', 'accept_unconfirmed', 'rule_all'])
 
 const linksMax = 3
-/** An identity that is tied to more than these is taken to be tied to all. */
+/** An identity tied to more than these is treated as tied to all. */
 const tiedMax = 10_000
-/** Requesters that one answer names. */
+/** Requesters named in one answer. */
 const vouchersMax = 16
 
 type OpenWork = {
@@ -24,7 +24,7 @@ type OpenWork = {
   readonly reviewer: string
   worker: string
   amount: number
-  /** Keyed hashes of the networks of each side, comparable within this work alone. */
+  /** Keyed hashes of the networks of each side, comparable only within this work. */
   askedFrom: string[]
   doneFrom: string[]
 }
@@ -35,11 +35,11 @@ type Accepted = {
   readonly amount: number
   /** Unix seconds. */
   readonly at: number
-  /** Both sides came from one network. */
+  /** Both sides came from the same network. */
   readonly isNear: boolean
 }
 
-/** An identity that accepted a work, and when last. */
+/** An identity that accepted a work, and when it last did. */
 export type Voucher = { readonly requester: string; readonly at: number }
 
 type Table<Value> = readonly (readonly [string, Value])[]
@@ -63,7 +63,7 @@ export class CreditTies {
   /** Answers of `requesters`, until either side deals again. */
   readonly #known = new Map<string, number>()
 
-  /** `minimum`: reward of a work that counts. */
+  /** `minimum`: the lowest reward of a work that counts. */
   constructor(minimum: number) {
     this.#minimum = minimum
   }
@@ -74,7 +74,7 @@ export class CreditTies {
     this.#changed(giver, receiver)
   }
 
-  /** A work has moved. Returns its worker where a dispute was decided against them, else ''. */
+  /** Applies a change of a work. Returns its worker if a dispute was decided against them, else ''. */
   moved(author: string, facts: StepFacts | OpenFacts): string {
     const { work: id, steps, from } = facts
     if ('fixed' in facts && !facts.fixed.simulated) {
@@ -98,7 +98,10 @@ export class CreditTies {
     return loser
   }
 
-  /** How many requesters accepted a work of this identity that counts, as far as direct ties go: those are looked up at once. */
+  /**
+   * How many requesters accepted a counted work of this identity. Only direct ties are considered, because they can be looked
+   * up immediately.
+   */
   requesters(identity: string): number {
     const known = this.#accepted.has(identity) ? this.#known.get(identity) : 0
     if (known !== undefined) return known
@@ -110,7 +113,7 @@ export class CreditTies {
     return found.size
   }
 
-  /** Requesters whose acceptance speaks for this identity, the newest first. */
+  /** Requesters whose acceptance vouches for this identity, newest first. */
   vouchers(identity: string, isBarred: (requester: string) => boolean): readonly Voucher[] {
     const isTied = this.#tiedTo(identity)
     const found = new Map<string, Voucher>()
@@ -121,12 +124,15 @@ export class CreditTies {
     return [...found.values()]
   }
 
-  /** Credits went between these two, in either direction, or works did. */
+  /** Whether these two are tied, in either direction. */
   areTied(one: string, other: string): boolean {
     return this.#tiedTo(one)(other) || this.#tiedTo(other)(one)
   }
 
-  /** Finds to whom credits went from this identity for works, or between whom and this identity they were given. */
+  /**
+   * Finds the identities tied to this one, directly or through at most two others: those it paid for works, and those it gave
+   * credits to or received them from.
+   */
   #tiedTo(identity: string): (other: string) => boolean {
     const seen = new Set([identity])
     let ends: readonly string[] = [identity]

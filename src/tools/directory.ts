@@ -1,6 +1,6 @@
 /**
- * The directory in memory: it gets every public record that concerns tools, in their order, and answers searches and lookups.
- * A record marks what it touched; `settle` then reads those listings out of the journals and puts them into the index.
+ * The directory in memory: receives every public record about tools, in order, and answers searches and lookups. A record marks
+ * what it touched; `settle` then reads those listings from the journals and updates the index.
  */
 
 import { sizes } from '../../actors/kernel/limits.ts'
@@ -54,7 +54,7 @@ type DirectoryOptions = {
   readonly own: readonly OwnTool[]
   /** The record with this number in the journal of a shard. */
   readonly record: (shard: number, seq: number) => BoardRecord
-  /** Unix seconds: when the index began. */
+  /** Unix seconds: when the index was started. */
   readonly now: number
 }
 
@@ -70,10 +70,10 @@ type Packed = {
   readonly builtAt: number
 }
 
-/** Where a record stands; `change` does not matter here. */
+/** The place of a record; `change` does not matter here. */
 type Place = { readonly shard: number; readonly seq: number; readonly id: Uint8Array }
 
-/** Under this name rewards for reviews of the board's own tools are counted. */
+/** Rewards for reviews of the board's own tools are counted under this name. */
 const ownPublisher = 'broadside'
 /** A subject may have thousands of listings. */
 const publishersMax = 32
@@ -88,13 +88,13 @@ export class Directory {
   readonly #suspended = new Set<string>()
   readonly #ties = new CreditTies(sizes.credit_review_work_minimum)
   readonly #standings = new Standings(this.#ties)
-  /** What stands in the path of a page -> id of everything that has one, withdrawn listings too. */
+  /** The id in the path of a page -> the listing id, for everything that has a page, withdrawn listings included. */
   readonly #byPathKey = new Map<string, string>()
   /** Listings that the wallet of the board pays for. */
   readonly #relayed = new Set<string>()
   /** Subject -> who was rewarded for a review of it. */
   readonly #rewarded = new Map<string, Set<string>>()
-  /** Listings and agents whose document is not what it should be. */
+  /** Listings and agents whose document must be updated. */
   readonly #touched = new Set<string>()
   /** Unix seconds of the newest record that changed anything. */
   builtAt: number
@@ -114,14 +114,14 @@ export class Directory {
     }
   }
 
-  /** Reviews of a subject that were rewarded. */
+  /** Number of rewarded reviews of a subject. */
   rewarded(subject: string): number {
     return this.#rewarded.get(subject)?.size ?? 0
   }
 
   /**
-   * Who publishes a subject, as far as its hosts confirm it: names that rewards for reviews of it are counted under, identities and
-   * sites. None: no host confirms it. What the board itself offers it confirms.
+   * The publishers of a subject, as far as its hosts confirm them: the names under which rewards for its reviews are counted,
+   * which are identities and sites. Empty if no host confirms any. For its own tools, the board confirms itself.
    */
   publishers(subject: string): readonly string[] {
     const names = new Set<string>()
@@ -135,7 +135,7 @@ export class Directory {
     return [...names]
   }
 
-  /** What is known of a reviewer of this subject. */
+  /** What is known about a reviewer of this subject. */
   reviewer(subject: string, identity: string): FoundReviewer {
     const publishers = this.publishers(subject)
     const isTied = publishers.some((each) => this.#ties.areTied(each, identity))
@@ -151,7 +151,7 @@ export class Directory {
     return protocols.length === 0 || price === '0' ? 'callable' : 'listed only'
   }
 
-  /** The id of what is asked for by its id, or by the name in the path of its page. */
+  /** The id for a request by id, or by the name in the path of a page. */
   idOf(asked: string): string {
     return this.#byPathKey.get(asked) ?? asked
   }
@@ -164,7 +164,7 @@ export class Directory {
     return this.#agents.get(id)
   }
 
-  /** The listing as it was said last. */
+  /** The latest content of the listing. */
   listing({ id, shard, seq, row }: Entry): Listing {
     const record = actIn(this.#options.record(shard, seq))
     return listingOf(id, saidBy(record)[row]!, record.at)
@@ -180,7 +180,7 @@ export class Directory {
     return ''
   }
 
-  /** Takes a public record; cheap for those that concern no tool. */
+  /** Applies a public record; cheap for those not about tools. */
   apply(record: BoardRecord, place: Place): void {
     if (record.type === RecordType.event) {
       if (record.room !== reviewsRoom) return
@@ -191,7 +191,7 @@ export class Directory {
     } else if (record.type === RecordType.act) this.#act(record, place)
   }
 
-  /** Brings up to `most` of the documents that were touched up to date; false: there are more. */
+  /** Updates up to `most` of the touched documents; returns false if there are more. */
   settle(most: number): boolean {
     const { index, record } = this.#options
     const byRecord = new Map<string, Entry[]>()
@@ -248,7 +248,7 @@ export class Directory {
     for (const id of this.#agents.keys()) this.#touched.add(id)
   }
 
-  /** Whether the documents of this subject have an owner. */
+  /** Whether the identity owns this document. */
   isOwner(doc: Doc, identity: string): boolean {
     return doc.identity === identity || (doc.host !== '' && this.tools.isOwnerOf(doc.host, identity))
   }
@@ -348,14 +348,14 @@ function group<Value>(table: Map<string, Value[]>, key: string, value: Value): v
 
 type Count = { confirmed: number; upheld: number }
 
-/** A review that a probe confirms is worth half a work, and ten of them all that reviews are worth. */
+/** A review confirmed by a probe is worth half a work, and reviews count up to ten. */
 const confirmedWorth = 0.5
 const confirmedMax = 10
 
 /**
- * The standing of a name: how many requesters accepted a work of it, reviews that a probe confirmed afterwards, disputes that were
- * lost. A user with any number of keys can have any number of works and reviews: a requester counts once, and only as
- * credit-ties.ts has it, and reviews count as so many works at most.
+ * The standing of an identity: how many requesters accepted a work of it, reviews that a probe confirmed later, and lost
+ * disputes. A user with any number of keys can produce any number of works and reviews. So a requester counts once, and only
+ * under the rules of credit-ties.ts, and reviews are capped.
  */
 class Standings {
   readonly #ties: CreditTies
@@ -374,7 +374,7 @@ class Standings {
     return standingOf(works + confirmedWorth * Math.min(confirmed, confirmedMax), upheld)
   }
 
-  /** A work has moved, by `author`. */
+  /** Applies a change of a work by `author`. */
   moved(author: string, facts: StepFacts | OpenFacts): void {
     const loser = this.#ties.moved(author, facts)
     if (loser !== '') this.#of(loser).upheld++

@@ -1,6 +1,6 @@
 /**
- * A document of the directory's index: what is known of one tool, agent or site, in the form that filters and results need.
- * Long texts are not in it: they are in the journal, and are read for the few that a caller looks at.
+ * A document of the directory's index: what is known about one tool, agent or site, in the form that filters and results need.
+ * Long texts stay in the journal, and are read only for the few that a caller looks at.
  */
 import { createHash } from 'node:crypto'
 import type { ToolKind, ToolType } from '../../actors/tools/kinds.ts'
@@ -14,7 +14,7 @@ export type Doc = {
   readonly type: ToolType
   readonly kind: ToolKind
   readonly name: string
-  /** Cut for results. */
+  /** Shortened for results. */
   readonly summary: string
   readonly category: string
   readonly tags: readonly string[]
@@ -23,24 +23,24 @@ export type Doc = {
   readonly output: string
   readonly price: string
   readonly priceText: string
-  /** Billionths of a dollar, infinity where it is not known. */
+  /** Billionths of a dollar, Infinity if unknown. */
   readonly billionths: number
   readonly doors: readonly Door[]
   readonly subject: string
   readonly host: string
-  /** It has an address where tools.call can call it. */
+  /** It has an address at which tools.call can call it. */
   readonly isReached: boolean
-  /** Of the board itself. */
+  /** It is one of the board's own tools. */
   readonly isOwn: boolean
-  /** Identity whose standing counts: an agent's own, or who speaks for a listing. */
+  /** The identity whose standing counts: an agent's own, or the owner of a listing. */
   readonly identity: string
-  /** Same for all listings of one machine with one description; '' where there is none. */
+  /** The same for all listings of one host with one description; '' if there is none. */
   readonly flood: string
-  /** Same for all listings of one address and method; '' where there is none. */
+  /** The same for all listings of one address and method; '' if there is none. */
   readonly twin: string
 }
 
-/** The texts that a document is found by. */
+/** The texts that are searched. */
 export type Texts = {
   readonly name: string
   readonly category: string
@@ -51,7 +51,7 @@ export type Texts = {
 
 export type Indexed = { readonly doc: Doc; readonly texts: Texts }
 
-/** A tool of the board itself, as the directory lists it. */
+/** A tool of the board itself, as listed in the directory. */
 export type OwnTool = {
   readonly id: string
   readonly name: string
@@ -61,13 +61,13 @@ export type OwnTool = {
   readonly output: Readonly<Record<string, unknown>>
 }
 
-/** An identity that says what it can do. */
+/** An identity that describes its capabilities. */
 export type Agent = {
   readonly identity: string
   readonly handle: string | undefined
   readonly description: string
   readonly capabilities: readonly string[]
-  /** Unix seconds: when it said so. */
+  /** Unix seconds: when it did so. */
   readonly at: number
 }
 
@@ -104,7 +104,7 @@ function isReached({ type, kind, url, mcp_url }: Listing): boolean {
   return kind === 'mcp' ? mcp_url.startsWith('https:') : url.startsWith('https:')
 }
 
-/** Without what nearly every address has. */
+/** Leaves out the parts that nearly every address has. */
 function wordsOfAddress(url: string): string {
   if (!URL.canParse(url)) return url
   const { hostname, pathname } = new URL(url)
@@ -143,7 +143,7 @@ export function ofOwnTool(number: number, tool: OwnTool, at: number): Indexed {
   }
 }
 
-/** The one subject of all tools of the board in older releases: what was said of it counts for each of them. */
+/** The one subject of all the board's tools in older releases: its reviews count for each of them. */
 export const sharedOwnSubject = subjectOf({
   id: 'broadside',
   type: 'service',
@@ -222,7 +222,7 @@ function priceTextOf({ price, price_text }: Listing): string {
 
 const summaryMax = 200
 
-/** At most 200 characters, cut between words; nothing in it moves a cursor or turns the direction of writing. */
+/** At most 200 characters, cut between words; without characters that move the cursor or change the direction of text. */
 export function summaryOf(text: string): string {
   const line = oneLine(text)
   const characters = [...line]
@@ -232,7 +232,7 @@ export function summaryOf(text: string): string {
   return `${(space > summaryMax / 2 ? start.slice(0, space) : start).trimEnd()}…`
 }
 
-/** Control characters and those that turn the direction of writing or are not seen (Unicode Cc, Cf), blanks put together. */
+/** Removes control characters and those that are invisible or change the direction of text (Unicode Cc, Cf), and collapses whitespace. */
 export function oneLine(text: string): string {
   return text
     .replace(/\s+/gu, ' ')

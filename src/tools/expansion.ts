@@ -1,6 +1,6 @@
 /**
- * What words of a query mean as categories: "btc" asks for crypto. A category is looked for beside the words, with less weight.
- * Also how the categories of other lists are called here.
+ * Maps query words to categories: "btc" implies crypto. The category is searched for in addition to the words, with less
+ * weight. Also maps the category names of other lists to ours.
  */
 import { stem } from '../search/stem.ts'
 
@@ -48,7 +48,7 @@ const byStem = new Map<string, readonly string[]>()
 for (const [words, categories] of terms)
   for (const word of words.split(' ')) byStem.set(stem(word), categories.split(' ').slice(0, categoriesPerTerm))
 
-/** Which terms of a query were widened, and to what. */
+/** Which terms of a query were expanded, and to what. */
 export function expansionOf(words: readonly string[]): Readonly<Record<string, readonly string[]>> {
   const found: [string, readonly string[]][] = []
   for (const word of words) {
@@ -87,7 +87,7 @@ const foreign: Readonly<Record<string, readonly string[]>> = {
   'other-tools-and-integrations': ['other'],
 }
 
-/** Our words for the category of another list; none where it has none. */
+/** Our names for the category of another list; empty if there is none. */
 export function categoriesOf(name: string): readonly string[] {
   const slug = name
     .toLowerCase()

@@ -1,9 +1,9 @@
 /**
- * The index of the directory: every listing, agent and tool of the board by its words. Which words a text has is decided here;
- * what they are worth is counted in postings.ts.
+ * The full-text index of the directory: every listing, agent and tool of the board. This file decides which words a text has;
+ * postings.ts scores them.
  *
- * A document has a number forever and a slot until dropped ones are swept out. About 2 KB a document, in memory of the thread that
- * holds it, made again at its start.
+ * A document has a permanent number, and a slot until dropped documents are swept out. About 2 KB per document, in the memory
+ * of the thread that holds it; the index is rebuilt at its start.
  */
 
 import { stem } from '../search/stem.ts'
@@ -18,21 +18,21 @@ const fields = ['name', 'category', 'tags', 'description', 'url'] as const satis
 export type FieldName = (typeof fields)[number]
 const weights = { fields: [4, 3, 2, 1, 1], prefix: 0.375, fuzzy: 0.45 } as const
 const categoryField = fields.indexOf('category')
-/** What a category that was only meant counts, beside one that was said. */
+/** Weight of an implied category, relative to one named in the query. */
 const widenedWeight = 0.4
 /** d + tf (k + 1) / (tf + k) with d = 0.5, tf = 1: the length of such a field is its mean. */
 const bm25OfOne = 1.5
-/** Below so many matches words that are almost alike are tried too. */
+/** With fewer matches than this, similar words are tried too. */
 const fewMatches = 3
 const fuzzy = { fuzziness: 0.2, fuzzyMax: 2 } as const
 const exact = { fuzziness: 0, fuzzyMax: 0 } as const
-/** Dropped documents are swept out when they are so many, and a fifth of those that stand. */
+/** Dropped documents are swept out once there are this many, and at least a fifth of the live ones. */
 const sweepMin = 1_000
 
-/** Words of the index, and the fields that each was found in. */
+/** Words of the index, and the fields in which each was found. */
 export type Where = ReadonlyMap<string, readonly FieldName[]>
 
-/** What a search matches: slots, ascending, and by slot what each is worth. Good until the index is searched or changed again. */
+/** The matches of a search: slots, ascending, and the score of each by slot. Valid until the index is searched or changed again. */
 export type Matches = {
   readonly slots: Uint32Array
   readonly scores: Float64Array
@@ -40,13 +40,13 @@ export type Matches = {
   readonly where: (slots: readonly number[]) => ReadonlyMap<number, Where>
 }
 
-/** Listings of one machine with one description. */
+/** Listings of one host with one description. */
 type Flood = { size: number }
 type Category = { readonly name: string; size: number; worth: number }
 
 export class ToolIndex {
   readonly #postings = new Postings(weights)
-  /** By slot; a ranking asks for thousands. */
+  /** By slot; a ranking reads thousands. */
   #docs: (Doc | undefined)[] = []
   #floodOf: (Flood | undefined)[] = []
   #categoryOf: Category[] = []
@@ -68,7 +68,7 @@ export class ToolIndex {
     return this.#postings.count
   }
 
-  /** Puts a document there, in the place of the one with its id. `make` is given its number. */
+  /** Adds a document, replacing the one with its id. `make` is given its number. */
   put(make: (number: number) => Indexed): void {
     const { doc, texts } = make(this.#next++)
     this.drop(doc.id)
@@ -120,14 +120,14 @@ export class ToolIndex {
     return slot === undefined ? undefined : this.#docs[slot]
   }
 
-  /** The document in a slot that was matched. */
+  /** The document in a matched slot. */
   at(slot: number): Doc {
     return this.#docs[slot]!
   }
 
   /** Slot of the document with this number; numbers ascend with slots. */
   slotOf(number: number): number | undefined {
-    // Dropped documents have no number any more: those are stepped over.
+    // Slots of dropped documents have no number, so they are skipped.
     let low = 0
     let high = this.#docs.length
     while (low < high) {
@@ -154,19 +154,19 @@ export class ToolIndex {
     return (this.#floodOf[slot]?.size ?? 0) > floodMax
   }
 
-  /** Other documents with the same address. */
+  /** Number of other documents with the same address. */
   twinsOf({ twin }: Doc): number {
     return twin === '' ? 0 : this.#twins.get(twin)! - 1
   }
 
-  /** Every document, all worth the same. */
+  /** Every document, all with the same score. */
   all(): Matches {
     const scores = new Float64Array(this.#postings.slots)
     for (let slot = 0; slot < scores.length; slot++) if (!this.#postings.isDropped(slot)) scores[slot] = 1
     return { slots: this.#collect(scores), scores, where: () => new Map() }
   }
 
-  /** What the words match. `categories`: looked for beside them, in categories alone. */
+  /** Matches of the words. `categories`: implied ones, searched for in addition, only in categories. */
   search(words: readonly string[], categories: readonly string[]): Matches {
     const stems = tokens(words.join(' ')).map(stem)
     const found = this.#query(stems, categories, exact)
@@ -181,7 +181,7 @@ export class ToolIndex {
     return { slots: this.#collect(scores), scores, where }
   }
 
-  /** Adds the worth of what is of a category that was meant: BM25 of one word in a field of one word. */
+  /** Adds the scores of documents in an implied category: BM25 of one word in a field of one word. */
   #widen(scores: Float64Array, meant: readonly Category[]): void {
     for (const category of meant)
       category.worth = weights.fields[categoryField]! * widenedWeight * rarity(this.count, category.size) * bm25OfOne
@@ -201,7 +201,7 @@ export class ToolIndex {
     return named
   }
 
-  /** Slots that are worth something. */
+  /** Slots with a score. */
   #collect(scores: Float64Array): Uint32Array {
     const { slots } = this.#postings
     if (this.#matched.length < slots) this.#matched = new Uint32Array(2 * slots)

@@ -1,6 +1,6 @@
 /**
- * What is known of a tool beside what it says of itself: results of probes, what people say of it, and the standing of those who
- * say it. The ranking and the page of a tool look here.
+ * What is known about a tool besides its own description: results of probes, reviews, and the standing of the reviewers. Used
+ * by the ranking and by the page of a tool.
  */
 
 import type { Entry, Probe, Review } from '../../actors/tools/tools.ts'
@@ -9,13 +9,13 @@ import { type Lab, qualityOf, type State, type Verdict, type WeighedReview, wils
 
 /** How long results of probes count. */
 const labSeconds = 30 * 86_400
-/** An older probe says nothing of the present. */
+/** An older probe says nothing about the present. */
 const staleProbeSeconds = 7 * 86_400
 
-/** What the directory can be asked. */
+/** Queries to the directory. */
 export type Sources = {
   readonly entry: (id: string) => Entry | undefined
-  /** Newest of each author, oldest first. */
+  /** The newest of each author, oldest first. */
   readonly reviews: (subject: string) => readonly Review[]
   /** In [-1, 1]. */
   readonly standing: (identity: string) => number
@@ -50,7 +50,7 @@ export function qualityIn(sources: Sources, doc: Doc, now: number): Quality {
   return { ...qualityOf({ reviews: weighed, lab, standing }, now), state: stateOf(entry, now), lab, reviews: weighed }
 }
 
-/** Who said something of a tool of the board counts by that, else by what they said of all of them. */
+/** For the board's own tools, a review of the tool itself takes precedence over the same author's review of all of them. */
 function reviewsOf({ reviews }: Sources, { subject, isOwn }: Doc): readonly Review[] {
   const own = reviews(subject)
   const shared = isOwn ? reviews(sharedOwnSubject) : []
@@ -77,7 +77,7 @@ function stateOf(entry: Entry | undefined, now: number): State {
   return last.verdict === 'degraded' || last.verdict === 'not_x402' || last.mismatch.length > 0 ? 'degraded' : 'up'
 }
 
-/** `lab 19/20 ok (lower edge 0.76)`, or ''. */
+/** `probes 19/20 ok (lower bound 0.76)`, or ''. */
 export function labText({ good, all }: Lab): string {
   return all === 0 ? '' : `probes ${good}/${all} ok (lower bound ${wilsonLow(good, all).toFixed(2)})`
 }

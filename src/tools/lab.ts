@@ -1,13 +1,13 @@
 /**
- * One probe of a tool, such as anyone could make, and exactly what was seen.
+ * Makes one probe of a tool, with requests that anyone could make, and records exactly what was seen.
  *
- *   /.well-known/broadside.json of the host   whose it is ("owners"), and whether it wants to be in no directory ("opt_out")
- *   the tool itself, unpaid                   does it answer, and with what demand
+ *   /.well-known/broadside.json of the host   who owns it ("owners"), and whether it declines to be in any directory ("opt_out")
+ *   the tool itself, unpaid                   whether it answers, and which payment it demands
  *
- * The tool is probed only for its publisher, an owner of its host, or the operator; all others learn only what the
- * host says of them. The daily round probes for an owner, who stays one until the host says otherwise, and nothing that is on
- * another machine: that one is asked for its own confirmation first, for any caller. Nothing is paid, no redirect is followed, and
- * what comes back is kept as data; of a daily probe little of it.
+ * The tool is probed only for its publisher, an owner of its host, or the operator; all others learn only what the host says
+ * about them. The daily round probes on behalf of an owner, who remains one until the host says otherwise. It probes nothing on
+ * another host: in a requested probe, that host is first asked for its own confirmation, for any caller. Nothing is paid, no
+ * redirect is followed, and the response is only stored as data; of a daily probe, little is stored.
  */
 
 import type { ProbeVerdict } from '../../actors/tools/kinds.ts'
@@ -21,13 +21,13 @@ import { billionthsOf, networkName, plainPrice } from './prices.ts'
 
 type Looking = {
   readonly request: (request: OutgoingRequest) => Promise<Answered | NotAnswered>
-  /** Between two requests to one machine. */
+  /** Waits between two requests to one host. */
   readonly pause: () => Promise<void>
 }
 
 /**
- * May the tool be probed? `given`: whatever the host says of the caller. `standing`: unless it says that they are not an owner.
- * `asked`: if it says that they are one.
+ * Whether the tool may be probed. `given`: whatever the host says about the caller. `standing`: unless it says that they are
+ * not an owner. `asked`: if it says that they are one.
  */
 export type Permission = 'given' | 'standing' | 'asked'
 
@@ -36,16 +36,16 @@ type Subject = {
   /** The caller. */
   readonly identity: string
   readonly leave: Permission
-  /** Whom the last look would have had to pay; '' = not known. */
+  /** Whom the last probe would have had to pay; '' if unknown. */
   readonly payeeBefore: string
 }
 
-/** What a demand for payment comes to. */
+/** The terms of a demand for payment. */
 type Offer = {
   readonly protocol: string
   readonly network: string
   readonly amount: string
-  /** Decimal dollars, where the unit is known. */
+  /** Decimal dollars, if the unit is known. */
   readonly price?: string
   readonly pay_to: string
 }
@@ -54,7 +54,7 @@ type Seen = Pick<ProbedFacts, 'isOwner' | 'optOut' | 'verdict' | 'isGood' | 'mis
 
 const wellKnownBytesMax = 65_536
 const answerBytesMax = 262_144
-/** Bytes of a body and of a header that are kept: for a requested probe, and for a daily one. */
+/** Characters of a body and of a header that are stored, for a requested probe and for a daily one. */
 const keptCharactersMax = { asked: 2_000, unasked: 200 } as const
 const times = { connectMs: 5_000, totalMs: 10_000 } as const
 
@@ -72,7 +72,7 @@ export async function lookAtTool({ request, pause }: Looking, subject: Subject):
     return { ...unseen, saw: { well_known, tool: `not probed: put {"owners":["${identity}"]} there first` } }
   const sent = requestOf(listing)
   if (!isAt(listing, new URL(address).hostname)) {
-    // What one machine says of itself is no leave to look at another.
+    // What one host says about itself does not permit probing another.
     await pause()
     const other = wellKnownOf({ url: sent.url, mcp_url: '' })
     const there = ownersIn(await request({ url: other, answerBytesMax: wellKnownBytesMax, ...times }), identity)
@@ -91,13 +91,13 @@ export async function lookAtTool({ request, pause }: Looking, subject: Subject):
   return { isOwner, optOut, verdict, isGood, mismatch, saw: { well_known, tool } }
 }
 
-/** Always the port of HTTPS: the user of another port of a machine does not speak for it. Plain HTTP is loopback. */
+/** Always the HTTPS port: a user of another port on the machine does not speak for it. Plain HTTP is only possible on loopback. */
 function wellKnownOf({ url, mcp_url }: Pick<Listing, 'url' | 'mcp_url'>): string {
   const { protocol, origin, hostname } = new URL(URL.canParse(url) ? url : mcp_url)
   return `${protocol === 'http:' ? origin : `https://${hostname}`}/.well-known/broadside.json`
 }
 
-/** Undefined: the host could not say. */
+/** Undefined if the host could not say. */
 function ownersIn(
   answer: Answered | NotAnswered,
   identity: string,
@@ -109,7 +109,7 @@ function ownersIn(
   return { isOwner: Array.isArray(owners) && owners.includes(identity), optOut: opt_out === true }
 }
 
-/** Whether the tool itself is on this machine: a server of MCP may be on another than the service it belongs to. */
+/** Whether the tool itself is on this host: an MCP server may be on another host than the service it belongs to. */
 export function isAt(listing: Listing, host: string): boolean {
   const { url } = requestOf(listing)
   return !URL.canParse(url) || new URL(url).hostname === host
@@ -148,7 +148,7 @@ function verdictOf(
   return 'not_x402'
 }
 
-/** A server of MCP that speaks newer versions alone says which. */
+/** An MCP server that supports only newer versions says which. */
 function isOtherMcp({ status, body }: Answered): boolean {
   const { error } = (foreignJson(body.toString('utf8')) ?? {}) as { error?: { code?: unknown; data?: Fields } }
   return status === 400 && error?.code === -32_022 && Array.isArray(error.data?.supported)
@@ -165,7 +165,7 @@ function offersOf(answer: Answered): Offer[] {
     ...challengesOf(answer).map((challenge) => {
       const { amount, recipient, currency } = requestIn(challenge) ?? {}
       const units = typeof amount === 'number' ? String(amount) : text(amount)
-      // Of Tempo every currency is a dollar of six places.
+      // On Tempo, every currency is a dollar with six decimal places.
       const price = challenge.method === 'tempo' && currency !== undefined ? dollars(units) : undefined
       return offer(`mpp/${challenge.method}`, challenge.method, units, price, text(recipient))
     }),
@@ -180,7 +180,7 @@ function dollars(amount: string): string | undefined {
   return /^\d{1,15}$/.test(amount) ? plainPrice(`${amount}e-6`) : undefined
 }
 
-/** Where what the tool says itself is not what its listing says, or said before. */
+/** Differences between what the tool itself says and what its listing says, or an earlier probe saw. */
 function mismatchOf(listing: Listing, offers: readonly Offer[], payeeBefore: string): string[] {
   const found: string[] = []
   const prices = [...new Set(offers.flatMap(({ price }) => price ?? []))]
@@ -196,7 +196,7 @@ function mismatchOf(listing: Listing, offers: readonly Offer[], payeeBefore: str
   return found.map((each) => each.slice(0, 300))
 }
 
-/** What came back, as it is kept. */
+/** The response, in the form that is stored. */
 function shown(answer: Answered | NotAnswered, most: number): Fields {
   if (!answer.ok) {
     const { failure, reason, status } = answer
@@ -208,7 +208,7 @@ function shown(answer: Answered | NotAnswered, most: number): Fields {
     const value = headers[name]?.join(', ')
     return value === undefined ? [] : [[name, value.slice(0, most)] as const]
   })
-  // Bytes that are no UTF-8 are shown as such: this is for people to see what went wrong.
+  // Bytes that are not UTF-8 are shown anyway: this is for people who look for what went wrong.
   return {
     status,
     headers: Object.fromEntries(all),

@@ -1,4 +1,7 @@
-/** `/tools`: the directory of tools: a search that says why each result is there. `?subject=` shows what is said of one. */
+/**
+ * The page `/tools`: the directory of tools, with a search that says why each result is there. `?subject=` shows the reviews of
+ * a subject.
+ */
 
 import type { ToolResult, ToolsFound } from '../pages/data.ts'
 import { type Ask, type Page, Refused, shown } from '../pages/page.ts'
@@ -70,7 +73,7 @@ async function searched(ask: Ask, asked: Asked): Promise<{ main: Html; aside: Ht
       ...(type === undefined ? {} : { type }),
       ...others,
     })
-    // The index follows the board a moment later, by no change of its own.
+    // The index follows the board a moment later, without a change of its own.
     ask.nowFor(2)
     return { main: resultsOf(found, asked), aside: aboutOf(found) }
   } catch (error) {

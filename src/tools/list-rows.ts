@@ -1,15 +1,15 @@
 /**
- * Lists of tools as others publish them, turned into rows of the directory. Their formats are recognized by their own marks:
+ * Converts lists of tools published by others into rows of the directory. Formats are recognized by their structure:
  *
  * | a value with | is |
  * |---|---|
- * | `id`, `kind`, `type` | a row of a flat list: what it says is taken, in our words |
+ * | `id`, `kind`, `type` | a row of a flat list: its content is taken, in our words |
  * | `resource`, `accepts` | an item of an x402 Bazaar (`/discovery/resources`) |
  * | `serviceUrl` or `endpoints` as a list | a service of the MPP directory: one row, and one for each endpoint |
  * | `server`, or `name` with `remotes` or `packages` | an entry of the MCP Registry (`server.json`) |
- * | `items`, `resources`, `services` or `servers` as a list | an answer of one of these with many of them |
+ * | `items`, `resources`, `services` or `servers` as a list | a response of one of these with many of them |
  *
- * Everything is a stranger's text: cut to its bounds, and nothing in it is followed.
+ * All texts are untrusted: they are cut to their limits, and no link in them is followed.
  */
 
 import type { ListingFields } from '../../actors/tools/listing.ts'
@@ -18,12 +18,12 @@ import { categoriesOf } from './expansion.ts'
 import { networkName, plainPrice } from './prices.ts'
 
 export type ListRow = ListingFields & { readonly id: string; readonly source: string }
-/** A text: why it is no row. */
+/** A string says why it is not a row. */
 type RowOrFault = ListRow | string
 
 type Value = Readonly<Record<string, unknown>>
 
-/** The rows in one value of a list. `source`: what the list is called where it does not say so itself. */
+/** The rows in one value of a list. `source`: the name of the list if it does not say so itself. */
 export function rowsOf(value: unknown, source: string): RowOrFault[] {
   if (!isRecord(value)) return ['it is not a JSON object']
   for (const name of ['items', 'resources', 'services', 'servers'])
@@ -63,7 +63,7 @@ function flatRow(value: Value, source: string): RowOrFault {
   })
 }
 
-/** What an independent list has seen itself. */
+/** What an independent list has observed itself. */
 function doorsOf(value: Value): ListingFields['doors'] {
   const { alive_last, status_last, checked_at } = recordOf(value.health)
   const at = Math.max(0, Math.floor(Date.parse(text(checked_at)) / 1000)) || 0
@@ -102,7 +102,7 @@ function bazaarRow(value: Value, source: string): RowOrFault {
   })
 }
 
-/** Smallest units of a dollar coin, which have six places. */
+/** Converts the smallest units of a dollar coin, which has six decimal places. */
 function atomicPrice(accept: Value): string | undefined {
   const amount = text(accept.amount) || text(accept.maxAmountRequired)
   const isDollar = /usd/i.test(text(recordOf(accept.extra).name))
@@ -212,7 +212,7 @@ type Raw = {
   readonly source: string
 }
 
-/** Brings what a list says into our words and bounds, in an order of keys that is always the same. */
+/** Converts a list's values to our words and limits, always with the same order of keys. */
 function row(raw: Raw): RowOrFault {
   const name = oneLine(raw.name).slice(0, 200)
   if (raw.id === '') return 'it has no id'
@@ -225,7 +225,7 @@ function row(raw: Raw): RowOrFault {
     type: raw.type,
     kind: raw.kind,
     name,
-    // Broken halves of a character must not be signed.
+    // Unpaired surrogates must not be signed.
     description: [...raw.description.toWellFormed().replaceAll('\0', '')].slice(0, 1_900).join(''),
     url: address(raw.url),
     category,

@@ -13,7 +13,7 @@ type Look = Readonly<Record<string, unknown>>
 type Looking = {
   readonly directory: Directory
   readonly showing: Showing
-  /** Facts of a probe that was recorded. */
+  /** Facts of a recorded probe. */
   readonly probe: (shard: number, seq: number) => ProbedFacts
   /** Unix seconds. */
   readonly now: number
@@ -79,7 +79,7 @@ function ofEntry(looking: Looking, entry: Entry): Look {
   return { tool, index, ...(entry.lastProbe === undefined ? {} : { probe: probeOf(looking, entry) }) }
 }
 
-/** What only the whole listing has. Texts are cut to one line: they stand in places where a line is expected. */
+/** The fields that only the whole listing has. Texts are reduced to one line, because they are shown where a line is expected. */
 function texts(listing: Listing): Look {
   const { description, url, method, service, openapi_url, mcp_url, input_schema, source } = listing
   const said = { link: url, method, service, openapi_url, mcp_url, source }

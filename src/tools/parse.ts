@@ -1,9 +1,9 @@
 /**
- * What a person means by the text of a search: rules cut prices, networks, formats, interfaces and types out of it as filters, and
- * what is left are the words to look for. Pure; it takes any text and never fails.
+ * Parses the text of a search: rules extract prices, networks, formats, interfaces and types as filters, and the rest are the
+ * words to search for. Pure; it accepts any text and never fails.
  *
- * Rules are tried in the order below on what the ones before have left. One that fits twice takes the first. What the caller says
- * in so many words beats what was read out of the text.
+ * Rules are applied in the order below, each to what the previous ones left. If one matches twice, the first match is used.
+ * Filters that the caller names explicitly take precedence over those from the text.
  */
 import { expansionOf } from './expansion.ts'
 import { billionthsOf, decimalOf } from './prices.ts'
@@ -16,16 +16,16 @@ export type Filters = {
   readonly output: string
   readonly network: string
   readonly protocol: string
-  /** Interfaces with commas between them: any of them will do. */
+  /** Interfaces separated by commas: any of them will do. */
   readonly door: string
 }
 
 export type Parsed = {
-  /** The words to look for, in order, without those that say nothing. */
+  /** The words to search for, in order, without stop words. */
   readonly words: readonly string[]
   readonly filters: Filters
   readonly expanded: Readonly<Record<string, readonly string[]>>
-  /** The asker looks for a place to register. */
+  /** The search is for a place to sign up. */
   readonly isSignUp: boolean
 }
 
@@ -55,7 +55,7 @@ const category = /\bcategory:([a-z-]+)/u
 const signUp =
   /\b(?:sign[\s-]?up|signup|register|registration|create (?:an? )?account|open (?:an? )?account|get (?:an? )?(?:api )?key|where (?:can|do) i join|onboard)\b/u
 
-/** Words that say nothing of a tool; those of questions among them: "how do I", "where is there", "what's". */
+/** Words that say nothing about a tool, including question words: "how do I", "where is there", "what's". */
 const stopWords: ReadonlySet<string> = new Set(
   [
     'a an the for to of that which can i me need want find tool tools api apis service services and or with is are my please',
@@ -64,7 +64,7 @@ const stopWords: ReadonlySet<string> = new Set(
   ].flatMap((words) => words.split(' ')),
 )
 
-/** `said`: filters that the caller named. */
+/** `said`: filters named by the caller. */
 export function parseQuery(text: string, said: Partial<Filters> = {}): Parsed {
   const normal = text.normalize('NFKC').toLowerCase().replace(/\s+/gu, ' ').trim()
   const rest = new Rest([...normal].slice(0, charactersMax).join(''))
@@ -74,7 +74,7 @@ export function parseQuery(text: string, said: Partial<Filters> = {}): Parsed {
   return { words, filters: { ...noFilters, ...found, ...said }, expanded: expansionOf(words), isSignUp }
 }
 
-/** The text that no rule has taken yet. */
+/** The text that no rule has extracted yet. */
 class Rest {
   text: string
 
@@ -82,7 +82,7 @@ class Rest {
     this.text = text
   }
 
-  /** Cuts the first place where the rule fits and `accept` agrees. */
+  /** Cuts out the first match of the rule, if `accept` agrees. */
   take<Value>(rule: RegExp, accept: (match: RegExpExecArray) => Value | undefined): Value | undefined {
     const match = rule.exec(this.text)
     const value = match === null ? undefined : accept(match)
@@ -115,7 +115,7 @@ function readFilters(rest: Rest): Partial<Filters> {
   return found
 }
 
-/** A number is a price only with a sign or a word that says so. */
+/** A number is a price only with a dollar sign or a unit. */
 function dollars([, sign, number, unit]: RegExpExecArray): string | undefined {
   if (sign === '' && unit === undefined) return undefined
   const [whole = '', places = ''] = number!.split('.')
@@ -136,7 +136,7 @@ function meaningful(words: readonly string[]): string[] {
   return words.filter((word) => !stopWords.has(word.replace('’', "'")))
 }
 
-/** Words without the punctuation around them; each once. */
+/** Words without the punctuation around them, each once. */
 function split(text: string): string[] {
   const words = text.split(' ').map((word) => word.replace(/^[^\p{L}\p{N}]+|[^\p{L}\p{N}]+$/gu, ''))
   return [...new Set(words.filter((word) => word !== ''))].slice(0, wordsMax)

@@ -1,6 +1,6 @@
 /**
- * Where a tool's page is on this board. Ids of others' lists hold slashes, colons and whole URLs, which a path cannot carry through
- * every proxy: the path names a listing by a hash of its id.
+ * The path of a tool's page on this board. Ids from others' lists contain slashes, colons and whole URLs, which not every proxy
+ * passes through in a path. So the path names a listing by a hash of its id.
  */
 import { hash } from 'node:crypto'
 

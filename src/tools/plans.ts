@@ -1,4 +1,4 @@
-/** How writes on the tools directory are carried out: listings by `@tools`, reviews by the room `reviews`. */
+/** How writes to the tools directory are carried out: listings by `@tools`, reviews by the room `reviews`. */
 
 import { sizes } from '../../actors/kernel/limits.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
@@ -13,7 +13,7 @@ import { dataOf } from '../reads/read.ts'
 import { noSubject } from './ask-index.ts'
 import { toolPath } from './path.ts'
 
-/** Parts of a listing as it was sent. */
+/** Parts of a listing, as they were sent. */
 type Given = { readonly url?: string; readonly input_schema?: unknown }
 
 const directory = () => ({ actor: toolsActor })
@@ -53,13 +53,13 @@ const importRows: Plan<'tools.import'> = {
   show: ({ data }, { facts }) => {
     const { applied, unchanged, kept } = facts
     const rows = data.rows
-    // Of a retry by request_id the rows are the same: only nonce and time may differ.
+    // In a retry by request_id the rows are the same: only nonce and time may differ.
     const stayed = kept.map(([row, why]) => ({ id: rows[row]!.id, why }))
     return { values: { imported: { applied: applied.length, unchanged, kept: stayed } } }
   },
 }
 
-/** The post that a review becomes is decided by its room; whether there is such a tool the directory knows. */
+/** The post that a review becomes is decided by its room; whether the tool exists is known to the directory. */
 const review: Plan<'tools.review'> = {
   to: () => ({ actor: reviewsRoom }),
   ask: ({ command, signer }, doors, pass) => {
@@ -69,7 +69,7 @@ const review: Plan<'tools.review'> = {
       if (!found.ok) return pass({ refusal: 'refusal' in found ? found.refusal : found.absent })
       const { tools } = dataOf(found)
       const { code, message } = noSubject(subject)
-      // The actor says no, so that a retry is still a retry.
+      // The actor returns the refusal, so that a retry is still a retry.
       pass({ args: tools.length > 0 ? {} : { barred: [code, message] } })
     })
   },
@@ -86,7 +86,7 @@ const probe: Plan<'tools.probe'> = {
     if (charge.full !== undefined) return pass({ refusal: throttle.refusalOf(charge) })
     pass({
       args: { gapSeconds: limitsOn ? probeGapSeconds : 0 },
-      // What is refused, and what was asked before, was no look.
+      // A refused or repeated request did not cause a probe.
       settle: (answer) => {
         if (answer !== undefined && (!answer.ok || answer.duplicate)) charge.giveBack()
       },
@@ -97,7 +97,7 @@ const probe: Plan<'tools.probe'> = {
   }),
 }
 
-/** One machine is probed this often at most, for all callers together. */
+/** One host is probed this often at most, for all callers together. */
 const probeGapSeconds = 60
 
 export const toolsPlans = {
@@ -124,7 +124,7 @@ function isPlainAddress(url: string): boolean {
   return username === '' && password === '' && hostname !== ''
 }
 
-/** A listing as it now stands. A caller who verifies it learns how. */
+/** The current listing. Its owner learns how to verify it. */
 function written(
   verified: Verified<'tools.publish' | 'tools.update'>,
   decided: Decided<'tools.publish' | 'tools.update'>,
@@ -146,7 +146,7 @@ function written(
   }
 }
 
-/** Which listings are due is known to the actor that decides over all of them. */
+/** Which listings are due is known to the actor that decides all of them. */
 export const toolsReadPlans = {
   'tools.due': { actor: () => toolsActor },
 } satisfies ReadPlans

@@ -1,6 +1,6 @@
 /**
- * Prices: decimal texts of dollars, compared as whole billionths of a dollar, so that nothing is lost to binary fractions. And the
- * names of the networks on which they are paid.
+ * Prices: decimal texts of dollars, compared as integer billionths of a dollar, so that nothing is lost to binary fractions.
+ * Also the names of payment networks.
  */
 
 const perDollar = 1_000_000_000n
@@ -19,7 +19,7 @@ export function decimalOf(billionths: bigint): string {
   return places === '' ? whole.toString() : `${whole}.${places}`
 }
 
-/** A number as a list may have it, `1e-7` too, as a plain decimal of at most nine places rounded up; undefined: no price. */
+/** Converts a number from a list (`1e-7` too) to a plain decimal with at most nine places, rounded up; undefined if it is not a price. */
 export function plainPrice(given: string | number): string | undefined {
   const parts = /^(\d{1,12})?(?:\.(\d{1,30}))?(?:e([+-]?\d{1,2}))?$/i.exec(String(given).trim())
   if (parts === null || (parts[1] === undefined && parts[2] === undefined)) return undefined
@@ -45,8 +45,8 @@ const byChain: Readonly<Record<string, string>> = {
 }
 
 /**
- * Names of payment networks: what people call one, and its CAIP-2 name, are the same network.
- * The everyday name where there is one, in lower case.
+ * Normalizes the name of a payment network: its common name and its CAIP-2 name mean the same network. Returns the common name
+ * if there is one, in lower case.
  */
 export function networkName(name: string): string {
   const plain = name.toLowerCase()

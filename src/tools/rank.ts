@@ -1,12 +1,12 @@
 /**
- * How results are ranked. Pure arithmetic over what is known of a result; the six rules of the directory are its laws:
+ * The ranking of results. Pure arithmetic on what is known about a result, following the six rules of the directory:
  *
  * 1. Relevance first: `r` in (0, 1], the best match has 1.
- * 2. Quality (lab, reviews, standing) moves a result by at most 0.1 of that.
- * 3. A verdict lowers and never hides.
- * 4. What the board itself earns is no input: there is no field for it here.
- * 5. Under an interface filter it counts who says that the interface is there, and how long ago.
- * 6. A search for where to sign up finds the tools of the board after all others.
+ * 2. Quality (probes, reviews, standing) moves a result by at most 0.1 of that.
+ * 3. A verdict lowers a result but never hides it.
+ * 4. The board's own earnings are not an input: there is no field for them here.
+ * 5. Under an interface filter, it matters who says that the interface exists, and how long ago.
+ * 6. A search for where to sign up lists the tools of the board after all others.
  */
 
 import type { DoorSource } from '../../actors/tools/kinds.ts'
@@ -14,7 +14,7 @@ import type { DoorSource } from '../../actors/tools/kinds.ts'
 export type Verdict = '' | 'down' | 'avoid'
 export type State = 'unknown' | 'up' | 'degraded' | 'down' | 'stale'
 
-/** `standing`: of who wrote it, in [-1, 1]. */
+/** `standing`: of its author, in [-1, 1]. */
 export type WeighedReview = {
   readonly kind: 'works' | 'mixed' | 'down' | 'avoid'
   readonly at: number
@@ -23,7 +23,7 @@ export type WeighedReview = {
 
 export type Lab = { readonly good: number; readonly all: number; readonly lastThreeFailed: boolean }
 
-/** Everything that a rank is made of. */
+/** The inputs of a rank. */
 export type Ranked = {
   readonly r: number
   readonly q: number
@@ -44,7 +44,7 @@ const standingShrinkage = 20
 export const qualityWeight = 0.1
 const freshReviewSeconds = 90 * 86_400
 
-/** Lower edge of the Wilson interval of `good` in `all` at 95 %. */
+/** Lower bound of the Wilson interval of `good` in `all` at 95 %. */
 export function wilsonLow(good: number, all: number): number {
   if (all === 0) return 0
   const p = good / all
@@ -53,7 +53,7 @@ export function wilsonLow(good: number, all: number): number {
   return Math.max(0, low)
 }
 
-/** In [-1, 1]; 0 until there is enough to go by. */
+/** In [-1, 1]; 0 until there are enough probes. */
 export function labTerm({ good, all }: Lab): number {
   return all < labProbesMin ? 0 : clamp(2 * wilsonLow(good, all) - 1, -1, 1)
 }
@@ -66,7 +66,7 @@ export function standingOf(settled: number, upheld: number): number {
 
 const worth = { works: 1, mixed: 0, down: -1, avoid: -1 } as const
 
-/** Mean verdict of the reviews in [-1, 1], drawn towards 0 while they are few. */
+/** Mean verdict of the reviews in [-1, 1], shrunk towards 0 if they are few. */
 export function reviewTerm(reviews: readonly WeighedReview[]): number {
   let sum = 0
   let weights = 0
@@ -78,7 +78,7 @@ export function reviewTerm(reviews: readonly WeighedReview[]): number {
   return sum / (weights + reviewShrinkage)
 }
 
-/** What fresh reviews and probes add. */
+/** The verdict from recent reviews and probes. */
 function verdictOf(reviews: readonly WeighedReview[], lab: Lab, now: number): Verdict {
   const byReviews = reviewVerdict(reviews, now)
   return byReviews === '' && lab.lastThreeFailed ? 'down' : byReviews
@@ -95,7 +95,7 @@ function reviewVerdict(reviews: readonly WeighedReview[], now: number): Verdict 
   return downs.length >= 2 && !isBack ? 'down' : ''
 }
 
-/** Quality in [-1, 1], and the verdict. A review that makes the verdict is not counted again in the mean. */
+/** Quality in [-1, 1], and the verdict. A review that determines the verdict is not counted again in the mean. */
 export function qualityOf(
   {
     reviews,
@@ -123,14 +123,14 @@ export function isStale(source: DoorSource, checkedAt: number, now: number): boo
   return now - checkedAt > staleSeconds(source)
 }
 
-/** No interface term is above it. */
+/** The maximum of the interface term. */
 export const doorMax = 0.1
 
 export function doorTerm(source: DoorSource, checkedAt: number, now: number): number {
   return doorMax * (sourceWeights[source] - (isStale(source, checkedAt, now) ? staleWeight : 0))
 }
 
-/** Listings of one machine with one description: more are a flood, and each of them is lowered as spam. */
+/** Listings of one host with one description: more than this are a flood, and each of them is ranked lower as spam. */
 export const floodMax = 50
 
 export const spamPenalty = 0.25
@@ -142,7 +142,7 @@ export function penaltyOf({ verdict, state, isSpam }: Pick<Ranked, 'verdict' | '
   return verdict === 'down' || state === 'down' ? penalties.down : 0
 }
 
-/** What results are ordered by. */
+/** The sort key of a result. */
 export function keyOf(ranked: Ranked): number {
   return ranked.r + qualityWeight * ranked.q - penaltyOf(ranked) + ranked.d
 }
@@ -152,7 +152,7 @@ export function scoreOf(key: number, hasDoor: boolean): number {
   return Math.round(Math.max(0.001, key / (hasDoor ? 1.2 : 1.1)) * 10_000) / 10_000
 }
 
-/** What decides the place of a result. `price`: billionths of a dollar, infinity where it is not known. */
+/** The position of a result. `price`: billionths of a dollar, Infinity if unknown. */
 export type Place = {
   readonly group: number
   readonly key: number
@@ -161,7 +161,7 @@ export type Place = {
   readonly id: string
 }
 
-/** Below 0: `a` stands before `b`. */
+/** Negative if `a` comes before `b`. */
 export function comparePlaces(a: Place, b: Place): number {
   if (a.group !== b.group) return a.group - b.group
   if (a.key !== b.key) return b.key - a.key

@@ -1,4 +1,4 @@
-/** Reads on the tools directory that the feed answers: a listing as it was said, and the reviews of a subject. */
+/** Reads of the tools directory that the feed answers: a listing as it was signed, and the reviews of a subject. */
 
 import { refusal } from '../../actors/kernel/refusals.ts'
 import { commandIn, dataIn, fromFrame } from '../../actors/records/record.ts'
@@ -30,15 +30,15 @@ export const toolsReads = {
   'tools.due': due,
 } satisfies Reads
 
-/** What the board asks itself of a tool that is in the directory. Tools of the board itself are not in it. */
+/** The board's own view of a listed tool; the board's own tools are not included. */
 export type FoundListing = {
   readonly listing: Listing
   readonly subject: string
   readonly host: string
-  /** Identity id, or '' where it was imported and has no owner. */
+  /** Identity id, or '' if it was imported and has no owner. */
   readonly owner: string
   readonly verified: boolean
-  /** It stands in the directory. */
+  /** It is currently listed in the directory. */
   readonly listed: boolean
 }
 
@@ -70,12 +70,12 @@ function due({ state, now }: ReadContext, { args }: ReadRequest): KnownAnswer<re
   return known(entries.map(({ id, host, owner }): DueTool => ({ tool: id, host, owner })))
 }
 
-/** A review that counts, as the board asks for it. */
+/** A review that counts, for the board's own use. */
 export type RecentReview = { readonly subject: string; readonly author: string; readonly at: number }
 
 /**
- * Those of the last `seconds` before the newest post, however long the board was down since, that may yet be rewarded: their author
- * was not for this subject, nor were `most` others.
+ * Reviews from the last `seconds` before the newest post, however long the board has been down since, that may still be
+ * rewarded: their author was not rewarded for this subject yet, nor were `most` others.
  */
 function recentReviews(
   { state, board: { events } }: ReadContext,
@@ -99,7 +99,7 @@ function reviews(context: ReadContext, { args }: ReadRequest): ReadAnswer {
   const { state, board, body, handleOf } = context
   const limit = limitOf(args)
   const standing = state.tools.reviews.of(subject)
-  // Newest first, by the slot of the post: slots grow.
+  // Newest first, by the slot of the post: slots only grow.
   const slots = standing
     .map((review) => ({ review, slot: board.events.find(Buffer.from(review.id, 'hex')) }))
     .filter(({ slot }) => cursor.from === undefined || slot < cursor.from)

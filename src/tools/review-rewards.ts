@@ -1,15 +1,17 @@
 /**
- * Reviews that earn credits. Keys are free, so whatever one person can have any number of earns nothing: the tool has to be on a
- * machine that names its publisher, its reviewer has to have called it through this board, to be neither its owner nor tied to them
- * by credits, and to have been here for some time or to be vouched for by a requester who had been. What is left is capped for a day:
- * by reviewer, by publisher, by network and for the board. The market decides about these caps, about the slots of a subject and
- * the pool; it knows each pair of subject and reviewer once, so saying it again gives nothing twice. /docs/credits has the sums.
+ * Reviews that earn credits. Keys are free, so anything that one person can create in any number earns nothing. The tool must
+ * be on a host that names its publisher. The reviewer must have called it through this board, must be neither its owner nor
+ * tied to them by credits, and must have been here for some time or be vouched for by a requester who had been. What remains is
+ * capped per day: by reviewer, by publisher, by network and for the board. The market decides about these caps, the limit per
+ * subject and the pool. It remembers each pair of subject and reviewer, so repeating a request gives nothing twice.
+ * /docs/credits has the amounts.
  *
- * The network of a reviewer is given as a keyed hash of it and the day, and is known only while the review is at hand: reviews that
- * an earlier run left are one network together.
+ * The reviewer's network is passed as a keyed hash of the network and the day, and is known only while the review is being
+ * handled: reviews left by an earlier run count as one network together.
  *
- * A review is on disk, and no caller asks about its reward again: whatever cannot be found out or recorded now (the index of the
- * directory is being made, a disk is full) is tried again until it can, less and less often, and one that waits holds up no other.
+ * A review is already on disk, and no caller asks about its reward again. So anything that cannot be determined or recorded now
+ * (the index of the directory is being built, a disk is full) is retried with growing intervals until it can be. A review that
+ * waits does not delay others.
  */
 
 import { dayOf } from '../../actors/kernel/day.ts'
@@ -36,16 +38,16 @@ export type ReviewRewardsOptions = {
   readonly report: (facts: Readonly<Record<string, unknown>>) => void
 }
 
-/** `address`: of the client; absent: not known any more. */
+/** `address`: of the client; absent if no longer known. */
 type Reviewed = Pick<RecentReview, 'subject' | 'author'> & { readonly address?: string }
 
 const recentSeconds = 86_400
 const againMs = 1_000
 const againMaxMs = 300_000
-/** What is passing has passed by then (an index is being made): a wait from here on is said, once. */
+/** Temporary causes, such as an index being built, are over by then; a longer wait is reported, once. */
 const longMs = 60_000
 
-/** No answer to this, or none yet: another time there may be one. */
+/** There is no answer now; a retry may get one. */
 class NotNow extends Error {}
 
 export class ReviewRewards {
@@ -60,21 +62,19 @@ export class ReviewRewards {
     this.#closed = true
   }
 
-  /**
-   * Takes up reviews of the last day that the board was up and that are not rewarded: a board that died may not have come to them.
-   */
+  /** Considers reviews of the last day of uptime that are not rewarded: a board that died may not have got to them. */
   async resume(): Promise<void> {
     const args = { seconds: recentSeconds, most: sizes.credit_review_rewards_per_subject }
     const recent = () => this.#ask('tools.recent_reviews', args, '')
     const found = await this.#untilNow({}, recent)
     const open: Promise<void>[] = []
-    // Each is tried once before the next: hundreds at the same time would only overload what they ask.
+    // Each is tried once before the next: hundreds at a time would overload what they query.
     for (const review of found?.reviews ?? [])
       await new Promise<void>((next) => open.push(this.consider(review, next).finally(next)))
     await Promise.all(open)
   }
 
-  /** Rewards a review that was accepted, if it earns it. `putOff`: it could not be found out at the first try. */
+  /** Rewards an accepted review if it earns it. `putOff`: called whenever that must be retried. */
   async consider(review: Reviewed, putOff?: () => void): Promise<void> {
     const { subject } = review
     try {
@@ -84,7 +84,7 @@ export class ReviewRewards {
     }
   }
 
-  /** Undefined: the board stops. */
+  /** Retries until `find` succeeds; undefined if the board stops. */
   async #untilNow<Found>(
     what: { readonly review_of?: string },
     find: () => Promise<Found>,
@@ -125,7 +125,7 @@ export class ReviewRewards {
     }
     await new Promise<void>((resolve, reject) =>
       this.#options.actors.write(internalLetter('credit.reward', marketName, author, args), (answered) => {
-        // The market never refuses it: what stands in its way passes.
+        // The market never refuses it, so the obstacle is temporary.
         if (answered?.ok !== true) return reject(new NotNow('credit.reward'))
         if (answered.change !== undefined) this.#options.noteChange(marketName, answered.change)
         resolve()
@@ -153,7 +153,7 @@ export class ReviewRewards {
     ]
   }
 
-  /** Calls are known by their subject, those of the board's own tools by the tool. */
+  /** Calls are recorded by subject; for the board's own tools, by tool. */
   async #hasCalled(subject: string, { tools }: FoundSubject, author: string): Promise<boolean> {
     const own = tools.filter((id) => id.startsWith(ownPrefix))
     for (const called of own.length > 0 ? own : [subject]) {
@@ -167,20 +167,20 @@ export class ReviewRewards {
     return (await this.#since(author)) + sizes.credit_review_author_age_seconds <= this.#options.wallSeconds()
   }
 
-  /** A requester accepted a work of the reviewer and had been here for some time then. */
+  /** A requester accepted a work of the reviewer, and had been here for some time by then. */
   async #isVouchedFor({ vouchers }: FoundReviewer): Promise<boolean> {
     for (const { requester, at } of vouchers)
       if ((await this.#since(requester)) + sizes.credit_review_requester_age_seconds <= at) return true
     return false
   }
 
-  /** Unix seconds of an identity's first public record; Infinity: there is none. */
+  /** Unix seconds of an identity's first public record; Infinity if there is none. */
   async #since(identity: string): Promise<number> {
     const found = await this.#ask('identity.get', { target: identity }, identity)
     return found?.identity.created_at ?? Number.POSITIVE_INFINITY
   }
 
-  /** Undefined: there is no such thing, or it cannot be read at all. */
+  /** Undefined if there is no such thing, or it can never be read. */
   #ask<Name extends AnyReadName>(
     op: Name,
     args: ReadRequest['args'],

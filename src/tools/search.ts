@@ -3,10 +3,10 @@
  *
  *   text -> parse -> index -> filters -> rank -> one page
  *
- * A list is ranked once. Its order and scores are kept for a while under a number that the cursor bears, so the pages of a walk
- * are parts of one list, whatever is added meanwhile; what is withdrawn meanwhile is left out. After a thousand results, or when
- * the list is no longer kept (other walks took its room, or the board was started again), the walk continues by the place of the
- * last result shown, measured against the best score of the first page.
+ * A list is ranked once. Its order and scores are cached for a while under a number that is in the cursor. So successive pages
+ * are parts of one list, whatever is added meanwhile; what is withdrawn meanwhile is left out. After a thousand results, or if
+ * the list is no longer cached (evicted by other searches, or after a restart), paging continues after the position of the last
+ * result shown, with relevance relative to the best score of the first page.
  */
 
 import { createHash } from 'node:crypto'
@@ -41,7 +41,7 @@ export type Page = {
   readonly nextCursor: string
 }
 
-/** Sealed in a cursor. `s`: the last score shown, which no later one is above; `g`: the last score of group 0. */
+/** Sealed in a cursor. `s`: the last score shown, which later ones never exceed; `g`: the last score of group 0. */
 type Mark = {
   readonly h: string
   readonly l: number
@@ -60,7 +60,7 @@ type Kept = {
   readonly isAll: boolean
 }
 
-/** A document in its place; where it matches is asked only for those that are shown. */
+/** A document with its position; where it matches is looked up only for those that are shown. */
 type Standing = Place & { readonly slot: number; readonly doc: Doc; readonly quality: Quality }
 type Scored = { readonly at: Standing; readonly shownScore: number }
 type Sorted = { readonly standings: Standing[]; readonly isAll: boolean }
@@ -72,9 +72,9 @@ type Part = {
 }
 
 const cursorName = 'tools.search'
-/** Results of one list that are put in order at once; who walks on has the next ones ordered then. */
+/** Results of a list that are ranked at a time; if a client pages further, the next ones are ranked then. */
 const listMax = 1_000
-/** Results that kept lists may have in all: 16 bytes each. */
+/** Total results in cached lists: 16 bytes each. */
 const keptMax = 400_000
 
 const staleCursor = refusal(
@@ -92,7 +92,7 @@ export class ToolSearch {
   #keptCount = 0
   #lists: number
 
-  /** `first`: number of the first list; no two runs of a board may begin with the same. */
+  /** `first`: number of the first list; no two runs of a board may use the same. */
   constructor(index: ToolIndex, sources: Sources, cursors: CursorSealer, first: number) {
     this.#index = index
     this.#sources = sources
@@ -135,7 +135,7 @@ export class ToolSearch {
     return this.#part(parsed, this.#ranked(parsed, matches, mark.b, now, from), mark.h, limit, mark)
   }
 
-  /** The first results of what is ranked; the list is kept for those that follow. */
+  /** The first of the ranked results; the list is cached for the following pages. */
   #part(
     parsed: Parsed,
     { standings, isAll }: Sorted,
@@ -161,7 +161,7 @@ export class ToolSearch {
     return { found, more: offset < kept.numbers.length || !kept.isAll, list: mark.l, offset }
   }
 
-  /** What matches text and filters. Without any of them: the tools of this board. */
+  /** What matches text and filters. Without either: the tools of this board. */
   #matches(parsed: Parsed): Matches {
     const { words, filters, expanded } = parsed
     const accepts = filterOf(filters) ?? (words.length === 0 ? ({ isOwn }: Doc) => isOwn : undefined)
@@ -171,10 +171,10 @@ export class ToolSearch {
     return { ...matches, slots: matches.slots.filter((slot) => accepts(this.#index.at(slot))) }
   }
 
-  /** The best `listMax` of them in their order; `from`: of those that come after this place. */
+  /** The best `listMax` of them in order; `from`: only those after this position. */
   #ranked(parsed: Parsed, { slots, scores }: Matches, best: number, now: number, from?: Place): Sorted {
     const chosen = new Best<Standing>(listMax, comparePlaces)
-    // What is known of a document beside its words is looked up only where that could bring it among the best.
+    // Other facts about a document are looked up only if they could bring it among the best.
     const mostAdded = qualityWeight + (parsed.filters.door === '' ? 0 : doorMax)
     for (const slot of slots) {
       const score = scores[slot]!
@@ -256,7 +256,7 @@ function relevance(score: number, best: number): number {
   return Math.min(1, best === 0 ? 1 : score / best)
 }
 
-/** Whether it is one of these, which ascend. */
+/** Whether the ascending slots contain this one. */
 function has(slots: Uint32Array, slot: number): boolean {
   let low = 0
   let high = slots.length
@@ -268,7 +268,7 @@ function has(slots: Uint32Array, slot: number): boolean {
   return slots[low] === slot
 }
 
-/** Gives each result its score: what its key comes to, and never more than the one before it shows. */
+/** Gives each result its score: derived from its key, but never above that of the result before it. */
 function scored(standings: readonly Standing[], hasDoor: boolean, before: number, lastOfFirstGroup: number): Scored[] {
   let ceiling = before
   return standings.map((at) => {
@@ -287,7 +287,7 @@ function doorOf({ doors }: Doc, wanted: string, now: number): number {
   return terms.length === 0 ? 0 : Math.max(...terms)
 }
 
-/** Undefined: every document passes. */
+/** Undefined if every document passes. */
 function filterOf(filters: Filters): ((doc: Doc) => boolean) | undefined {
   const { type, category, max_price, output, network, protocol, door } = filters
   const rules: ((doc: Doc) => boolean)[] = []
@@ -311,7 +311,7 @@ function filterOf(filters: Filters): ((doc: Doc) => boolean) | undefined {
   return rules.length === 0 ? undefined : (doc) => rules.every((rule) => rule(doc))
 }
 
-/** Tells one search from another: text and filters as they were understood. */
+/** Identifies a search: text and filters as they were understood. */
 function hashOf({ words, filters, isSignUp }: Parsed): string {
   return createHash('sha256')
     .update(JSON.stringify([words, filters, isSignUp]))
@@ -319,25 +319,25 @@ function hashOf({ words, filters, isSignUp }: Parsed): string {
     .slice(0, 12)
 }
 
-/** The first so many of many in an order, without sorting the rest: a heap whose root is the last of those that are kept. */
+/** Selects the first `most` items in an order without sorting the rest: a heap whose root is the last of those selected. */
 export class Best<Item> {
   readonly #most: number
   readonly #compare: (a: Item, b: Item) => number
   readonly #heap: Item[] = []
   #isOver = false
 
-  /** `compare`: below 0 where `a` stands before `b`. */
+  /** `compare`: negative if `a` comes before `b`. */
   constructor(most: number, compare: (a: Item, b: Item) => number) {
     this.#most = most
     this.#compare = compare
   }
 
-  /** Who must be beaten to be kept; undefined while there is room. */
+  /** The item that a new one must come before to be selected; undefined while there is room. */
   get worst(): Item | undefined {
     return this.#heap.length < this.#most ? undefined : this.#heap[0]
   }
 
-  /** Whether there were more than are kept. */
+  /** Whether there were more than are selected. */
   get isOver(): boolean {
     return this.#isOver
   }
@@ -354,7 +354,7 @@ export class Best<Item> {
     this.#sink(0)
   }
 
-  /** There was one more, and it ranks after all that are kept. */
+  /** Notes that there was another item, which ranks after all selected ones. */
   pass(): void {
     this.#isOver = true
   }

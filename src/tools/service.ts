@@ -1,4 +1,4 @@
-/** What the main thread does for the tools directory besides reading and writing it: probes, and rewards for reviews. */
+/** The main thread's work for the tools directory besides reads and writes: probes, and rewards for reviews. */
 
 import { allowances } from '../../actors/kernel/limits.ts'
 import type { AnyReadName } from '../../actors/operations.ts'
@@ -22,9 +22,9 @@ type ToolProberOptions = {
   readonly actors: Actors
   readonly read: ReadCall
   readonly outgoing: Outgoing
-  /** What is shown of the directory is no longer what it was. */
+  /** What is shown of the directory has changed. */
   readonly noteChange: (actor: string, change: number) => void
-  /** Waits between two requests to one machine. */
+  /** Waits between two requests to one host. */
   readonly pause: () => Promise<void>
 }
 
@@ -33,7 +33,7 @@ type Look = {
   readonly id: string
   readonly tool: string
   readonly host: string
-  /** Who asked, or in a daily round the owner. */
+  /** Who requested it; in a daily round, the owner. */
   readonly identity: string
   readonly leave: (found: FoundListing) => Permission
 }
@@ -41,7 +41,7 @@ type Look = {
 /** A result on disk. A retry after a restart is answered from the record, so the first answer has its time too. */
 type Recorded = { readonly facts: ProbedFacts; readonly at: number }
 
-/** One probe: what is known of a listing, what the host answers, and the record of it. Each probe is recorded on disk before it starts. */
+/** Makes one probe: reads the listing, sends the requests, and records the result. The request is already on disk. */
 class ToolProber {
   readonly #options: ToolProberOptions
 
@@ -49,7 +49,7 @@ class ToolProber {
     this.#options = options
   }
 
-  /** The result and when it was recorded; undefined: it could not be probed, or not be recorded. */
+  /** The result and when it was recorded; undefined if the tool could not be probed, or the result not be recorded. */
   async take({ id, tool, host, identity, leave }: Look): Promise<Recorded | undefined> {
     const { outgoing, pause } = this.#options
     const found = await this.ask('tools.listing', { target: tool })
@@ -72,7 +72,7 @@ class ToolProber {
     )
   }
 
-  /** When it was recorded, in seconds. */
+  /** Returns when it was recorded, in seconds. */
   #write(facts: ProbedFacts): Promise<number | undefined> {
     return new Promise((resolve) =>
       this.#options.actors.write(internalLetter('tools.probed', toolsActor, facts.identity, facts), (answered) => {
@@ -83,7 +83,7 @@ class ToolProber {
   }
 }
 
-/** What changes or removes something is not sent without being asked for. */
+/** Methods that change or remove something are not tried without a request. */
 function mayBeTried({ method, kind }: Listing): boolean {
   return kind === 'mcp' || ['', 'GET', 'HEAD', 'POST'].includes(method)
 }
@@ -91,25 +91,25 @@ function mayBeTried({ method, kind }: Listing): boolean {
 type LabRoundOptions = {
   readonly looks: ToolProber
   readonly actors: Pick<Actors, 'write'>
-  /** Keeps the times of probes secret. */
+  /** A secret that keeps the times of probes unpredictable. */
   readonly seed: string
-  /** Between two probes of one machine. */
+  /** Between two probes of one host. */
   readonly gapSeconds: number
-  /** Calls back later; keeps no process alive. */
+  /** Calls back later; does not keep the process alive. */
   readonly later: (callback: () => void, ms: number) => void
   readonly report: (facts: Readonly<Record<string, unknown>>) => void
 }
 
-/** Between two questions whether something is due, when nothing was. */
+/** Wait between checks for due listings, when none was. */
 const everyMs = 2_000
-/** Machines that are probed side by side. */
+/** Hosts probed concurrently. */
 const lanes = 4
 
 /**
- * The daily round: it probes, without a request, listings whose hosts name their owners (actors/tools/tools.ts
- * says at which, and when). That it looks is on disk before it does, so that no restart makes it look twice in a day.
+ * The daily round: probes, without a request, listings whose hosts name their owners (actors/tools/tools.ts says which, and
+ * when). Each probe is recorded on disk before it is made, so a restart cannot cause a second one on the same day.
  *
- * A few machines at a time, each once in a while, and what was missed while the board was down at no greater pace.
+ * It probes a few hosts at a time, each at intervals. What was missed while the board was down is caught up at the same rate.
  */
 class LabRound {
   readonly #options: LabRoundOptions
@@ -141,7 +141,7 @@ class LabRound {
     }, ms)
   }
 
-  /** Whether anything was due, and probed. */
+  /** Returns whether anything was due, and probed. */
   async #step(): Promise<boolean> {
     const { looks, seed, gapSeconds } = this.#options
     const due = await looks.ask('tools.due', { seed, gap: gapSeconds, most: lanes })
@@ -157,7 +157,7 @@ class LabRound {
     return true
   }
 
-  /** The id of a probe that is on disk now; undefined: it is not to be made. */
+  /** The id of a probe that is on disk now; undefined if it must not be made. */
   #begun(target: string, owner: string): Promise<string | undefined> {
     const { actors, gapSeconds } = this.#options
     const args: RoundArgs = { target, gapSeconds, looksMax: allowances.tool_looks_per_board_per_day }
@@ -177,14 +177,14 @@ type RequestedProbesOptions = Pick<ToolProberOptions, 'read'> & {
 
 type ProbeJson = Readonly<Record<string, unknown>>
 
-/** Ids of probes whose answer is known, the newest last: a retry is shown what the first was. */
+/** Probes whose results are remembered, newest last: a retry is shown the first answer. */
 const answersKept = 1_000
 
 /**
  * Requested probes: from a command that is on disk to the result of the probe, on disk too, and then to the answer.
  *
- * The command is recorded before anything is sent, so a board that dies in between never probes twice for it: a client that sends it
- * again is answered that the result is unknown, and sends a new command.
+ * The command is recorded before anything is sent, so a board that dies in between never probes twice for it. If the client
+ * sends it again, the answer is that the result is unknown; the client can then send a new command.
  */
 class RequestedProbes {
   readonly #options: RequestedProbesOptions
@@ -195,7 +195,7 @@ class RequestedProbes {
     this.#options = options
   }
 
-  /** ToolProber, records what was seen, and answers. */
+  /** Probes the tool, records what was seen, and answers. */
   answer(verified: Verified<'tools.probe'>, decided: Decided<'tools.probe'>, isDuplicate: boolean, give: Give): void {
     const id = idOf(verified, decided)
     const { tool, host } = decided.facts
@@ -220,7 +220,10 @@ class RequestedProbes {
     )
   }
 
-  /** A command of an earlier run: its outcome is in the directory, if there ever was one. While that is being built, its refusal is the answer. */
+  /**
+   * Answers a command from an earlier run: its outcome is in the directory, if there ever was one. While that is being built,
+   * the directory's refusal is the answer.
+   */
   #recall(id: string, tool: string, host: string, at: number, identity: string, give: Give): void {
     this.#options.read({ op: 'tools.get', args: { target: tool }, reader: '' }, (found) => {
       if (found === undefined) return give(undefined)
@@ -271,7 +274,7 @@ export class ToolProbes extends RequestedProbes {
     void this.#rewards.consider({ subject, author, address })
   }
 
-  /** Takes up reviews that an earlier run may not have come to, and begins the daily round. */
+  /** Considers reviews that an earlier run may not have got to, and starts the daily round. */
   resume(): void {
     this.#round.begin()
     this.#rewards.resume().catch((error: unknown) => this.#report({ problem: String(error) }))

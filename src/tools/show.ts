@@ -1,4 +1,4 @@
-/** Results as they are shown: every text of a stranger cut and marked, and a sentence that says why a result stands where it does. */
+/** The form in which results are shown: untrusted texts cut and marked, and a sentence that says why a result ranks where it does. */
 import { sizes } from '../../actors/kernel/limits.ts'
 import { stem } from '../search/stem.ts'
 import type { Doc } from './doc.ts'
@@ -11,10 +11,10 @@ import type { Found, Page } from './search.ts'
 
 export type Callable = 'callable' | 'relayed' | 'listed only'
 
-/** What is shown beside a document. */
+/** What is needed besides the document. */
 export type Showing = {
   readonly index: ToolIndex
-  /** Reviews of this subject that were rewarded. */
+  /** Number of rewarded reviews of this subject. */
   readonly rewarded: (subject: string) => number
   readonly callable: (doc: Doc) => Callable
 }
@@ -41,7 +41,7 @@ export function pageJson(showing: Showing, text: string, page: Page, builtAt: nu
   }
 }
 
-/** A document as every list shows it. */
+/** A document as shown in every list. */
 export function docJson({ rewarded }: Showing, doc: Doc, { state }: Quality) {
   const { type, kind, id, name, summary, category, price, priceText, network, output, protocols, subject } = doc
   return {
@@ -108,7 +108,7 @@ const fieldOrder: readonly FieldName[] = ['name', 'category', 'tags', 'descripti
 function matchText(where: Where, said: readonly string[]): string {
   const terms = [...where]
   if (terms.length === 0) return 'passes the filters'
-  // The index knows stems; the caller is shown their own words.
+  // The index has stems; the caller is shown their own words.
   const asSaid = new Map(said.flatMap((word) => tokens(word).map((token) => [stem(token), token] as const)))
   const shown = terms.slice(0, 6).map(([term, fields]) => {
     const sorted = fieldOrder.filter((field) => fields.includes(field))

@@ -1,6 +1,6 @@
 /**
- * `/tools/t_…`: one tool: what it says of itself, what reviews and probes say of it, what it takes, and how to call it. Under its id
- * in the path, as links had it before, the reader is led there.
+ * The page `/tools/t_…` of one tool: its own description, its reviews and probes, its input, and how to call it. A path with
+ * the tool's id, as in older links, redirects there.
  */
 
 import { refusal } from '../../actors/kernel/refusals.ts'
@@ -81,7 +81,7 @@ function schemaOf(schema: unknown, caption: string): Html {
     : html`<pre tabindex="0"><code>${JSON.stringify(schema, undefined, 1).slice(0, 20_000)}</code></pre>`
 }
 
-/** A stranger's schema may hold anything where words are expected: only a plain one becomes a table. */
+/** An untrusted schema may hold anything where words are expected: only a plain one becomes a table. */
 function isPlain(schema: Json, depth = 0): boolean {
   if (depth > 6) return false
   return Object.entries(schema).every(([key, value]) => {

@@ -1,6 +1,6 @@
 /**
- * The words of an index with what is known of each: looked up whole, by how they begin, or by how few letters they differ in.
- * New words stand aside until a search looks for beginnings, or until they are a quarter of all; then they are sorted in.
+ * The words of an index with a value for each: found by exact match, by prefix, or by edit distance. New words are stored
+ * separately until a search needs prefixes, or until they are a quarter of all; then they are sorted in.
  */
 
 const freshMin = 1_024
@@ -10,7 +10,7 @@ export class Words<Value> {
   /** By UTF-16 code units. */
   #sorted: string[] = []
   #fresh: string[] = []
-  /** How many letters each of `#sorted` shares with the one before it, at most 255; made when it is needed. */
+  /** How many letters each of `#sorted` shares with the one before it, at most 255; computed when needed. */
   #shared: Uint8Array | undefined
 
   get size(): number {
@@ -31,7 +31,7 @@ export class Words<Value> {
     return made
   }
 
-  /** Longer words that begin so, in order. */
+  /** Longer words with this prefix, in order. */
   beginning(start: string): string[] {
     this.#sort()
     const found: string[] = []
@@ -43,17 +43,17 @@ export class Words<Value> {
     return found
   }
 
-  /** Other words that become this one by at most `most` letters put in, taken out or changed, in order. */
+  /** Other words within an edit distance of `most` (insertions, deletions, changes), in order. */
   near(word: string, most: number): [word: string, distance: number][] {
     this.#sort()
     this.#shared ??= sharedIn(this.#sorted)
     const found: [string, number][] = []
     const width = word.length + 1
     const depthMax = word.length + most
-    // Row d: distances of the first d letters of a word of the index to the beginnings of `word`.
+    // Row d: distances of the first d letters of a word of the index to the prefixes of `word`.
     const rows = new Uint16Array((depthMax + 1) * width)
     for (let column = 0; column < width; column++) rows[column] = column
-    // So many rows hold for the word before; deeper than `cut` nothing can be near.
+    // This many rows are still valid from the previous word; deeper than `cut`, no word can be close enough.
     let valid = 0
     let cut = Number.POSITIVE_INFINITY
     for (const [at, other] of this.#sorted.entries()) {
@@ -76,7 +76,7 @@ export class Words<Value> {
     return found
   }
 
-  /** Forgets the words for which `isEmpty`. */
+  /** Removes the words for which `isEmpty`. */
   sweep(isEmpty: (value: Value) => boolean): void {
     const gone = new Set<string>()
     for (const [word, value] of this.#values) if (isEmpty(value)) gone.add(word)
@@ -119,7 +119,7 @@ export class Words<Value> {
   }
 }
 
-/** One more letter: fills row `depth` and gives the least distance in it. */
+/** Fills row `depth` for one more letter, and returns the minimum distance in it. */
 function nextRow(rows: Uint16Array, depth: number, word: string, letter: number): number {
   const width = word.length + 1
   const row = depth * width

@@ -6,16 +6,13 @@ import { type Ends, type FrameShares, type JournalDirectories, JournalsOut } fro
 /** `isForGood`: the follower has journals of another board, so retrying is pointless. */
 export type FramesAnswer = FrameShares | { readonly problem: string; readonly isForGood: boolean } | undefined
 
+/** Readers kept open for followers. Each starts where its follower is, and opening one takes a scan of a segment. */
+const openMax = 4
+
 /**
  * `asked`: the places after which frames were last read. `given`: the result; undefined if it had no frames. A batch without
  * frames, which only says that a segment ends, is not cached: the follower asks for the same places next, and would get it
  * forever.
- */
-const openMax = 4
-
-/**
- * `asked`: after which places they were read last. `given`: what was found there; undefined: no frames. A batch without frames, which says only
- * that a segment ends, is not kept: the follower asks after the same places next, and would get it for ever.
  */
 type Open = {
   readonly journals: JournalsOut

@@ -1,4 +1,4 @@
-/** How far the leader's deliveries to webhooks have come, as a follower remembers it: `deliveries.json`. */
+/** How far the leader's deliveries to webhooks have come, as stored by a follower: `deliveries.json`. */
 import { join } from 'node:path'
 import type { Disk } from '../../storage/disk.ts'
 import { deliveryDirectory } from '../board-directory.ts'
@@ -11,19 +11,19 @@ export function keepCarried(disk: Disk, dataDirectory: string, text: string): vo
   disk.writeAtomic(carriedFile(dataDirectory), Buffer.from(text))
 }
 
-/** This box delivers from now on, from there. Done again, it changes nothing. */
+/** Lets this box continue the deliveries from there. Repeating it changes nothing. */
 export function useCarried(disk: Disk, dataDirectory: string): void {
   const file = carriedFile(dataDirectory)
   const found = disk.fileExists(file) ? foreignJson(disk.readWhole(file).toString('utf8')) : undefined
   if (isCarried(found)) takeCarried(deliveryDirectory(dataDirectory), found)
 }
 
-/** What a follower remembered is old once it leads. */
+/** Once a follower leads, what it had stored is outdated. */
 export function forgetCarried(disk: Disk, dataDirectory: string): void {
   disk.removeFile(carriedFile(dataDirectory))
 }
 
-/** What stands in a place is checked where it is used. */
+/** The content of each place is checked where it is used. */
 function isCarried(value: unknown): value is CarriedPlaces {
   const { tails, places, verified }: Readonly<Record<string, unknown>> = Object(value)
   return Array.isArray(tails) && tails.every(Number.isSafeInteger) && Array.isArray(places) && Array.isArray(verified)

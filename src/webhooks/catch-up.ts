@@ -1,6 +1,6 @@
 /**
- * Catching up: hooks that do not follow a source, because they are new, or were slower than what happens, read it from where
- * they stand. Those that want the same are served by one reading; one page is read at a time, however many wait.
+ * Catching up: hooks that do not follow a source, because they are new or too slow, read it from their own position. Hooks with
+ * the same filter share one scan. One page is read at a time, however many hooks wait.
  */
 import type { SignalsPage, SignalsRequest } from './payloads/signals.ts'
 import { pendingOf } from './pending.ts'
@@ -9,9 +9,9 @@ import { type HookRun, queueLow } from './subscription-run.ts'
 
 type CatchUpOptions = {
   readonly scan: (source: number, request: SignalsRequest) => Promise<SignalsPage>
-  /** Next place that is read for all who follow the source. */
+  /** Next position read for all hooks that follow the source. */
   readonly tail: (source: number) => number
-  /** Its queue or its places are others now. */
+  /** Called when its queue or its positions have changed. */
   readonly changed: (run: HookRun) => void
 }
 
@@ -19,7 +19,7 @@ type Group = { readonly source: number; readonly look: Omit<SignalsRequest, 'fro
 
 export class CatchUp {
   readonly #options: CatchUpOptions
-  /** By source and what they look for, in the order of their turns. */
+  /** By source and filter, in the order of their turns. */
   readonly #groups = new Map<string, Group>()
   #working = false
   #closed = false
@@ -48,14 +48,14 @@ export class CatchUp {
     if (!this.#working) void this.#work()
   }
 
-  /** Nothing more is read. */
+  /** Stops reading. */
   close(): void {
     this.#closed = true
   }
 
   async #work(): Promise<void> {
     this.#working = true
-    // Let hooks that were just added come along.
+    // Wait a moment, so that hooks that are being added join the first page.
     await Promise.resolve()
     while (!this.#closed) {
       const next = this.#next()
@@ -65,7 +65,7 @@ export class CatchUp {
     this.#working = false
   }
 
-  /** A group with a hook that has room; it goes to the end of the queue. */
+  /** A group with a hook that has room; it is moved to the end of the queue. */
   #next(): { group: Group; runs: HookRun[] } | undefined {
     for (const [name, group] of this.#groups) {
       const runs = [...group.runs].filter(

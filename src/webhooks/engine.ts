@@ -1,11 +1,11 @@
 /**
- * The delivery engine: follows what happens in every source (the feed, and each shard for what is private), finds the hooks
- * that asked for it, and has it sent to each in order, one at a time, again and again until it is taken or given up.
+ * The delivery engine: follows every source (the feed, and each shard for private content), finds the hooks subscribed to a
+ * change, and delivers to each in order, one at a time, with retries until the target accepts it or the engine gives up.
  *
- *   source -> signals -> hooks that asked -> queue of each -> lane of its host -> built now -> signed -> sent -> place kept
+ *   source -> signals -> subscribed hooks -> queue of each -> queue of its host -> build -> sign -> send -> store the position
  *
- * Nothing that is sent is kept: a place in a source is all that a hook owns, so that after a kill, or after a week in which
- * its target was away, the rest is read from the journals again. At least once, in order, the same id each time.
+ * Payloads are not stored. A hook has only a position in each source, so after a kill, or a week in which its target was away,
+ * the rest is read from the journals again. Deliveries are at least once, in order, with the same id each time.
  */
 
 import type { Cancel, Timers } from '../../actors/kernel/timers.ts'
@@ -28,15 +28,15 @@ import { HookRun, queueLow } from './subscription-run.ts'
 export type EngineOptions = {
   readonly store: DeliveryStore
   readonly sender: Sender
-  /** Next place of each source now. Sources: the feed is 0, shard n is n + 1. */
+  /** The current next position of each source. Sources: the feed is 0, shard n is n + 1. */
   readonly now: readonly number[]
-  /** undefined: no answer came, ask again. */
+  /** undefined: no answer came; ask again. */
   readonly ask: (source: number, ask: HooksAsk) => Promise<HooksAnswer | undefined>
   /** Newest size of the log. */
   readonly headSize: () => number
   /**
-   * Asks for the end of a hook as it stands: its time has run out, or its owner may not read any more. Once it is known what has become
-   * of it `own` is called; where it was refused, or no answer came, it is asked for again.
+   * Requests the end of a hook in this state: it has expired, or its owner may not read any more. `own` is called once the
+   * outcome is known. If it was refused, or no answer came, it is requested again.
    */
   readonly end: (run: HookView) => Promise<void>
   readonly isSuspended: (owner: string) => boolean
@@ -44,7 +44,7 @@ export type EngineOptions = {
   readonly wallMs: () => number
   readonly chance: () => number
   readonly timers: Timers
-  /** Of all waits; 1 but in tests. */
+  /** Multiplies all waits; 1 except in tests. */
   readonly scale: number
   readonly slots: number
   readonly perHost: number
@@ -54,14 +54,14 @@ export type EngineOptions = {
 
 const sweepEveryMs = 500
 const againMs = 500
-/** Reads of a record that fail before it is passed over, the last of them after two minutes: what follows it must not wait forever. */
+/** Failed reads of a record before it is skipped, the last of them after two minutes: what follows must not wait forever. */
 const unreadMax = 8
-/** Suspended for so long and never woken, a webhook makes room for others. */
+/** A webhook that was suspended this long and never woken makes room for others. */
 const forgottenMs = 30 * 86_400_000
-/** An answer that takes longer keeps others waiting: its host is treated as one that fails. */
+/** A slower answer delays other deliveries: its host is treated as one that fails. */
 const slowMs = 2_000
 
-/** Says whether the target answered as it should. */
+/** Reports whether the target answered correctly. */
 type Done = (isGood: boolean) => void
 
 export class Engine {
@@ -75,11 +75,11 @@ export class Engine {
   readonly #sources: Sources
   readonly #books: PositionWriter
   readonly #endings: SubscriptionExpiry
-  /** Those that failed, until they are tried again. */
+  /** Hooks that failed, until their retry. */
   readonly #waits: Waits<HookRun>
-  /** Owners whose hooks are being asked for. */
+  /** Owners whose hooks are being fetched again. */
   readonly #held = new Set<string>()
-  /** All hooks of the start are here: what is read before would never be delivered to those that come after it. */
+  /** All hooks present at the start have been added. Sources are not read before, because hooks added later would miss what was read. */
   #isComplete = false
   readonly #stopSweeping: Cancel
   #closed = false
@@ -88,7 +88,7 @@ export class Engine {
     this.#options = options
     const { store, now, slots, perHost, wallMs, timers, report } = options
     const kept = store.tails()
-    // What was restored from an older copy knows less than these places.
+    // If the journals were restored from an older copy, they end before the stored positions.
     this.#sources = new Sources({
       ask: options.ask,
       timers,
@@ -125,7 +125,7 @@ export class Engine {
     return this.#runs.size
   }
 
-  /** Takes a hook, or what has become of it. */
+  /** Adds a hook, or updates it. */
   put(view: HookView): void {
     const known = this.#runs.get(view.hook)
     if (known !== undefined && known.view.epoch === view.epoch) return this.#changed(known, view)
@@ -147,17 +147,17 @@ export class Engine {
     if (run.redelivery !== undefined) this.#ready(run)
   }
 
-  /** The hooks of an owner have changed: until it is known how, nothing is sent to them. */
+  /** The hooks of an owner have changed: nothing is sent to them until it is known how. */
   hold(owner: string): void {
     this.#held.add(owner)
   }
 
-  /** How the hooks of an owner stand here. */
+  /** The state of an owner's hooks, as known here. */
   known(owner: string): string {
     return Array.from(this.#byOwner.get(owner) ?? [], ({ view }) => standing(view)).join()
   }
 
-  /** All hooks of an owner, as they stand now. */
+  /** Replaces all hooks of an owner with their current state. */
   own(owner: string, { hooks, same }: ChangedHooks): void {
     this.#held.delete(owner)
     const ids = new Set([...hooks, ...same].map(({ hook }) => hook))
@@ -166,7 +166,7 @@ export class Engine {
     this.standing(owner)
   }
 
-  /** Every hook there is has been put: what the store has of others is forgotten. */
+  /** All existing hooks have been put: the stored positions of any others are dropped. */
   complete(): void {
     for (const id of this.#places.keys()) this.#books.removed(id)
     this.#places.clear()
@@ -179,7 +179,7 @@ export class Engine {
     if (this.#isComplete) this.#sources.news(source)
   }
 
-  /** What the owner of a hook sees of its deliveries. */
+  /** The status of a hook's deliveries, as shown to its owner. */
   status(id: string) {
     const run = this.#runs.get(id)
     return run === undefined
@@ -187,17 +187,17 @@ export class Engine {
       : { status: statusOf(run.course, this.#options.wallMs()), ...this.#backlog(run) }
   }
 
-  /** Sealed nowhere: everything before is delivered, or of no interest. */
+  /** The hook's positions, unsealed: everything before them is delivered, or does not concern it. */
   marks(id: string): readonly number[] | undefined {
     return this.#runs.get(id)?.marks(this.#tails)
   }
 
-  /** An identity may read again, or no more. */
+  /** The suspension of an identity may have begun or ended. */
   standing(owner: string): void {
     for (const run of this.#byOwner.get(owner) ?? []) this.#ready(run)
   }
 
-  /** Keeps what is known by now. */
+  /** Stops, and stores what is known so far. */
   close(): void {
     this.#closed = true
     this.#sources.close()
@@ -207,12 +207,12 @@ export class Engine {
     this.#books.close()
   }
 
-  /** What was recorded and is not in the store yet is written first. */
+  /** Writes what was recorded and is not in the store yet. */
   flush(): void {
     this.#books.commit()
   }
 
-  /** Deliveries that are queued, of all hooks. Of one that is far behind only the next are. */
+  /** Number of queued deliveries, of all hooks. A hook that is far behind has only the next few queued. */
   get waiting(): number {
     return [...this.#runs.values()].reduce((sum, { queue }) => sum + queue.length, 0)
   }
@@ -232,7 +232,7 @@ export class Engine {
     }
   }
 
-  /** The newest head, for hooks that want heads and were not sent one a moment ago. */
+  /** Queues the newest head for hooks that want heads and were not sent one a moment ago. */
   #heads(): void {
     const size = this.#options.headSize()
     const now = this.#options.wallMs()
@@ -251,7 +251,7 @@ export class Engine {
     this.#ready(run)
   }
 
-  /** Puts it into its lane, where there is something to send and nothing in the way. */
+  /** Adds the hook to the queue of its host, if there is something to send and nothing prevents it. */
   #ready(run: HookRun): void {
     const { owner } = run.view
     if (run.flying || run.removed || run.isOver || this.#closed || this.#held.has(owner)) return
@@ -287,7 +287,7 @@ export class Engine {
       )
   }
 
-  /** Takes note of what came of an attempt; true: the target answered as it should. */
+  /** Records the outcome of an attempt; returns true if the target answered correctly. */
   #attempted(run: HookRun, pending: Pending, sent: Sent): boolean {
     const { wallMs, chance, scale } = this.#options
     if (sent.kind === 'later') {
@@ -298,7 +298,7 @@ export class Engine {
       run.course = { ...run.course, notBefore: wallMs() + againMs * 2 ** run.unread++ }
       return true
     }
-    // After one that was passed over the next such is passed over at once.
+    // After a record was skipped, the next unreadable one is skipped at its first failure.
     if (sent.kind !== 'unreadable') run.unread = 0
     if (sent.kind === 'barred') return this.#barred(run)
     if (sent.kind === 'skipped' || sent.kind === 'unreadable') {
@@ -317,18 +317,18 @@ export class Engine {
   #settled(run: HookRun): void {
     run.queue.shift()
     this.#books.moved(run)
-    // Once when there is room, once when there is nothing left: not for every delivery.
+    // Wake it once when there is room and once when the queue is empty, not for every delivery.
     if (run.behind.length > 0 && (run.queue.length === queueLow || run.queue.length === 0)) this.#catchUp.wake()
   }
 
-  /** Its owner may not read there any more: a subscription ends, a webhook stands still and says why. */
+  /** The owner may not read there any more: a subscription ends, a webhook is suspended and shows why. */
   #barred(run: HookRun): boolean {
     if (run.view.form === 'mcp') {
       this.#options.sender.terminated(run.view)
       this.#end(run)
       return true
     }
-    // Of a webhook with several kinds the others continue.
+    // A webhook with several kinds continues with the others.
     if (run.view.kinds.some((kind) => kind !== 'room.post' && kind !== 'document.written')) this.#settled(run)
     else
       run.course = { ...run.course, suspended: true, lastError: 'access_revoked', failedSince: this.#options.wallMs() }
@@ -336,7 +336,7 @@ export class Engine {
     return true
   }
 
-  /** Sends once more what was sent before; one attempt, whatever comes of it. */
+  /** Repeats an earlier delivery, with a single attempt, whatever its outcome. */
   #redeliver(run: HookRun, { number, event }: { number: number; event: string }, over: Done): void {
     this.flush()
     const row = this.#options.store.delivery(run.id, event)
@@ -349,7 +349,7 @@ export class Engine {
     const signal = { ...noSignal, ...row, state: row.work }
     const pending: Pending = { source: row.source, signal, kind: row.kind as HookKind, nth: 0, named: undefined }
     this.#options.sender.send(run, pending, run.marks(this.#tails), (sent) => {
-      // What was recorded of it now would stay: it is not removed a second time.
+      // A record written now would stay forever: the hook is not removed a second time.
       if (run.removed) return over(true)
       const isLater = sent.kind === 'later' || (sent.kind === 'unreadable' && run.unread < unreadMax)
       if (isLater) {
@@ -362,14 +362,14 @@ export class Engine {
     })
   }
 
-  /** Deliveries are listed for the owners of plain webhooks alone. */
+  /** Deliveries are listed only for the owners of plain webhooks. */
   #note(run: HookRun, made: Omit<Made, 'now'>): void {
     if (run.view.form === 'webhook') this.#books.delivered(run.id, rowOf({ ...made, now: this.#options.wallMs() }))
   }
 
   #changed(run: HookRun, view: HookView): void {
     const isWoken = view.wakes > run.view.wakes
-    // Its content never changes: its id follows from that.
+    // Its content never changes, because its id is derived from it.
     run.view = view
     run.deliveryHead = undefined
     if (!isWoken) return
@@ -381,7 +381,7 @@ export class Engine {
     this.#ready(run)
   }
 
-  /** Nothing is sent to it any more, unless it turns out to have been renewed at the same moment: then it continues where it was. */
+  /** Stops sending to it, unless it was renewed at the same moment: then it continues where it was. */
   #end(run: HookRun): void {
     run.isOver = true
     this.#endings.over(run)
@@ -404,7 +404,7 @@ export class Engine {
     this.#books.dropped(run)
   }
 
-  /** Ends those whose time has run out, and announces heads that have waited. */
+  /** Ends hooks that have expired, and sends heads that have waited. */
   #sweep(): void {
     const now = this.#options.wallMs()
     for (const run of this.#runs.values()) {

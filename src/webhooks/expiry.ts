@@ -1,6 +1,6 @@
 /**
- * Hooks that are to end: each is asked for until it is found to have ended, or to live, by its actor. A full disk, a busy shard and
- * one that does not answer are each a reason to ask again later, and less and less often: thousands may run out at the same time.
+ * Ends hooks: each request is repeated until the hook's actor says that it has ended, or is live. A full disk, a busy shard or
+ * a missing answer are all reasons to retry later, with growing intervals: thousands of hooks may expire at the same time.
  */
 
 import type { Cancel, Timers } from '../../actors/kernel/timers.ts'
@@ -8,15 +8,15 @@ import type { HookView } from './reads.ts'
 import type { HookRun } from './subscription-run.ts'
 
 type SubscriptionExpiryOptions = {
-  /** Asks once; what has come of it is not said here. */
+  /** Sends one request; its outcome is not reported here. */
   readonly end: (view: HookView) => Promise<void>
   /** Unix milliseconds. */
   readonly now: () => number
-  /** Of all waits; 1 but in tests. */
+  /** Multiplies all waits; 1 except in tests. */
   readonly scale: number
 }
 
-/** Asked for at the same time. */
+/** Requests pending at the same time. */
 export const endingsMax = 16
 const againFirstMs = 1_000
 const againMaxMs = 300_000
@@ -26,7 +26,7 @@ type Ending = { isAsked: boolean; notBefore: number; againMs: number }
 export class SubscriptionExpiry {
   readonly #options: SubscriptionExpiryOptions
   readonly #endings = new Map<HookRun, Ending>()
-  /** Whose turn has not come yet. */
+  /** Hooks whose turn has not come yet. */
   readonly #waiting = new Set<HookRun>()
   #underWay = 0
 
@@ -34,7 +34,7 @@ export class SubscriptionExpiry {
     this.#options = options
   }
 
-  /** It is over, or still is: it is asked for as soon as its time comes. */
+  /** The hook is over: its end is requested now, or when its next retry is due. */
   over(run: HookRun): void {
     const ending = this.#endings.get(run) ?? { isAsked: false, notBefore: 0, againMs: againFirstMs }
     this.#endings.set(run, ending)
@@ -43,7 +43,7 @@ export class SubscriptionExpiry {
     this.#next()
   }
 
-  /** It lives, or is gone. */
+  /** The hook is live, or gone. */
   forget(run: HookRun): void {
     this.#endings.delete(run)
     this.#waiting.delete(run)
@@ -73,7 +73,7 @@ export class SubscriptionExpiry {
 }
 
 export type WaitsOptions<Item> = {
-  /** When its time comes, in milliseconds of `now`. */
+  /** When the item is due, in the milliseconds of `now`. */
   readonly due: (item: Item) => number
   readonly now: () => number
   readonly timers: Pick<Timers, 'later'>
@@ -82,7 +82,7 @@ export type WaitsOptions<Item> = {
 
 const lookEveryMs = 50
 
-/** Those whose time has not come yet: one timer serves all of them, however many they are, and none runs while there are none. */
+/** Items that are not due yet. One timer serves all of them, and none runs while there are none. */
 export class Waits<Item> {
   readonly #options: WaitsOptions<Item>
   readonly #items = new Set<Item>()

@@ -1,15 +1,15 @@
 /**
- * Who may send now: so many requests at a time in all, so many to one host, and every host gets its turn.
+ * Schedules requests: a limit on concurrent requests in total and per host, with hosts taking turns.
  *
- * A host that answers may have more of the slots, one that fails has a single one and shares half of all with the others
- * that fail: targets that are dead or slow delay each other, and no others.
+ * A host that answers may use more of the slots. A host that fails has a single one, and all failing hosts together may use
+ * half of the slots. So dead or slow targets delay only each other.
  */
 type HostQueuesOptions<Item> = {
-  /** Requests at a time. */
+  /** Concurrent requests. */
   readonly slots: number
-  /** To one host at a time. */
+  /** Concurrent requests to one host. */
   readonly perHost: number
-  /** Sends one; says in the end whether its host answered as it should, and soon. */
+  /** Sends one; calls `done` with whether its host answered correctly, and soon. */
   readonly run: (item: Item, done: (answered: boolean) => void) => void
 }
 
@@ -17,16 +17,16 @@ type HostQueue<Item> = {
   readonly host: string
   readonly waiting: Item[]
   flying: number
-  /** How many it may have: one more for each success, one alone after a failure. */
+  /** How many requests it may have pending: one more for each success, one after a failure. */
   limit: number
   /** Its last request failed. */
   doubtful: boolean
-  /** It stands in a row of those whose turn it is. */
+  /** It is in a queue of hosts whose turn it is. */
   queued: boolean
 }
 
 const limitFirst = 1
-/** Hosts remembered; those without deliveries now are dropped. */
+/** Hosts remembered; those without deliveries are then dropped. */
 const queuesMax = 16_384
 
 export class HostQueues<Item> {
@@ -70,7 +70,7 @@ export class HostQueues<Item> {
   }
 
   #pump(): void {
-    // What ends at once comes back here: the loop that runs takes it along.
+    // A request that ends immediately calls this again: the running loop handles it.
     if (this.#pumping) return
     this.#pumping = true
     const { slots } = this.#options

@@ -1,11 +1,11 @@
 /**
- * Names that are made from what they name, so that the same thing has the same name forever and anywhere: the id of a
- * subscription from who asked for what where, the id of an event from what happened.
+ * Deterministic ids, so that the same thing has the same id forever and everywhere: the id of a subscription is derived from
+ * who subscribed to what and where, the id of an event from what happened.
  */
 import { createHash } from 'node:crypto'
 import type { Signal } from './payloads/signals.ts'
 
-/** RFC 8785, for values without numbers that JSON writes in more than one way. */
+/** RFC 8785, for values without numbers that JSON can write in more than one way. */
 export function canonicalJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(',')}]`
   if (typeof value !== 'object' || value === null) return JSON.stringify(value)
@@ -19,8 +19,8 @@ export function subscriptionId(principal: string, url: string, name: string, arg
 }
 
 /**
- * `evt_` and 32 hex: `webhook-id` of every delivery of it, to any target, however often. Positions in files are part of it only
- * where nothing else tells two changes of one thing apart.
+ * `evt_` and 32 hex: the `webhook-id` of every delivery of the event, to any target, however often. Journal positions are part
+ * of it only if nothing else distinguishes two changes of one object.
  */
 export function eventId(board: string, kind: string, { subject, item, position, at }: EventPlace): string {
   const isChange = kind.startsWith('work.') || kind === 'document.written'

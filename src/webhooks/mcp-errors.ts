@@ -1,6 +1,6 @@
 /**
- * Errors of MCP Events. The texts of the protocol disagree on the numbers: the design sketch, which installed clients know,
- * has one set, SEP-3415 as drafted another. One word switches all of them; `message` and `data` are the same in both.
+ * Errors of MCP Events. The protocol's documents disagree on the numbers: the design sketch, which installed clients follow,
+ * has one set, the draft of SEP-3415 another. This one word switches all of them; `message` and `data` are the same in both.
  */
 const numbering: 'sketch' | 'sep' = 'sketch'
 
@@ -20,7 +20,7 @@ export const eventErrors = {
 
 type EventErrorName = keyof typeof eventErrors
 
-/** Thrown by the handlers of mcp-events.ts: `code`, `message` and `data` go into the answer as they are. */
+/** Thrown by the handlers of mcp-events.ts: `code`, `message` and `data` are copied to the answer unchanged. */
 export class McpEventError extends Error {
   override name = 'McpEventError'
   readonly code: number

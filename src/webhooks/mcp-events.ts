@@ -1,10 +1,11 @@
 /**
- * MCP Events: the handlers of `events/list`, `events/subscribe` and `events/unsubscribe`, for the endpoint to register as they
- * are. They take the request's `params` and who called; they answer the result, or throw an McpEventError whose `code`,
+ * MCP Events: the handlers of `events/list`, `events/subscribe` and `events/unsubscribe`, which the endpoint registers
+ * unchanged. They take the request's `params` and the caller. They return the result, or throw an McpEventError whose `code`,
  * `message` and `data` are the JSON-RPC error.
  *
- * `events/subscribe`, in order: caller -> name, arguments, address, secret -> room -> quota -> challenge -> place -> durable.
- * The client makes the secret, and an id follows from who asked for what where, so the same request again is a refresh.
+ * `events/subscribe`, in order: caller -> name, arguments, address, secret -> room -> quota -> challenge -> position ->
+ * durable. The client makes the secret, and the id is derived from who subscribed to what and where, so repeating the request
+ * is a refresh.
  */
 
 import { sizes } from '../../actors/kernel/limits.ts'
@@ -24,12 +25,12 @@ import { secretKey, secretRule } from './signature.ts'
 
 const eventScope = 'events:subscribe'
 
-/** Who calls, as the token says; undefined: an anonymous caller. */
+/** The caller, according to the token; undefined: anonymous. */
 type Caller =
   | {
       readonly identity: string
       readonly scopes: readonly string[]
-      /** 32 hex: what is subscribed by it ends with it. */
+      /** 32 hex: its subscriptions end with it. */
       readonly delegation: string
     }
   | undefined
@@ -40,9 +41,9 @@ type McpEventsOptions = {
   readonly webhooks: WebhookService
   readonly read: ReadCall
   readonly isSuspended: (identity: string) => boolean
-  /** When a delegation ends, in Unix seconds; 0: it has ended. */
+  /** When a delegation ends, in Unix seconds; 0 if it has ended. */
   readonly endOf: (delegation: string) => number
-  /** Calls by identity; undefined: unlimited. */
+  /** Limits calls by identity; undefined: unlimited. */
   readonly calls: Limiter | undefined
 }
 
@@ -130,12 +131,12 @@ export class McpEvents {
     const { id } = this.#wantedOf(params, identity)
     const said = answered(await this.#options.webhooks.say('hook.end', identity, { hook: id }))
     if ('code' in said) throw refusedBy(String(said.code))
-    // Also for one that did not exist: the caller wants to have none.
+    // Also for one that did not exist: the caller wants there to be none.
     if (said.ended === true) await this.#options.webhooks.changed(identity)
     return {}
   }
 
-  /** A sign-in was ended by its client, or because one of its tokens was used twice: its subscriptions go with it. */
+  /** A sign-in was ended by its client, or because one of its tokens was used twice: its subscriptions end with it. */
   async signedOut(identity: string, delegation: string): Promise<void> {
     const { webhooks } = this.#options
     const own = answered(await webhooks.of(identity)).filter((each) => each.delegation === delegation)
@@ -145,7 +146,7 @@ export class McpEvents {
         if ('code' in said) throw refusedBy(String(said.code))
       }
     } finally {
-      // Of those that have ended, though another has not.
+      // Also if another one failed to end: some may have ended.
       if (own.length > 0) await webhooks.changed(identity)
     }
   }
@@ -175,7 +176,7 @@ export class McpEvents {
     return { kind: name, args, url, id: subscriptionId(identity, url, name, args) }
   }
 
-  /** A room that is named must exist, and be open to the reader; `''`: to all. */
+  /** A named room must exist and be readable by the reader; `''`: by everyone. */
   async #mayRead({ args }: Wanted, reader: string): Promise<void> {
     if (args.room === undefined) return
     const request: ReadRequest = { op: 'room.get', args: { room: args.room }, reader }
@@ -195,7 +196,7 @@ export class McpEvents {
     return opened
   }
 
-  /** Where it begins. Of one that lives the place is its own, whatever cursor came. */
+  /** Where it begins. A live subscription keeps its own position, whatever cursor was sent. */
   async #placeOf(known: HookView | undefined, asked: OpenedPlace, maxAgeMs: number | undefined) {
     const { webhooks } = this.#options
     if (known !== undefined) return { marks: known.marks, truncated: false }
@@ -215,7 +216,7 @@ function argumentFault(kind: HookKind, args: unknown): string | undefined {
   return `arguments${at.replaceAll('/', '.')} of ${kind} must fit its inputSchema, see events/list`
 }
 
-/** What was agreed beside the subscription itself. */
+/** The parameters of the delivery, apart from the subscription itself. */
 function agreedOf({ delivery, ttlMs, cursor = null, maxAgeMs }: Params) {
   const { secret } = delivery as Params
   if (typeof secret !== 'string' || secretKey(secret) === undefined)
@@ -225,7 +226,7 @@ function agreedOf({ delivery, ttlMs, cursor = null, maxAgeMs }: Params) {
   if (!isAge) throw invalid('maxAgeMs must be an integer of at least 0')
   const isTtl = ttlMs === undefined || ttlMs === null || (Number.isSafeInteger(ttlMs) && Number(ttlMs) > 0)
   if (!isTtl) throw invalid('ttlMs must be an integer above 0, or null')
-  // Nothing is granted without an end: a caller who asks for that gets the longest time there is.
+  // Nothing is granted forever: a caller who asks for that gets the longest time there is.
   const asked = ttlMs === undefined ? ttlDefaultMs : ttlMs === null ? ttlMaxMs : Number(ttlMs)
   return {
     secret,
@@ -243,7 +244,7 @@ function verified(answer: VerifyAnswer | undefined): void {
   throw new McpEventError('callback', { reason: knownTrouble(found.trouble) })
 }
 
-/** The words that the protocol has. */
+/** Maps our error words to those of the protocol. */
 function knownTrouble(trouble: Trouble): string {
   return trouble === 'http_3xx' || trouble === 'access_revoked' ? 'http_4xx' : trouble
 }
@@ -258,7 +259,7 @@ function invalid(reason: string): McpEventError {
   return new McpEventError('invalidParams', { reason })
 }
 
-/** No answer came, and whether anything was done is not known: the same request again is safe. */
+/** No answer came, so it is unknown whether anything was done: repeating the request is safe. */
 function answered<Answer>(answer: Answer | undefined): Answer {
   if (answer === undefined) throw new Error('this board could not answer: try again')
   return answer

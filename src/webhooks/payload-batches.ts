@@ -1,7 +1,7 @@
 /**
- * Payloads are requested together: all that are wanted in one tick go to their source in one message, and what is the same for
- * all targets once. That alone is kept, and only until anything newer is announced: before a redaction is
- * confirmed to its author, the text has left this cache. Whatever else is wanted a tick later is requested again.
+ * Batches requests for payloads: all those wanted in one tick go to their source in one message, and payloads that are the same
+ * for all targets are requested once. Only these are cached, and only until anything newer is announced: before a redaction is
+ * confirmed to its author, the text has left this cache. Anything else that is wanted a tick later is requested again.
  */
 import type { Timers } from '../../actors/kernel/timers.ts'
 import type { HooksAnswer, HooksAsk } from './payloads/answer.ts'
@@ -14,11 +14,11 @@ type PayloadsOptions = Pick<Timers, 'soon'> & {
   readonly address: string
   /** undefined: no answer came. */
   readonly ask: (source: number, ask: HooksAsk) => Promise<HooksAnswer | undefined>
-  /** Another number whenever anything new was announced. */
+  /** A number that changes whenever anything new was announced. */
   readonly turn: () => number
   /** Monotonic milliseconds. */
   readonly now: () => number
-  /** Something could not be built: it is left out, so that what follows continues. */
+  /** Called if something could not be built: it is skipped, so that what follows continues. */
   readonly fault: (problem: string) => void
 }
 
@@ -26,17 +26,17 @@ type PayloadsOptions = Pick<Timers, 'soon'> & {
 export type Give = (payload: Payload | undefined) => void
 type Wanted = { readonly request: PayloadRequest; readonly isForAll: boolean; readonly give: Give[] }
 
-/** Payloads of one letter: the feed answers others between two of them. */
+/** Payloads per message: the feed can answer others between two of them. */
 const togetherMax = 64
-/** Texts expire without a word: what is kept is no older than this. */
+/** Texts expire without an announcement, so cached ones are never older than this. */
 const keptMs = 100
 const keptMax = 512
 
 export class Payloads {
   readonly #options: PayloadsOptions
-  /** By source, then by what is asked. */
+  /** By source, then by request. */
   readonly #wanted = new Map<number, Map<string, Wanted>>()
-  /** By event, what all targets are sent of it. */
+  /** By event: payloads that are the same for all targets. */
   readonly #kept = new Map<string, Payload>()
   #keptTurn = 0
   #keptUntil = 0
@@ -49,7 +49,7 @@ export class Payloads {
 
   get(pending: Pending, view: HookView, give: Give): void {
     const { source, kind, signal } = pending
-    // It may have been put into the queue when more was open to the hook than now.
+    // The hook may have had wider access when this was queued.
     if (isClosed(view, pending)) return give({ skip: true })
     const { owner: reader, filter } = view
     // The feed shows a post of a room to all readers alike.
@@ -71,7 +71,7 @@ export class Payloads {
     this.#options.soon(() => this.#ask())
   }
 
-  /** Something has happened. */
+  /** Something has happened, so cached payloads are dropped. */
   forget(): void {
     this.#kept.clear()
     this.#forgotten++

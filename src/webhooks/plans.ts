@@ -1,6 +1,6 @@
 /**
- * How webhooks are made, ended and woken: all of one maker by one actor. Before one is made its address must answer a challenge;
- * the secret is made here, shown once, and kept sealed.
+ * How webhooks are created, ended and woken. All webhooks of one owner are decided by one actor. Before one is created, its
+ * address must answer a challenge; its secret is generated here, shown once, and stored sealed.
  */
 
 import { sizes } from '../../actors/kernel/limits.ts'
@@ -22,7 +22,10 @@ type Barred = readonly [code: RefusalCode, message: string, field: string, retry
 
 const ownActor = ({ signer }: Verified) => ({ actor: hooksOf(signer.id) })
 
-/** The delivery thread is notified, also where no answer came: it may have been done all the same, and the thread would not learn it. */
+/**
+ * Notifies the delivery thread, even if no answer came: the change may have been made all the same, and the thread would not
+ * learn of it.
+ */
 const told = ({ signer }: Verified, { hooks }: Services): Pick<Asked, 'settle'> => ({
   settle: (answer) => {
     if (answer === undefined) hooks.unsure(signer.id)
@@ -63,7 +66,7 @@ const redeliver: Plan<'webhook.redeliver'> = {
     if (event === undefined) return pass({ args: {}, ...told(verified, services) })
     const barred: Barred = ['not_found', `webhook.deliveries of this webhook shows no ${event}`, 'data.event', 0]
     const find = async (): Promise<Found> => {
-      // What was sent to another owner is not shown.
+      // A delivery to another owner's webhook is not shown.
       const own = await hooks.of(signer.id)
       if (own === undefined) return undefined
       const isOwn = own.some(({ hook, form }) => hook === command.target && form === 'webhook')
@@ -101,7 +104,10 @@ function faultOf({ kinds, room }: DataOf<'webhook.create'>, publicOnly: boolean)
     : refusal('forbidden', `${closed} needs the scope ${privateScope} too, which this delegation lacks`, 'data.kinds')
 }
 
-/** Everything that can be found out before its actor is asked. The actor says no, so that a retry is still a retry. */
+/**
+ * Everything that can be found out before sending the letter to the actor. The actor returns the refusal, so that a retry is
+ * still a retry.
+ */
 async function made(verified: Verified<'webhook.create'>, services: Services): Promise<Asked | undefined> {
   const { data, signer, sha } = verified
   const { hooks, random } = services
@@ -125,7 +131,7 @@ async function made(verified: Verified<'webhook.create'>, services: Services): P
   return { args: barred === 'none' ? args : { ...args, barred } }
 }
 
-/** What a delegate made ends with its delegation, whose time is known. */
+/** A webhook created by a delegate ends with its delegation, whose end is known. */
 function endOf(delegate: Verified['signer']['delegate']): Pick<HookFacts, 'expires' | 'delegation'> {
   return delegate === undefined ? { expires: 0 } : { expires: delegate.expires, delegation: delegate.id }
 }
@@ -133,7 +139,7 @@ function endOf(delegate: Verified['signer']['delegate']): Pick<HookFacts, 'expir
 type Wish = {
   readonly url: string
   readonly room: string | undefined
-  /** Who must be able to read the room; `''`: all. */
+  /** Who must be able to read the room; `''`: everyone. */
   readonly reader: string
   readonly owner: string
   readonly hook: string
@@ -160,7 +166,7 @@ async function barredBy(
   }
   const live = await hooks.count(wish.owner)
   if (live === undefined) return undefined
-  // An address is not challenged for what its actor will refuse.
+  // An address is not challenged if the actor would refuse the webhook anyway.
   if (live >= sizes.hooks_per_identity) return 'none'
   const charge = throttle.take('verifications', writerOf(verified, operators))
   if (charge.full !== undefined) {

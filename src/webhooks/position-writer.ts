@@ -1,6 +1,6 @@
 /**
- * How far deliveries have come: what has changed since it was last recorded, written some times a second, and never so often that
- * the writing takes more than a tenth of the time. What a kill takes of it is delivered again under the same ids.
+ * Writes how far deliveries have come: what has changed since the last write, several times a second, but never so often that
+ * writing takes more than a tenth of the time. What a kill loses is delivered again under the same ids.
  */
 
 import type { Cancel, Timers } from '../../actors/kernel/timers.ts'
@@ -11,7 +11,7 @@ import type { HookRun } from './subscription-run.ts'
 
 type PositionWriterOptions = {
   readonly store: DeliveryStore
-  /** Next place of each source. */
+  /** Next position of each source. */
   readonly tails: () => readonly number[]
   /** Unix milliseconds. */
   readonly wallMs: () => number
@@ -20,10 +20,10 @@ type PositionWriterOptions = {
 }
 
 const commitEveryMs = 200
-/** When only the tails have moved: idle hooks lose nothing by an older place but a few looks. */
+/** If only the tails have moved: idle hooks lose nothing by an older position except a few lookups. */
 const tailsEveryMs = 2_000
 const pauseForWork = 10
-/** Deliveries to be listed that may wait for a disk which is full. */
+/** Rows of the delivery list that may wait for a full disk. */
 const unwrittenMax = 1_000
 
 export class PositionWriter {
@@ -41,18 +41,18 @@ export class PositionWriter {
     this.#stopCommitting = options.timers.every(() => this.#commitSoon(), commitEveryMs)
   }
 
-  /** Its place or its course are others now. */
+  /** Its positions or its course have changed. */
   moved(run: HookRun): void {
     this.#dirty.add(run)
   }
 
-  /** There is a hook of this name. */
+  /** A hook with this id exists. */
   added(run: HookRun): void {
     this.#removed.delete(run.id)
     this.#dirty.add(run)
   }
 
-  /** It is known here no more, but it may be again. */
+  /** It is no longer known here, but may be again. */
   dropped(run: HookRun): void {
     this.#dirty.delete(run)
   }
@@ -62,7 +62,7 @@ export class PositionWriter {
     this.#removed.add(id)
   }
 
-  /** Something to be listed for its owner. */
+  /** A row for its owner's list of deliveries. */
   delivered(hook: string, row: DeliveryRow): void {
     this.#deliveries.push({ hook, row })
   }
@@ -72,7 +72,7 @@ export class PositionWriter {
     this.commit()
   }
 
-  /** Writes what there is to write, now. */
+  /** Writes everything pending now. */
   commit(): void {
     const { store, wallMs, report } = this.#options
     const tails = this.#options.tails()
@@ -82,7 +82,7 @@ export class PositionWriter {
     try {
       store.commit({ tails, places, removed: [...this.#removed], deliveries: this.#deliveries })
     } catch (error) {
-      // A full disk: deliveries continue, and after a kill some of them are made again.
+      // If the disk is full, deliveries continue; after a kill some of them are repeated.
       this.#deliveries = this.#deliveries.slice(-unwrittenMax)
       return report('delivery.not_kept', { problem: (error as Error).message })
     }
@@ -105,16 +105,16 @@ export class PositionWriter {
 export type Made = {
   readonly pending: Pending
   readonly sent: Extract<Sent, { kind: 'sent' }>
-  /** The event is done with, one way or the other. */
+  /** The event is finished, delivered or not. */
   readonly settled: boolean
   readonly attempts: number
-  /** What was shown of it before. */
+  /** The row that was shown before. */
   readonly before?: DeliveryRow
   /** Unix milliseconds. */
   readonly now: number
 }
 
-/** What the owner of a webhook is shown of one delivery, made from an attempt and what came of it. */
+/** The row for one delivery in its owner's list, from an attempt and its outcome. */
 export function rowOf({ pending, sent, settled, attempts, before, now }: Made): DeliveryRow {
   const { source, signal, kind } = pending
   const { event, status, outcome, item } = sent

@@ -1,6 +1,7 @@
 /**
- * Reads on hooks: the lists of their owner, and what the thread that delivers asks for. All of one owner lie in one shard,
- * which src/webhooks/service.ts asks, so nothing here is ever absent. How deliveries went is known elsewhere, and added there.
+ * Reads of hooks: their owner's lists, and what the delivery thread needs. All hooks of one owner are in one shard, which
+ * src/webhooks/service.ts queries, so nothing is ever absent here. The outcome of deliveries is known elsewhere, and added
+ * there.
  */
 import type { Hook, HookFacts } from '../../actors/webhooks/webhooks.ts'
 import {
@@ -27,14 +28,14 @@ export const webhooksReads = {
   'hook.count': ({ state }) => known({ count: state.hooks.count }),
 } satisfies Reads
 
-/** A hook as the thread that delivers knows it. */
+/** A hook in the form that the delivery thread uses. */
 export type HookView = HookFacts & Pick<Hook, 'owner' | 'epoch' | 'createdAt' | 'former' | 'wakes' | 'redeliveries'>
 
 function hookView({ facts, owner, epoch, createdAt, former, wakes, redeliveries }: Hook): HookView {
   return { ...facts, owner, epoch, createdAt, former, wakes, redeliveries }
 }
 
-/** A hook as it stands, by name: whatever changes of it, this does. */
+/** The version of a hook as a string: it changes with every change of the hook. */
 export function standing({ hook, epoch, wakes }: Pick<HookView, 'hook' | 'epoch' | 'wakes'>): string {
   return `${hook} ${epoch} ${wakes}`
 }
@@ -44,7 +45,7 @@ export type ChangedHooks = {
   readonly same: readonly Pick<HookView, 'hook' | 'owner' | 'epoch' | 'delegation'>[]
 }
 
-/** All of one identity, in full where they do not stand as it is known: `known` lists that, between commas. */
+/** All hooks of one identity, in full if their version is not in `known` (comma-separated). */
 function changed({ state }: ReadContext, { args }: ReadRequest): KnownAnswer<ChangedHooks> {
   const asKnown = new Set(String(args.known).split(','))
   const isSame = ({ facts: { hook }, epoch, wakes }: Hook) => asKnown.has(standing({ hook, epoch, wakes }))
@@ -57,7 +58,7 @@ function changed({ state }: ReadContext, { args }: ReadRequest): KnownAnswer<Cha
   return known(found)
 }
 
-/** What its owner sees of a webhook; the secret is not known here. */
+/** A webhook as shown to its owner; the secret is not known here. */
 export function webhookView(id: string, facts: Omit<HookFacts, 'hook'>, createdAt: number) {
   const { url, kinds, filter, expires } = facts
   return {
@@ -77,7 +78,7 @@ function list(
   const name = `webhooks:${reader}`
   const cursor = opened(context, name, args)
   if (cursor === undefined) return badCursor
-  // By number of the record that made it: one that is deleted meanwhile does not shift the page.
+  // Paged by the number of the record that created it, so that a deletion does not shift the page.
   const behind = cursor.from ?? 0
   const own = context.state.hooks.of(reader).filter(({ facts, epoch }) => facts.form === 'webhook' && epoch > behind)
   const shown = own.slice(0, limitOf(args))

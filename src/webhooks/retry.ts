@@ -1,9 +1,9 @@
 /**
- * When to try again, when to stop: the life of a hook's deliveries as one pure function.
+ * When to retry and when to stop: the life cycle of a hook's deliveries as one pure function.
  *
- * The first attempt of an event is made at once, then after 5 s, 30 s, 2 min, 10 min and 1 h, each 10 percent more or less; when
- * the last has failed the hook is suspended, and the event waits where it is. 410 and 413 give the event up. Five 410 in a
- * row suspend a subscription, one a plain webhook.
+ * The first attempt of an event is made immediately, then after 5 s, 30 s, 2 min, 10 min and 1 h, each plus or minus 10
+ * percent. When the last has failed, the hook is suspended and the event waits. 410 and 413 drop the event. Five 410 in a row
+ * suspend a subscription, one a plain webhook.
  */
 import type { HookForm } from '../../actors/webhooks/webhooks.ts'
 
@@ -11,11 +11,11 @@ import type { HookForm } from '../../actors/webhooks/webhooks.ts'
 export const waitsMs: readonly number[] = [5_000, 30_000, 120_000, 600_000, 3_600_000]
 export const attemptsMax = waitsMs.length + 1
 const jitter = 0.1
-/** Longest that a target may put the next attempt off by Retry-After. */
+/** The longest that a target may delay the next attempt with Retry-After. */
 const retryAfterMaxMs = 3_600_000
 const goneInRowMax = 5
 
-/** The words for `lastError`: never anything that the target sent. */
+/** The values of `lastError`: never anything that the target sent. */
 export type Trouble =
   | 'connection_refused'
   | 'timeout'
@@ -35,7 +35,7 @@ export type Outcome =
   | { readonly kind: 'failed'; readonly trouble: Trouble; readonly retryAfterMs: number }
 
 export type Course = {
-  /** Failed attempts of the event that is first in line. */
+  /** Failed attempts of the event at the head of the queue. */
   readonly attempts: number
   /** Unix milliseconds of the first failure since the last success, 0 = none. */
   readonly failedSince: number
@@ -62,7 +62,7 @@ export const freshCourse: Course = {
 
 type Step = {
   readonly course: Course
-  /** The event is done with, one way or the other; else it stays first in line. */
+  /** The event is finished, delivered or not; otherwise it stays at the head of the queue. */
   readonly settled: boolean
 }
 
@@ -70,9 +70,9 @@ type Setting = {
   readonly form: HookForm
   /** Unix milliseconds. */
   readonly now: number
-  /** From 0 to 1, 1 left out. */
+  /** From 0 to 1, exclusive of 1. */
   readonly chance: number
-  /** Of all waits; 1 but in tests. */
+  /** Multiplies all waits; 1 except in tests. */
   readonly scale: number
 }
 
@@ -102,12 +102,12 @@ export function afterAttempt(course: Course, outcome: Outcome, { form, now, chan
   return { course: { ...failing, notBefore: now + Math.ceil(wait) }, settled: false }
 }
 
-/** Its owner has asked for it again: a suspended hook continues, and the event that waited has all its attempts. */
+/** Its owner has requested it: a suspended hook resumes, and the waiting event gets all its attempts again. */
 export function woken(course: Course): Course {
   return { ...course, attempts: 0, goneInRow: 0, suspended: false, notBefore: 0, throttled: false }
 }
 
-/** What the owner is shown. */
+/** The status shown to the owner. */
 export function statusOf(course: Course, now: number) {
   const { suspended, deliveredAt, lastError, failedSince, throttled, notBefore } = course
   return {

@@ -1,24 +1,24 @@
 /**
- * Places in the updates of an identity, sealed in the very form of the cursors of updates.get, so that one continues where the other
- * ended.
+ * Positions in the updates of an identity, sealed in the same form as the cursors of updates.get, so that either can continue
+ * where the other ended.
  */
 import { type CursorSealer, epochText, type PlacesEpoch } from '../format/cursor.ts'
 
 const updatesList = (reader: string) => `updates:${reader}`
 
-/** `marks`: next place of the feed, then of each shard. */
+/** `marks`: next position of the feed, then of each shard. */
 export function sealPlace(cursors: CursorSealer, owner: string, epoch: PlacesEpoch, marks: readonly number[]): string {
   const places = marks.map((mark) => mark.toString(36)).join('.')
   return cursors.seal(updatesList(owner), [epochText(epoch, marks.length), places])
 }
 
 export type OpenedPlace =
-  /** Of the feed alone where the cursor was given to an anonymous caller. */
+  /** Only of the feed if the cursor was given to an anonymous caller. */
   | { readonly marks: readonly number[] }
-  /** Of another life of this board, or of another layout of its shards. */
+  /** From another lifetime of this board, or another layout of its shards. */
   | { readonly expired: true }
 
-/** undefined: not made by this board, or not for this owner. Inside a change that was delivered in part it begins with that change again. */
+/** undefined: not made by this board, or not for this owner. If a change was only delivered in part, it begins with that change again. */
 export function openPlace(
   cursors: CursorSealer,
   owner: string,

@@ -1,7 +1,7 @@
 /**
- * One attempt: what is sent is built now, for this reader, signed now, and sent to where the address leads now.
+ * One delivery attempt: the payload is built, signed and its address resolved at the time of sending, for this reader.
  *
- * Whatever the target answers, no more than its status is used, and the first bytes where a challenge has to come back.
+ * Of the target's answer, only the status is used, and for a challenge the first bytes.
  */
 
 import { timingSafeEqual } from 'node:crypto'
@@ -24,7 +24,7 @@ export type Head = { readonly size: number; readonly checkpoint: string }
 
 type SenderOptions = {
   readonly poster: Pick<Poster, 'target' | 'post'>
-  /** Asks for what is delivered now. */
+  /** Requests the payload as of now. */
   readonly payload: (pending: Pending, view: HookView, give: Give) => void
   readonly head: () => Promise<Head | undefined>
   readonly cursors: CursorSealer
@@ -44,17 +44,17 @@ export type Sent =
       /** 0: no answer. */
       readonly status: number
       readonly outcome: Outcome
-      /** Of a head of the log its tree size, else number of the item. */
+      /** For a log head its tree size, else the number of the item. */
       readonly item: number
     }
   /** Nothing was sent: it could not be built now. */
   | { readonly kind: 'later' }
-  /** Nothing was sent: what it is built from cannot be read. */
+  /** Nothing was sent: its source cannot be read. */
   | { readonly kind: 'unreadable' }
   | { readonly kind: 'skipped' }
   | { readonly kind: 'barred' }
 
-/** An address that is asked whether it wants what is sent there. */
+/** An address that must confirm that it wants deliveries. */
 type Challenged = { readonly url: string; readonly hook: string; readonly secret: string }
 
 /** The target of a delivery. */
@@ -64,7 +64,7 @@ const bodyBytesMax = 262_144
 const connectMs = 3_000
 const totalMs = 10_000
 const challengeMs = 5_000
-/** Places that were sealed a moment ago: many hooks of one owner stand at the same. */
+/** Recently sealed positions: many hooks of one owner have the same. */
 const placesMax = 1_024
 
 const troubles: Readonly<Record<Failure, Trouble>> = {
@@ -77,7 +77,7 @@ const troubles: Readonly<Record<Failure, Trouble>> = {
   unknown: 'connection_refused',
 }
 
-/** What is to be sent; of a head of the log its tree size too. */
+/** What is to be sent; for a log head, also its tree size. */
 type Built = Payload | { readonly data: string; readonly size: number } | undefined
 type Answer = {
   readonly status: number
@@ -104,7 +104,7 @@ export class Sender {
     this.#options = options
   }
 
-  /** `marks`: where the hook stands when this is done. */
+  /** `marks`: the hook's positions after this delivery. */
   send(to: Addressee, pending: Pending, marks: readonly number[], done: (sent: Sent) => void): void {
     const built = (found: Built) => this.#built(to, pending, marks, found, done)
     if (pending.kind === 'log.checkpoint') void this.#head().then(built)
@@ -123,7 +123,7 @@ export class Sender {
     if (!isHead) pending.named ??= this.#name(pending, item)
     const { event, opening } = pending.named ?? this.#name(pending, item)
     const body = `${opening}${built.data},"cursor":"${this.#cursor(view.owner, marks)}"}`
-    // In bytes a text is at most three times as long.
+    // A text has at most three bytes per UTF-16 unit.
     if (body.length > bodyBytesMax / 3 && Buffer.byteLength(body) > bodyBytesMax) return done({ kind: 'skipped' })
     to.deliveryHead ??= this.#deliveryHead(view)
     const { deliveryHead } = to
@@ -133,7 +133,7 @@ export class Sender {
     )
   }
 
-  /** Asks an address whether it wants this: it must send back what it was sent. `''`: it does. */
+  /** Challenges an address to confirm that it wants this: it must send back what it was sent. Returns `''` if it did. */
   async challenge({ url, hook, secret }: Challenged): Promise<Trouble | ''> {
     const challenge = this.#options.random(24).toString('base64url')
     const body = JSON.stringify({ type: 'verification', challenge })
@@ -145,7 +145,7 @@ export class Sender {
     return isEcho(echo, challenge) ? '' : 'challenge_failed'
   }
 
-  /** Tells a subscriber, once and without waiting, that nothing more will come. */
+  /** Notifies a subscriber, once and without waiting, that nothing more will come. */
   terminated(view: HookView): void {
     const { wallMs } = this.#options
     const { code, message } = eventErrors.forbidden
@@ -220,7 +220,7 @@ function answerOf(posted: Posted, now: number): Answer {
     const retryAfterMs = status < 300 ? 0 : retryAfterOf(posted.retryAfter, now)
     return { status, trouble: troubleOf(status), retryAfterMs, body: posted.body }
   }
-  // A target that took what was sent and went on talking, or broke off, has taken it.
+  // A target that accepted the delivery and then kept sending, or broke off, has accepted it.
   const trouble = status === 0 ? troubles[posted.failure] : troubleOf(status)
   return { status, trouble, retryAfterMs: 0, body: nothing }
 }

@@ -1,5 +1,5 @@
 /**
- * What the rest of the board asks about hooks. It knows who may have one and from where on, has addresses challenged
+ * The interface of the rest of the board to hooks. It checks who may have one and from which position, has addresses challenged
  * by the delivery thread, and notifies that thread when the hooks of an owner have changed.
  */
 
@@ -33,17 +33,17 @@ export type VerifyAnswer =
   /** This board delivers to as many as it can. */
   | { readonly ok: false; readonly full: true }
 
-/** What the thread that delivers is asked. */
+/** Requests to the delivery thread. */
 export type EngineAsk =
   | readonly ['verify', VerifyAsk]
-  /** The hooks of an identity are others now. */
+  /** The hooks of an identity have changed. */
   | readonly ['changed', owner: string]
   | readonly ['status', ids: readonly string[]]
   | readonly ['deliveries', hook: string, below: number, limit: number]
   | readonly ['delivery', hook: string, event: string]
-  /** How many deliveries are queued. */
+  /** The number of queued deliveries. */
   | readonly ['waiting']
-  /** Where another box would go on. */
+  /** Where another box would continue. */
   | readonly ['carried']
 
 export type HookStatus = {
@@ -63,23 +63,26 @@ type WebhookServiceOptions = {
   readonly loopback: boolean
   /** Unix seconds. */
   readonly wallSeconds: () => number
-  /** Asks the thread that delivers, and starts it the first time. undefined: no answer came. */
+  /** Asks the delivery thread, and starts it on first use. undefined: no answer came. */
   readonly engine: <Answer>(ask: EngineAsk) => Promise<Answer | undefined>
   readonly isRunning: () => boolean
   /** Asks a source: the feed is 0, shard n is n + 1. */
   readonly source: <Answer>(source: number, ask: HooksAsk) => Promise<Answer | undefined>
-  /** Calls back after so many milliseconds, unless there are no deliveries any more. */
+  /** Calls back after that many milliseconds, unless deliveries have been stopped. */
   readonly later: (callback: () => void, ms: number) => void
 }
 
 const againMs = 1_000
 
-/** What the delivery thread alone knows. */
+/** Only the delivery thread can answer this. */
 const deliveriesRead: AnsweredBy<'delivery'> = 'webhook.deliveries'
 
 export class WebhookService {
   readonly #options: WebhookServiceOptions
-  /** Owners for whom an answer was lost; true: another one since that is being checked, which may be decided after it. */
+  /**
+   * Owners for whom an answer was lost. True: another was lost while that one is being checked, and its command may be decided
+   * after the check.
+   */
   readonly #unsure = new Map<string, boolean>()
 
   constructor(options: WebhookServiceOptions) {
@@ -117,7 +120,7 @@ export class WebhookService {
     return { sealed: sealSecret(cursors, 'hook', owner, secret), tag: secretTag(cursorKey, owner, secret) }
   }
 
-  /** The secret of a receive URL, sealed, and what the command's `data`, which holds it, is known by. */
+  /** The secret of a receive URL, sealed, and a mark to recognize the command's `data`, which contains it. */
   sealedReceived(owner: string, secret: string, data: string): { sealed: string; mark: Buffer } {
     const { cursors, cursorKey } = this.#options
     return {
@@ -126,7 +129,7 @@ export class WebhookService {
     }
   }
 
-  /** Places of every source from which on nothing is old: those given, or now, and never what is older than `since`. */
+  /** The positions in every source from which to deliver: the given ones, or the current ones, but nothing older than `since`. */
   async places(marks: readonly number[], since = 0): Promise<{ marks: number[]; truncated: boolean } | undefined> {
     const found = await Promise.all(
       Array.from({ length: this.sources }, (_, source) =>
@@ -141,7 +144,7 @@ export class WebhookService {
     }
   }
 
-  /** Hooks of an identity that live. */
+  /** The live hooks of an identity. */
   async of(owner: string): Promise<HookView[] | undefined> {
     const found = await this.#read(hooksOf(owner), { op: 'hook.of', args: { owner }, reader: '' })
     if (found === undefined || !found.ok) return undefined
@@ -150,7 +153,7 @@ export class WebhookService {
     return hooks.filter((each) => !hasRunOut({ facts: each }, now))
   }
 
-  /** How many hooks of an identity live. */
+  /** The number of live hooks of an identity. */
   async count(owner: string): Promise<number | undefined> {
     const found = await this.#read(hooksOf(owner), { op: 'hook.ends', args: { owner }, reader: '' })
     if (found === undefined || !found.ok) return undefined
@@ -160,8 +163,8 @@ export class WebhookService {
   }
 
   /**
-   * Says something to the actor of an identity's hooks; the refusal, or what it answered. Where no answer came it may have been done:
-   * the delivery thread checks by itself, because a repeated question does not report that change.
+   * Sends a letter to the actor of an identity's hooks; returns the refusal, or its answer. If no answer came, it may have been
+   * done: the delivery thread checks on its own, because a retry would not report that change.
    */
   async say(
     op: InternalWriteName,
@@ -179,12 +182,12 @@ export class WebhookService {
     )
   }
 
-  /** The hooks of an identity are others: nothing is delivered by what they were. */
+  /** The hooks of an identity have changed: nothing more is delivered based on the old ones. */
   async changed(owner: string): Promise<void> {
     await this.#options.engine(['changed', owner])
   }
 
-  /** The same where an answer was lost: what it was asked for may have been done, or still wait to be decided. */
+  /** The same after a lost answer: the request may have been done, or may still be waiting to be decided. */
   unsure(owner: string): void {
     const isUnderWay = this.#unsure.has(owner)
     this.#unsure.set(owner, isUnderWay)
@@ -209,12 +212,12 @@ export class WebhookService {
     return (await this.#options.engine<(HookStatus | null)[]>(['status', ids])) ?? ids.map(() => null)
   }
 
-  /** Has this event been delivered to the hook, or tried, and is it remembered? undefined: no answer came. */
+  /** Whether a delivery of this event to the hook was made or tried, and is remembered; undefined: no answer came. */
   hasDelivery(hook: string, event: string): Promise<boolean | undefined> {
     return this.#options.engine<boolean>(['delivery', hook, event])
   }
 
-  /** Answers the read, if it is one that the actor's own knowledge is not enough for; false: it is not. */
+  /** Answers the read if it needs more than the actor knows; returns false if it does not. */
   read(request: ReadRequest, answer: Take): boolean {
     const found =
       request.op === 'webhook.list'
@@ -269,7 +272,7 @@ export class WebhookService {
   }
 }
 
-/** What the owner of a webhook sees of how it fares. */
+/** The delivery status of a webhook, as shown to its owner. */
 function shownStatus(found: HookStatus | undefined) {
   if (found === undefined) return { active: true, waiting: 0 }
   const { status, waiting, more } = found

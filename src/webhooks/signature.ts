@@ -14,7 +14,7 @@ import type { HookView } from './reads.ts'
 const prefix = 'whsec_'
 export const secretRule = 'whsec_ and the base64 of 24 to 64 random bytes'
 
-/** The key of a secret; undefined: it is none. Node's decoder takes anything, so what it read is written again. */
+/** The key of a secret; undefined if it is not valid. Node's decoder accepts anything, so the result is encoded again and compared. */
 export function secretKey(secret: string): Buffer | undefined {
   const text = secret.slice(prefix.length)
   if (!secret.startsWith(prefix) || !/^[A-Za-z0-9+/]{32,88}={0,2}$/.test(text)) return undefined
@@ -37,8 +37,8 @@ type Signable = {
 const block = 64
 
 /**
- * A key as HMAC (RFC 2104) uses it: each pad ahead of the space for what is hashed after it. Two hashes in one call each cost
- * half of an HMAC object, and there is one for every delivery.
+ * A key as HMAC (RFC 2104) uses it: each pad followed by space for the data to hash. Two one-shot hashes cost half as much as
+ * an HMAC object, and there is one for every delivery.
  */
 export class SigningKey {
   readonly #inner = Buffer.alloc(block, 0x36)
@@ -65,21 +65,21 @@ export class SigningKey {
   }
 }
 
-/** Where what is hashed is put together: nothing of it is needed afterwards. */
+/** Scratch space for the data to hash: it is not needed afterwards. */
 let room = Buffer.allocUnsafeSlow(16 * 1024)
 const outer = Buffer.allocUnsafeSlow(block + 32)
 
-/** `keys`: the one that is good now first, then the one before while it is still taken. */
+/** `keys`: the current one first, then the previous one while it is still accepted. */
 export function signatures(keys: readonly SigningKey[], signable: Signable): string {
   return keys.map((key) => key.sign(signable)).join(' ')
 }
 
-/** What all deliveries of one hook have in common: where they go, how their head begins, and the keys that sign them. */
+/** What all deliveries of one hook have in common: the target, the beginning of the request head, and the keys that sign them. */
 export class DeliveryHead {
   /** undefined: nothing is sent there any more. */
   readonly target: PostTarget | undefined
   readonly #keys: readonly SigningKey[]
-  /** With the one before, good until then (Unix milliseconds). */
+  /** With the previous key, valid until then (Unix milliseconds). */
   readonly #both: { readonly keys: readonly SigningKey[]; readonly until: number } | undefined
 
   constructor(target: PostTarget | undefined, { sealed, former, owner }: HookView, cursors: CursorSealer) {
@@ -88,13 +88,13 @@ export class DeliveryHead {
       return secret === undefined ? [] : [new SigningKey(secretKey(secret)!)]
     }
     this.#keys = opened(sealed)
-    // What nobody can sign is not sent.
+    // Without a key to sign with, nothing is sent.
     this.target = this.#keys.length === 0 ? undefined : target
     if (former !== undefined)
       this.#both = { keys: [...this.#keys, ...opened(former.sealed)], until: former.until * 1000 }
   }
 
-  /** The one that is good now first. */
+  /** The current one first. */
   keys(now: number): readonly SigningKey[] {
     return this.#both !== undefined && this.#both.until > now ? this.#both.keys : this.#keys
   }

@@ -1,6 +1,6 @@
 /**
- * Following what happens: the feed, and each shard for what is private, one page at a time from where each was left. Hints say
- * that there may be more; what there is stands in the files.
+ * Follows all sources: the feed, and each shard for private content, one page at a time from the last position in each. Hints
+ * only say that there may be more; what there is is in the files.
  */
 import type { Timers } from '../../actors/kernel/timers.ts'
 import { pause } from '../clock.ts'
@@ -8,14 +8,14 @@ import type { HooksAnswer, HooksAsk } from './payloads/answer.ts'
 import type { Signal, SignalsPage, SignalsRequest } from './payloads/signals.ts'
 
 type SourcesOptions = {
-  /** undefined: no answer came, ask again. */
+  /** undefined: no answer came; ask again. */
   readonly ask: (source: number, ask: HooksAsk) => Promise<HooksAnswer | undefined>
-  /** Next place of each source to begin with. */
+  /** Initial next position of each source. */
   readonly tails: readonly number[]
-  /** Does any hook want events that address its owner? Finding these out costs the reading of every post. */
+  /** Whether any hook wants events that address its owner, which requires reading every post. */
   readonly isSpokenTo: () => boolean
   readonly route: (source: number, signal: Signal) => void
-  /** A source has been read to where it stands. */
+  /** A source has been read to its current end. */
   readonly onEnd: (source: number) => void
   readonly timers: Timers
 }
@@ -23,7 +23,7 @@ type SourcesOptions = {
 const againMs = 500
 
 export class Sources {
-  /** Next place of each source: everything before was routed. */
+  /** Next position of each source: everything before was routed. */
   readonly tails: number[]
   readonly #options: SourcesOptions
   /** Sources that are being read, and those with more news meanwhile. */
@@ -46,7 +46,7 @@ export class Sources {
     this.#closed = true
   }
 
-  /** Signals, with those who bear the handles that were named; asked until there is an answer, each time for what is wanted then. */
+  /** A page of signals, with the holders of the named handles. Retries until there is an answer, each time with the current request. */
   async page(source: number, request: () => SignalsRequest): Promise<SignalsPage> {
     for (;;) {
       const page = (await this.#options.ask(source, ['signals', request()])) as SignalsPage | undefined

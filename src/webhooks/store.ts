@@ -1,15 +1,15 @@
 /**
- * How far deliveries have come, beside the journals: for each hook its places and how it fares, the newest deliveries of
- * plain webhooks, and which addresses have answered a challenge. SQLite, written by the thread that delivers alone.
+ * The store of delivery positions, separate from the journals: for each hook its positions and status, the newest deliveries of
+ * plain webhooks, and which addresses have answered a challenge. SQLite, written only by the delivery thread.
  *
- * No event and no secret is in here, so its size follows the number of hooks and not what happens. It is written some
- * times a second; what a kill takes is delivered again under the same ids. Without the file every hook begins where it was
- * made.
+ * It contains no events and no secrets, so its size depends on the number of hooks and not on activity. It is written several
+ * times a second; what a kill loses is delivered again under the same ids. Without the file, every hook begins where it was
+ * created.
  *
- *   tails      (id 0) JSON of the next place of each source: everything before was handed to the hooks it is for
- *   hooks      one that is idle stands at the tails, or at its own places where those are further on (it was made ahead
- *              of what is read); any other at its own places, and `taken` kinds of the first are done
- *   recent     the newest deliveries of each plain webhook, as many in a row as were made between two writings: `last` is the
+ *   tails      (id 0) JSON of the next position of each source: everything before was handed to the hooks it is for
+ *   hooks      an idle one is at the tails, or at its own positions if those are further on (it was created ahead
+ *              of what is read); any other is at its own positions, and `taken` kinds of the first change are done
+ *   recent     the newest deliveries of each plain webhook, one row per write: `last` is the
  *              number of the newest of them, and `rows` JSON of [number, columns ...] of each
  *   verified   until when (Unix seconds) an address need not be challenged again for this owner
  */
@@ -20,17 +20,17 @@ import { machineDisk as disk } from '../../storage/machine-disk.ts'
 import { type DatabaseSync, openDatabase } from '../sqlite.ts'
 import type { Course } from './retry.ts'
 
-/** Deliveries that are remembered of a webhook. */
+/** Deliveries remembered per webhook. */
 export const deliveriesKept = 100
 
 export type Place = {
   readonly epoch: number
   readonly idle: boolean
   readonly marks: readonly number[]
-  /** Of each source: kinds of the change at its mark that are done. */
+  /** For each source: the kinds that are done, of the change at its mark. */
   readonly taken: readonly number[]
   readonly course: Course
-  /** How often it had been woken: who was woken since, before that was written here, continues. Older places do not say it. */
+  /** How often it had been woken: a hook woken since, before that was written here, resumes. Absent in older rows. */
   readonly wakes?: number
   /** Number of the newest redelivery that was made. */
   readonly redone: number
@@ -40,7 +40,7 @@ export type Place = {
 
 type DeliveryState = 'delivered' | 'waiting' | 'given_up' | 'skipped'
 
-/** One event for one webhook, and what came of it: enough to build and send it again. */
+/** One event for one webhook, and the outcome: enough to build and send it again. */
 export type DeliveryRow = {
   readonly event: string
   readonly kind: string
@@ -69,7 +69,7 @@ export type Commit = {
 
 type Verified = { readonly owner: string; readonly url: string; readonly until: number }
 
-/** Files of older releases say 0 and have the same tables. */
+/** Files of older releases have version 0 and the same tables. */
 const storeVersion = 1
 
 const columns = [
@@ -77,12 +77,12 @@ const columns = [
   ...(['state', 'attempts', 'status', 'error', 'attemptedAt'] as const),
 ]
 type Numbered = DeliveryRow & { readonly n: number }
-/** Rows that are written before those after the remembered ones are looked for. */
+/** Rows that are written before old ones are searched for and deleted. */
 const forgetEvery = 20
 
 export class DeliveryStore {
   readonly #database: DatabaseSync
-  /** Of webhooks that were written to: number of the newest delivery, and up to which the old ones were forgotten. */
+  /** For webhooks that were written to: number of the newest delivery, and up to which the old ones were deleted. */
   readonly #written = new Map<string, { last: number; forgotten: number }>()
   readonly #statements
 
@@ -100,9 +100,9 @@ export class DeliveryStore {
     }
   }
 
-  /** `onDamage`: called with a file that was put aside, and what was wrong with it. */
+  /** `onDamage`: called with a damaged file that was set aside, and what was wrong with it. */
   static open(directory: string, onDamage: (file: string, problem: string) => void = () => {}): DeliveryStore {
-    // SQLite opens the files of this machine, whatever disk the board is given.
+    // SQLite opens files of this machine, whatever disk the board is given.
     disk.makeDirectory(directory)
     const problem = damageIn(directory)
     if (problem !== undefined) {
@@ -112,14 +112,15 @@ export class DeliveryStore {
     return DeliveryStore.in(openDatabase(storeFile(directory)), storeFile(directory))
   }
 
-  /** In a database that was opened; `file`: what it is called. */
+  /** Uses an open database; `file`: its name. */
   static in(database: DatabaseSync, file: string): DeliveryStore {
     const { user_version: version } = database.prepare('PRAGMA user_version').get() as { user_version: number }
     if (version > storeVersion) {
       database.close()
       throw new NewerFormat(file, `has version ${version}`)
     }
-    // `deliveries` is how the newest were kept before: a list to look at, without which nothing is delivered otherwise.
+    // `deliveries` is where older releases stored the newest ones. It is only a list to look at; deliveries do not depend on
+    // it.
     database.exec(`
       PRAGMA journal_mode = WAL;
       PRAGMA user_version = ${storeVersion};
@@ -147,7 +148,7 @@ export class DeliveryStore {
     return new Map(rows.map(({ id, place }) => [id, JSON.parse(place) as Place]))
   }
 
-  /** Undefined: nothing was handed to any hook yet. */
+  /** Undefined if nothing was handed to any hook yet. */
   carried(): CarriedPlaces | undefined {
     const tails = this.tails()
     if (tails === undefined) return undefined
@@ -155,7 +156,7 @@ export class DeliveryStore {
     return { tails, places: [...this.places()], verified: rows.map(({ owner, url, until }) => [owner, url, until]) }
   }
 
-  /** All of it or nothing: tails that are ahead of a hook's place would lose what lies between. */
+  /** All or nothing: if the tails were ahead of a hook's position, what is in between would be lost. */
   commit(commit: Commit): void {
     this.#database.exec('BEGIN')
     try {
@@ -194,7 +195,7 @@ export class DeliveryStore {
     return this.#rows(hook).find((row) => row.event === event)
   }
 
-  /** Changes every delivery that is remembered. */
+  /** Changes every remembered delivery. */
   moveRows(move: (row: DeliveryRow) => DeliveryRow): void {
     const all = this.#database.prepare('SELECT id, rows FROM recent').all() as { id: number; rows: string }[]
     const put = this.#database.prepare('UPDATE recent SET rows = ? WHERE id = ?')
@@ -218,7 +219,7 @@ export class DeliveryStore {
     this.#database.close()
   }
 
-  /** What is tried again is found and changed, once in a while; whatever is new goes to the end, unread. */
+  /** For retries, the existing row is found and changed from time to time; new rows are appended without reading. */
   #add(hook: string, rows: readonly DeliveryRow[]): void {
     const { add, forget, last } = this.#statements
     const known = this.#written.get(hook)
@@ -235,21 +236,21 @@ export class DeliveryStore {
     forget.run(hook, state.forgotten)
   }
 
-  /** Oldest first, each event once, no more than are promised. */
+  /** Oldest first, each event once, no more than `deliveriesKept`. */
   #rows(hook: string): Numbered[] {
     const found = this.#statements.rows.all(hook) as { rows: string }[]
     return merged(found.flatMap(({ rows }) => rowsIn(rows))).slice(-deliveriesKept)
   }
 }
 
-/** Where another box goes on that delivers in the place of this one: without what only tells how deliveries fared. */
+/** Where another box continues deliveries in place of this one, without the history of deliveries. */
 export type CarriedPlaces = {
   readonly tails: readonly number[]
   readonly places: readonly (readonly [hook: string, Place])[]
   readonly verified: readonly (readonly [owner: string, url: string, until: number])[]
 }
 
-/** Replaces the file in this directory, which nobody has open. */
+/** Replaces the file in this directory, which must not be open. */
 export function takeCarried(directory: string, { tails, places, verified }: CarriedPlaces): void {
   const file = storeFile(directory)
   disk.makeDirectory(directory)
@@ -265,7 +266,7 @@ export function takeCarried(directory: string, { tails, places, verified }: Carr
 
 export const storeFile = (directory: string) => join(directory, 'delivery.sqlite')
 
-/** What is wrong with the file in this directory; undefined: nothing that can be seen, or there is none. */
+/** What is wrong with the file in this directory; undefined if there is none, or nothing is visibly wrong. */
 export function damageIn(directory: string): string | undefined {
   if (!disk.fileExists(storeFile(directory))) return undefined
   let database: DatabaseSync | undefined
@@ -274,7 +275,7 @@ export function damageIn(directory: string): string | undefined {
     const [found] = database.prepare('PRAGMA quick_check(1)').all() as { quick_check: string }[]
     if (found?.quick_check !== 'ok') return String(found?.quick_check)
     const tables = database.prepare("SELECT name FROM sqlite_master WHERE name IN ('tails', 'hooks')").all()
-    // A kill in the first moment left a file without them.
+    // A kill in the first moment can leave a file without them.
     if (tables.length < 2) return undefined
     const texts = database.prepare('SELECT marks AS text FROM tails UNION ALL SELECT place FROM hooks').all()
     for (const { text } of texts as { text: string }[]) JSON.parse(text)
@@ -288,22 +289,22 @@ export function damageIn(directory: string): string | undefined {
   }
 }
 
-/** How places in the journals of before are said now. `source`: 0 is the feed, n + 1 is shard n. */
+/** Maps positions in the old journals to the new ones. `source`: 0 is the feed, n + 1 is shard n. */
 export type NewPlaces = {
   readonly marks: (marks: readonly number[]) => readonly number[]
   readonly place: (source: number, position: number) => { readonly source: number; readonly position: number }
-  /** Number of the record that made a webhook. */
+  /** Number of the record that created a webhook. */
   readonly epoch: (hook: string, epoch: number) => number
 }
 
-/** The shards have new journals: what the file in this directory says of places in them is said anew. It must not be open elsewhere. */
+/** The shards have new journals: positions in this file are rewritten to match. It must not be open elsewhere. */
 export function replaceDeliveries(directory: string, { marks, place, epoch }: NewPlaces): void {
   const store = DeliveryStore.open(directory)
   try {
     const tails = store.tails()
     const places = [...store.places()].map(([id, each]): [string, Place] => [
       id,
-      // Of the feed alone it is known that its place is the same to the update.
+      // Only in the feed is a position known to mean the same change as before.
       { ...each, epoch: epoch(id, each.epoch), marks: marks(each.marks), taken: each.taken.slice(0, 1) },
     ])
     if (tails !== undefined) store.commit({ tails: marks(tails), places: new Map(places), removed: [], deliveries: [] })
@@ -316,15 +317,15 @@ export function replaceDeliveries(directory: string, { marks, place, epoch }: Ne
 /** Result codes of SQLite. */
 const [corrupt, notADatabase] = [11, 26]
 
-/** A damaged file is not read again; an earlier one that was put aside goes. */
+/** A damaged file is not read again; it replaces one that was set aside earlier. */
 export function putAside(directory: string): void {
   const file = storeFile(directory)
-  // The log of a file is of no use without it, and none to the one that is made now.
+  // The write-ahead log is useless without its file, and wrong for the new one.
   for (const name of [`${file}-wal`, `${file}-shm`]) disk.removeFile(name)
   disk.renameDurable(file, `${file}.damaged`)
 }
 
-/** Each event where it stood first, as it stands now. */
+/** Each event in the place of its first row, with the content of its last. */
 function merged(rows: readonly Numbered[]): Numbered[] {
   const byEvent = new Map<string, Numbered>()
   for (const row of rows) byEvent.set(row.event, { ...row, n: byEvent.get(row.event)?.n ?? row.n })

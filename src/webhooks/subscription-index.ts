@@ -1,4 +1,4 @@
-/** Who asked for what: from a signal to the hooks it concerns, without examining those it does not. */
+/** The index of subscriptions: from a signal to the hooks it concerns, without examining the others. */
 import { type HookKind, isHookKind } from '../../actors/webhooks/kind-names.ts'
 import type { Signal, SignalsRequest } from './payloads/signals.ts'
 import type { Pending } from './pending.ts'
@@ -14,7 +14,7 @@ export class SubscriptionIndex {
   readonly #everywhere = new Set<HookRun>()
   readonly heads = new Set<HookRun>()
 
-  /** Does any hook want events that address its owner? Finding these out costs the reading of every post. */
+  /** Whether any hook wants events that address its owner, which requires reading every post. */
   get isSpokenTo(): boolean {
     return this.#byOwner.size > 0
   }
@@ -60,7 +60,7 @@ function drop(index: Map<string, Set<HookRun>>, name: string, run: HookRun): voi
   if (runs?.delete(run) === true && runs.size === 0) index.delete(name)
 }
 
-/** What a hook gets of a change, in order. What depends on the texts is judged when it is built. */
+/** What a hook gets of a change, in order. Anything that depends on the texts is checked when it is built. */
 export function wantedBy(view: HookView, change: readonly Pending[]): readonly Pending[] {
   if (change[0] === undefined || isClosed(view, change[0])) return none
   const { kinds, filter, owner } = view
@@ -72,7 +72,7 @@ export function wantedBy(view: HookView, change: readonly Pending[]): readonly P
 
 const none: readonly Pending[] = []
 
-/** Everything that is public comes from the feed, source 0, and nothing else does. */
+/** Everything public comes from the feed, source 0, and nothing else does. */
 export function isClosed({ publicOnly }: Pick<HookView, 'publicOnly'>, { source }: Pick<Pending, 'source'>): boolean {
   return publicOnly === true && source !== 0
 }
@@ -95,7 +95,7 @@ function fits(kind: HookKind, filter: HookView['filter'], owner: string, signal:
   }
 }
 
-/** What a hook that fell back looks for: those that look for the same are caught up together. */
+/** The filter of a hook that fell behind: hooks with the same one are caught up together. */
 export function lookFor({ kinds, filter }: HookView): Omit<SignalsRequest, 'from'> {
   const known = kinds.filter(isHookKind)
   const isPersonal = known.some((kind) => personal.has(kind))

@@ -1,9 +1,9 @@
 /**
- * One hook at work: what waits for it, and where it stands in each source.
+ * A running hook: its queue, and its position in each source.
  *
- * It follows a source while everything that happens there is put into its queue as it happens; when the queue is full it
- * falls back, remembers from where, and is caught up when there is room again. So it holds no more than a few signals, which
- * it shares with all others, however much happens and however long its target is away.
+ * It follows a source as long as every change there is queued when it happens. When the queue is full, it falls behind,
+ * remembers its position, and is caught up when there is room again. So it holds only a few signals, shared with all other
+ * hooks, however much happens and however long its target is away.
  */
 import type { HookKind } from '../../actors/webhooks/kind-names.ts'
 import type { Pending } from './pending.ts'
@@ -14,40 +14,40 @@ import type { Place } from './store.ts'
 
 /** Signals that wait in memory for one hook. */
 export const queueMax = 64
-/** With so few left a hook that fell back is caught up. */
+/** When this few are left, a hook that fell behind is caught up. */
 export const queueLow = 16
 
-/** A head of the log happens nowhere: it may stand before what is older than it, and none is missed. */
+/** A log head has no position in a source: it may be queued before older changes, and missing one does no harm. */
 const headKind: HookKind = 'log.checkpoint'
 
 export class HookRun {
   view: HookView
   readonly queue: Pending[] = []
-  /** Of each source: everything before it is in the queue, done, or of no interest. */
+  /** For each source: everything before it is queued, done, or of no interest. */
   readonly heard: number[]
-  /** Sources in which it does not follow. */
+  /** Sources that it does not follow. */
   behind: readonly number[]
   course: Course
   redone: number
   headSize: number
-  /** Unix milliseconds before which no head of the log is put into the queue. */
+  /** Unix milliseconds before which no log head is queued. */
   headNotBefore = 0
-  /** Something of it is being sent. */
+  /** A delivery to it is in progress. */
   flying = false
   removed = false
-  /** How often, one time after the other, what is to be sent could not be read. */
+  /** How often in a row the next payload could not be read. */
   unread = 0
-  /** It is to end, and that is being asked for. */
+  /** It is to end, and that has been requested. */
   isOver = false
-  /** Made for its first delivery, and again when it is another. */
+  /** Built for its first delivery, and again after a change. */
   deliveryHead: DeliveryHead | undefined
   #host: string | undefined
-  /** On resuming, of each source in which it is inside a change: kinds of that change that are done already. */
+  /** On resuming, for each source in which it is inside a change: the kinds of that change that are done already. */
   readonly #taken: ReadonlyMap<number, { readonly position: number; readonly count: number }> | undefined
 
   /**
-   * `place`: where an earlier run has left it; `tails`: where the sources are followed from; `ends`: how far they go, if a hook may be
-   * of another copy of them, which went further.
+   * `place`: where an earlier run left it. `tails`: the positions from which the sources are followed. `ends`: limits its
+   * positions to the ends of the sources, if the hook may come from a copy of the board that had gone further.
    */
   constructor(view: HookView, place: Place | undefined, tails: readonly number[], ends?: readonly number[]) {
     this.view = view
@@ -68,7 +68,7 @@ export class HookRun {
     this.#taken = inside.length === 0 ? undefined : new Map(inside)
   }
 
-  /** Where it leads: those who share it take turns. */
+  /** The host of its address; hooks with the same host take turns. */
   get host(): string {
     this.#host ??= new URL(this.view.url).host
     return this.#host
@@ -86,7 +86,7 @@ export class HookRun {
     return this.view.redeliveries.find(({ number }) => number > this.redone)
   }
 
-  /** Takes what it asked for of one change into its queue; false: no room, and it has fallen back from there on. */
+  /** Queues the part of a change that it wants; returns false if there is no room, and it has fallen behind from there on. */
   offer(wanted: readonly Pending[]): boolean {
     const first = wanted[0]
     if (first === undefined) return true
@@ -105,7 +105,7 @@ export class HookRun {
     return true
   }
 
-  /** Caught up so far; true: it follows the source again. */
+  /** It is caught up to here; returns true if it follows the source again. */
   caughtUp(source: number, next: number, tail: number): boolean {
     this.heard[source] = Math.max(this.heard[source]!, next)
     if (this.heard[source]! < tail || !this.behind.includes(source)) return false
@@ -113,7 +113,7 @@ export class HookRun {
     return true
   }
 
-  /** Next place of each source when `from` entries of the queue are done. */
+  /** Next position of each source once `from` entries of the queue are done. */
   marks(tails: readonly number[], from = 0): number[] {
     const { heard, behind, queue } = this
     const marks = tails.map((tail, source) =>
@@ -126,7 +126,7 @@ export class HookRun {
     return marks
   }
 
-  /** Kinds that are done of the change that its place in a source names. */
+  /** Kinds that are done, of the change at its position in a source. */
   #takenOf(source: number): number {
     const waiting = this.queue.find((each) => each.source === source && each.kind !== headKind)
     if (waiting !== undefined) return waiting.nth
@@ -150,7 +150,7 @@ export class HookRun {
 
 const nowhere: readonly number[] = []
 
-/** Being woken stands in the journal at once, and in the store only a moment later. */
+/** A wake is in the journal immediately, and in the store a moment later. */
 function courseOf({ wakes }: HookView, kept: Place | undefined): Course {
   if (kept === undefined) return freshCourse
   return wakes > (kept.wakes ?? wakes) ? woken(kept.course) : kept.course

@@ -1,4 +1,4 @@
-/** What the thread that delivers asks of the feed, and of a shard for what is private. */
+/** What the delivery thread asks the feed, and a shard for private content. */
 import type { ReadContext } from '../../reads/read.ts'
 import { payloadOf } from './payload.ts'
 import type { Payload, PayloadRequest } from './payload-request.ts'
@@ -7,9 +7,9 @@ import { positionSince, type SignalsPage, type SignalsRequest, signalsPage } fro
 export type HooksAsk =
   | readonly ['signals', SignalsRequest]
   | readonly ['payloads', address: string, requests: readonly PayloadRequest[]]
-  /** Where what is not older than this begins, and where it stands now. */
+  /** The first position not older than `since`, and the current one. */
   | readonly ['since', { readonly from: number; readonly since: number }]
-  /** Who bears these handles. */
+  /** The identities that hold these handles. */
   | readonly ['holders', handles: readonly string[]]
 
 export type Since = { readonly next: number; readonly truncated: boolean; readonly now: number }

@@ -1,11 +1,11 @@
-/** What each kind of event takes to choose with, and what it delivers. One table, which checks and descriptions of kinds use. */
+/** The filters of each kind of event, and what it delivers. One table, used for validation and for descriptions of the kinds. */
 import { hash, id, seconds, slug } from '../../../actors/kernel/results.ts'
 import { type Schema, Type } from '../../../actors/kernel/schema.ts'
 import { excerptChars, type HookKind } from '../../../actors/webhooks/kind-names.ts'
 
 type KindShape = {
   readonly description: string
-  /** Closed schema of what it is chosen with. */
+  /** Closed schema of its filter. */
   readonly input: Schema
   readonly payload: Schema
 }

@@ -1,4 +1,4 @@
-/** What is asked of a source when something is to be delivered, and what it answers. */
+/** The request to a source for the payload of a delivery, and the answer. */
 import type { HookKind } from '../../../actors/webhooks/kind-names.ts'
 
 export type PayloadRequest = {
@@ -6,17 +6,17 @@ export type PayloadRequest = {
   readonly subject: string
   readonly item: number
   readonly at: number
-  /** Of a work: the state it came into. */
+  /** For a work: the state it entered. */
   readonly state: string
   /** Identity id. */
   readonly reader: string
   /** The reader's handle, or ''. */
   readonly handle: string
-  /** Identity ids that do not speak to the reader. */
+  /** Identity ids that the reader has blocked. */
   readonly blocked: readonly string[]
-  /** What the hook chose with. */
+  /** The filter of the hook. */
   readonly filter: Readonly<Record<string, string | number>>
-  /** Of a work whose market is in another shard than its room; null: the market has none. */
+  /** For a work whose market is in another shard than its room; null: the market has no such work. */
   readonly offer?: Offer | null
 }
 
@@ -36,17 +36,17 @@ type WorkRecord = {
 }
 type Person = { readonly id: string; readonly handle?: string }
 
-/** What the market says of a work. Who may know of one of a private room, the room says. */
+/** What the market knows about a work. Who may see a work in a private room is known to the room. */
 export type Offer = {
   readonly work: WorkRecord
-  /** Who asks for works that they may claim has had none accepted. */
+  /** The identity in `eligible_for` has had no result accepted. */
   readonly isNewcomer: boolean
 }
 
-/** `skip`: there is nothing to tell of it any more. `barred`: the reader may not read where it stands. */
+/** `skip`: there is nothing to report any more. `barred`: the reader may not read there. */
 export type Payload =
   | { readonly data: string }
   | { readonly skip: true }
   | { readonly barred: true }
-  /** It cannot be built, now or ever, such as of a record that the disk does not give: what and why, for the log of this board. */
+  /** It cannot be built, now or ever, for example because the disk does not return a record: what and why, for this board's log. */
   | { readonly fault: string }

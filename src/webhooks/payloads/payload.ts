@@ -1,6 +1,6 @@
 /**
- * What is delivered of something that happened: built from what stands now, for one reader, when it is sent. What the reader
- * may not read any more is not built, and neither is a text that was hidden, redacted or has expired meanwhile.
+ * Builds the payload of a delivery, from the current state, for one reader, when it is sent. It leaves out what the reader may
+ * not read any more, and texts that were hidden, redacted or have expired meanwhile.
  */
 
 import { isUtf8 } from 'node:buffer'
@@ -73,7 +73,7 @@ function ofEvent(context: ReadContext, address: string, request: PayloadRequest)
   })
 }
 
-/** What the event is to the reader, where that is what this kind reports. */
+/** How the event concerns the reader, if this kind reports that. */
 function whyFor(
   { state, board }: ReadContext,
   event: EventView,
@@ -146,18 +146,18 @@ function person({ id, handle }: { readonly id: string; readonly handle?: string 
   return { id, ...(handle === undefined ? {} : { handle }) }
 }
 
-/** The first characters of a text, whole ones. */
+/** The first characters of a text, without splitting any. */
 function excerptOf(text: string) {
   return { excerpt: [...text.slice(0, 2 * excerptChars)].slice(0, excerptChars).join(''), excerpt_is_untrusted: true }
 }
 
-/** What is delivered of a work: what its own read shows the reader now, judged by what the hook chose with. */
+/** The payload for a work: what its own read shows the reader now, checked against the hook's filter. */
 function workPayload(context: ReadContext, address: string, request: PayloadRequest): Payload {
   const { subject, kind, filter, state, at } = request
   const found = workOf(context, request)
   if (found === undefined) return skip
   const { work } = found
-  // A work that is taken by now is open no more, and what is made up for practice is no offer.
+  // A work that was claimed meanwhile is no longer open, and a simulated one is not an offer.
   if (kind === 'work.open' && (work.state !== 'open' || work.simulated === true)) return skip
   if (kind === 'work.open' && !isWanted(found, filter)) return skip
   const { room, title, requester, reward } = work
@@ -189,7 +189,7 @@ function offerIn(context: ReadContext, request: ReadRequest): Offer | null | und
   return told.ok ? dataOf(told) : undefined
 }
 
-/** Undefined: there is none, or the reader may not read it. The market knows the work; who may read it, and its text, its room knows. */
+/** Undefined if there is none, or the reader may not read it. The market knows the work; its room knows who may read it, and its text. */
 function workOf(context: ReadContext, { subject, reader, filter, offer }: PayloadRequest): Offer | undefined {
   const { eligible_for } = filter
   const args = { event_id: subject, ...(eligible_for === undefined ? {} : { eligible_for }) }

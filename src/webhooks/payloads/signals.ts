@@ -1,6 +1,6 @@
 /**
- * Signals: what happened, in the order of one source (the feed, or a shard for what is private), with just enough of each to
- * find who asked for it. No text leaves with a signal: what is delivered is built, and judged, when it is sent (payload.ts).
+ * Signals: changes in the order of one source (the feed, or a shard for private content), with just enough data to find their
+ * subscribers. A signal contains no text: the payload is built and checked when it is sent (payload.ts).
  */
 
 import { spokenTo } from '../../../actors/conversations/conversations.ts'
@@ -16,7 +16,7 @@ export type Signal = {
   readonly at: number
   /** The kinds it may be delivered as, in that order. */
   readonly kinds: readonly HookKind[]
-  /** `''`: of no room. */
+  /** `''`: in no room. */
   readonly room: string
   readonly page: string
   /** Kind of the post. */
@@ -25,22 +25,22 @@ export type Signal = {
   readonly subject: string
   /** Number of the item at a receive URL, else 0. */
   readonly item: number
-  /** Of a work: its state. */
+  /** For a work: its state. */
   readonly state: string
-  /** Identities it speaks to or belongs to. */
+  /** Identities it addresses or belongs to. */
   readonly to: readonly string[]
-  /** Of the private: handles that it names, for a shard does not know who bears them. */
+  /** In a private source: the handles it names, because a shard does not know who holds them. */
   readonly handles: readonly string[]
 }
 
 export type SignalsRequest = {
   /** First position of interest. */
   readonly from: number
-  /** Look for whom it speaks to: costs the reading of every post. */
+  /** Whether to find out whom it addresses, which requires reading every post. */
   readonly spoken: boolean
-  /** Only of this room; ''. all. */
+  /** Only in this room; '': all. */
   readonly room: string
-  /** Only what addresses an identity, or belongs to one. */
+  /** Only changes that address an identity, or belong to one. */
   readonly personal: boolean
 }
 
@@ -51,7 +51,7 @@ export type SignalsPage = {
   readonly more: boolean
 }
 
-/** Rows examined, those of them that are read, and signals found, for one page: other readers wait meanwhile. */
+/** Rows examined, posts read, and signals found for one page: other readers wait meanwhile. */
 const rowsMax = 4_096
 const rowsReadMax = 512
 const signalsMax = 512
@@ -63,7 +63,7 @@ export function signalsPage(context: ReadContext, request: SignalsRequest): Sign
   const last = Math.min(changes.count, first + (request.spoken ? rowsReadMax : rowsMax))
   for (let row = first; row < last; row++) {
     const change = changes.at(row)
-    // What has one position stays together.
+    // Changes with the same position stay together.
     if (signals.length >= signalsMax && changes.at(row - 1).position !== change.position)
       return { signals, next: change.position, more: true }
     const signal = signalOf(context, change, request)
@@ -77,7 +77,7 @@ export function signalsPage(context: ReadContext, request: SignalsRequest): Sign
   return { signals, next: Math.max(context.board.change + 1, request.from), more: false }
 }
 
-/** The first position from `from` on that is no older than `since`, and whether anything older was left out. */
+/** The first position from `from` on that is no older than `since`, and whether anything older was skipped. */
 export function positionSince(
   { state, board }: ReadContext,
   { from, since }: { from: number; since: number },
@@ -86,7 +86,7 @@ export function positionSince(
   let low = changes.after(from - 1)
   let high = changes.count
   if (low === high || changes.at(low).at >= since) return { next: from, truncated: false }
-  // Times do not go back inside one journal, and in the feed by no more than a moment.
+  // Times never go back within one journal, and in the feed only by a moment.
   while (low < high) {
     const middle = (low + high) >>> 1
     if (changes.at(middle).at < since) low = middle + 1
@@ -149,7 +149,7 @@ function postSignal(
       to.add(repliedTo)
       isReply = true
     }
-    // Of a damaged record it is not known whom it speaks to, and the others are not to wait for it.
+    // A damaged record does not say whom it addresses, and the others must not wait for it.
     const said = readable(context, () => spokenTo(eventOf(context.body(slot))))
     if (said !== undefined && said.to !== '') to.add(said.to)
     for (const handle of said?.handles ?? []) {

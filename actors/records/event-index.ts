@@ -152,7 +152,7 @@ export class EventIndex {
   #shard: Narrow = new Uint8Array(initialCapacity)
   #expires: Narrow = new Uint8Array(initialCapacity)
   #leaf: Narrow = new Uint8Array(initialCapacity)
-  /** Links of slots below this one are stored with the old events: those events are old or are being shelved. */
+  /** Links of slots below this one are stored with the old events: those events are old or were to be shelved. */
   #linked = 0
   #isShelving = false
   /** At this many events, the next batch is shelved. */

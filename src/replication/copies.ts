@@ -50,7 +50,7 @@ export class Copies {
   after(places: readonly JournalPlace[]): FramesAnswer {
     const ends = [...this.#ends.shards, this.#ends.log]
     if (places.length !== ends.length) return otherJournals
-    // The stream may have brought it frames that this board has not been told to release yet.
+    // The stream may have brought it frames that this board has not released yet.
     if (places.some(({ last }, index) => last > ends[index]!))
       return { problem: 'the follower is ahead of what its leader has told so far', isForGood: false }
     // The follower did not get this answer the first time: it should not have to wait for the files to be read again.

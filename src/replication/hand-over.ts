@@ -1,5 +1,5 @@
 /**
- * A stopped board gives up its leadership: it sends everything it has to the stream, and then a message that it writes no more.
+ * A stopped board gives up its leadership: it sends everything it has to the stream, and then a message that it will write nothing more.
  * From then on its directory is a follower's. Any box that has followed may lead (lead.ts), including this one.
  *
  * If this is interrupted at any step, the board does not start, and the same command completes it.

@@ -91,7 +91,7 @@ export class Pump {
     return this.#isIdle
   }
 
-  /** The board has stopped: once everything is published, the pump publishes that it writes no more, and stops. */
+  /** The board has stopped: once everything is published, the pump publishes that it will write nothing more, and stops. */
   finish(): void {
     this.#isFinishing = true
     this.#wake.resolve()

@@ -48,7 +48,7 @@ export class StreamWriter {
     this.#keep({ ...kept, ...(ack === 'quorum' ? { ack } : {}) })
   }
 
-  /** Called before publishing that this board writes no more. */
+  /** Called before publishing that this board will write nothing more. */
   keepHandOver(): void {
     this.#keep({ ...this.#kept, handsOver: true })
   }

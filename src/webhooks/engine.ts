@@ -30,7 +30,7 @@ export type EngineOptions = {
   readonly sender: Sender
   /** The current next position of each source. Sources: the feed is 0, shard n is n + 1. */
   readonly now: readonly number[]
-  /** undefined: no answer came; ask again. */
+  /** Undefined if no answer came; ask again. */
   readonly ask: (source: number, ask: HooksAsk) => Promise<HooksAnswer | undefined>
   /** Newest size of the log. */
   readonly headSize: () => number

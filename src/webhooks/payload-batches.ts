@@ -12,7 +12,7 @@ import { isClosed } from './subscription-index.ts'
 
 type PayloadsOptions = Pick<Timers, 'soon'> & {
   readonly address: string
-  /** undefined: no answer came. */
+  /** Undefined if no answer came. */
   readonly ask: (source: number, ask: HooksAsk) => Promise<HooksAnswer | undefined>
   /** A number that changes whenever anything new was announced. */
   readonly turn: () => number
@@ -22,7 +22,7 @@ type PayloadsOptions = Pick<Timers, 'soon'> & {
   readonly fault: (problem: string) => void
 }
 
-/** undefined: no answer came. */
+/** Undefined if no answer came. */
 export type Give = (payload: Payload | undefined) => void
 type Wanted = { readonly request: PayloadRequest; readonly isForAll: boolean; readonly give: Give[] }
 

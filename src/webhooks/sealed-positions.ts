@@ -18,7 +18,7 @@ export type OpenedPlace =
   /** From another lifetime of this board, or another layout of its shards. */
   | { readonly expired: true }
 
-/** undefined: not made by this board, or not for this owner. If a change was only delivered in part, it begins with that change again. */
+/** Undefined if not made by this board, or not for this owner. If a change was only delivered in part, it begins with that change again. */
 export function openPlace(
   cursors: CursorSealer,
   owner: string,

@@ -63,7 +63,7 @@ type WebhookServiceOptions = {
   readonly loopback: boolean
   /** Unix seconds. */
   readonly wallSeconds: () => number
-  /** Asks the delivery thread, and starts it on first use. undefined: no answer came. */
+  /** Asks the delivery thread, and starts it on first use. Undefined if no answer came. */
   readonly engine: <Answer>(ask: EngineAsk) => Promise<Answer | undefined>
   readonly isRunning: () => boolean
   /** Asks a source: the feed is 0, shard n is n + 1. */
@@ -212,7 +212,7 @@ export class WebhookService {
     return (await this.#options.engine<(HookStatus | null)[]>(['status', ids])) ?? ids.map(() => null)
   }
 
-  /** Whether a delivery of this event to the hook was made or tried, and is remembered; undefined: no answer came. */
+  /** Whether a delivery of this event to the hook was made or tried, and is remembered; undefined if no answer came. */
   hasDelivery(hook: string, event: string): Promise<boolean | undefined> {
     return this.#options.engine<boolean>(['delivery', hook, event])
   }

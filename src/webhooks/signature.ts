@@ -76,7 +76,7 @@ export function signatures(keys: readonly SigningKey[], signable: Signable): str
 
 /** What all deliveries of one hook have in common: the target, the beginning of the request head, and the keys that sign them. */
 export class DeliveryHead {
-  /** undefined: nothing is sent there any more. */
+  /** Undefined if nothing is sent there any more. */
   readonly target: PostTarget | undefined
   readonly #keys: readonly SigningKey[]
   /** With the previous key, valid until then (Unix milliseconds). */

@@ -8,7 +8,7 @@ import type { HooksAnswer, HooksAsk } from './payloads/answer.ts'
 import type { Signal, SignalsPage, SignalsRequest } from './payloads/signals.ts'
 
 type SourcesOptions = {
-  /** undefined: no answer came; ask again. */
+  /** Undefined if no answer came; ask again. */
   readonly ask: (source: number, ask: HooksAsk) => Promise<HooksAnswer | undefined>
   /** Initial next position of each source. */
   readonly tails: readonly number[]

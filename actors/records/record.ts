@@ -7,7 +7,7 @@
  * |---|---|
  * | 16    | key: first 16 bytes of the SHA-256 of the signing bytes of the command that caused it (its event id) |
  * | 2     | n = length of the log entry, 0 if the record has no leaf in the public log |
- * | n     | the log entry, in its stored form (see entry.ts); with the flag LEAVES several of them, each after its length (u16 big-endian) |
+ * | n     | the log entry in stored form (see entry.ts); with the flag LEAVES several of them, each after its length (u16 big-endian) |
  * | rest  | body: one self-describing msgpack map, names as in the types below; for an event a list, see EventBody |
  *
  * A body is hashed and served as stored and never re-encoded. It contains the bytes that a person signed, unchanged (`signed`).

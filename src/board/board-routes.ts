@@ -1,4 +1,4 @@
-/** Every path of the board, put together from the routes of its capabilities. */
+/** Every path of the board, assembled from the routes of its capabilities. */
 
 import { streamPath } from '../../actors/follow/stream.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
@@ -71,7 +71,7 @@ type RoutedParts = StartedActors &
     readonly deliveries: Deliveries
     readonly figures: BoardFigures
     readonly follower: { readonly front: Pick<FollowerFront, 'refusal'> } | undefined
-    /** What followers of this board ask; empty: it has none. */
+    /** Endpoints for followers of this board; empty if it accepts none. */
     readonly replicaDoors: Readonly<Record<string, RouteHandler>>
   }
 
@@ -164,7 +164,7 @@ function pagesOf(parts: RoutedParts, described: Described): PageDoors {
   })
 }
 
-/** Paths with ready bytes, streams and waits. */
+/** Paths that serve prepared bytes, stream, or wait. */
 function readPaths(parts: RoutedParts): Readonly<Record<string, RouteHandler>> {
   const { actorHost, heads, news, files, throttle, addressOf, replies, followers, address } = parts
   return {
@@ -197,15 +197,15 @@ type CompatOptions = {
 }
 
 const methods = 'GET, POST, MKCOL, OPTIONS'
-/** Search engines must not follow such a link: it acts. */
+/** Search engines must not follow such a link, because it performs a write. */
 const unindexed: readonly Header[] = [['x-robots-tag', 'noindex']]
 
 /**
  * Writing without POST: `/c64/{base64url of the command JSON}`, for agents that can only fetch a URL.
  *
- * GET, POST without a body and MKCOL all do what POSTing that JSON to /v1/command does, with the same rules and
- * answers. A link that is fetched twice posts once, because a retry has no second effect. A browser that prefetches
- * such a link is refused. HEAD is answered 405, OPTIONS with the methods.
+ * GET, POST without a body, and MKCOL all do what POSTing that JSON to /v1/command does, with the same rules and answers. Fetching a link
+ * twice posts once, because a retry has no second effect. Prefetches by browsers are refused. HEAD is answered with 405, OPTIONS with the
+ * allowed methods.
  */
 function compatDoor({ front, addressOf, replies }: CompatOptions): RouteHandler {
   return (exchange, parameter) => {
@@ -223,7 +223,7 @@ function compatDoor({ front, addressOf, replies }: CompatOptions): RouteHandler 
       )
     if (exchange.query !== '')
       return refuse(refusal('invalid_field', '/c64/ takes no query: the whole command goes into the path', 'command'))
-    // WebDAV clients end the name of a collection with a slash (RFC 4918 section 5.2).
+    // WebDAV clients append a slash to the name of a collection (RFC 4918 section 5.2).
     const text = method === 'MKCOL' && parameter.endsWith('/') ? parameter.slice(0, -1) : parameter
     const command = decodeBase64url(text)
     if (command === undefined || text === '')
@@ -242,12 +242,12 @@ function compatDoor({ front, addressOf, replies }: CompatOptions): RouteHandler 
   }
 }
 
-/** What browsers send with a prefetch; the Sec-Fetch-* headers do not say it and are not read. */
+/** Headers that browsers send with a prefetch. The Sec-Fetch-* headers do not indicate one and are not read. */
 function isPrefetch(exchange: Exchange): boolean {
   return ['sec-purpose', 'purpose'].some((name) => /prefetch|prerender/i.test(exchange.header(name) ?? ''))
 }
 
-/** What this board is, for those who describe it: /capabilities, /openapi.json, /for-agents. */
+/** Facts about this board for the documents that describe it: /capabilities, /openapi.json, /for-agents. */
 function describe(
   config: Config,
   facts: { directory: BoardDirectory; address: string; log: LogIdentity; verifier: string },
@@ -276,7 +276,7 @@ function describe(
 const json = 'application/json; charset=utf-8'
 const text = 'text/plain; charset=utf-8'
 
-/** Documents about the board itself: bytes made once, at the first request for them; no start waits for them. */
+/** Documents about the board itself. Each is generated at its first request, so it does not delay the start. */
 function documentPaths(
   board: Described,
   { wallSeconds }: Pick<Platform['clock'], 'wallSeconds'>,
@@ -302,14 +302,12 @@ function serve(type: string, render: () => string): RouteHandler {
   return fixedAnswer([['content-type', type], ['cache-control', 'public, max-age=60'], ...dataHeaders], render)
 }
 
-/** Patterns hold characters that are not seen or turn the direction of a line: in a file that people open they are spelled. */
+/** Patterns contain characters that are invisible or change the text direction; they are escaped, because people open these files. */
 function jsonOf(value: unknown): string {
   return spellUnseen(JSON.stringify(value))
 }
 
-/**
- * The script that shows a room on other sites, and its hash, so that a page can pin it (W3C Subresource Integrity).
- */
+/** The script that embeds a room in other sites, and its hash, so that a page can pin it (W3C Subresource Integrity). */
 function embedDoors(address: string): Readonly<Record<string, RouteHandler>> {
   const { path, type, body, integrity } = embed
   const facts = { url: address + path, integrity, bytes: body.length }

@@ -1,6 +1,6 @@
 /**
- * Looks at the clocks for the whole board, and tells the other threads whether time-outs of works wait. A jump is reported in the log, to
- * /healthz and to /metrics, until it is over.
+ * Watches the clocks for the whole board, and tells the other threads whether to hold the timeouts of works. A clock jump is reported in
+ * the log, at /healthz, and in /metrics until it is over.
  */
 import { daySeconds } from '../../actors/kernel/day.ts'
 import type { Cancel } from '../../actors/kernel/timers.ts'
@@ -54,7 +54,7 @@ export class ClockNotice {
   }
 }
 
-/** In the largest unit of which there are two. */
+/** In the largest unit of which there are at least two. */
 function spanText(seconds: number): string {
   const units = [
     ['days', daySeconds],

@@ -1,9 +1,9 @@
 /**
- * The path of one command, whichever interface it came by:
- * shape -> address limit -> signature -> operation and fields -> the actor that decides -> answer.
+ * The path of one command, whichever interface it came through: shape -> address limit -> signature -> operation and fields -> the actor
+ * that decides -> answer.
  *
- * Callbacks, not promises: this is the hot path, and a command costs one parse, one hash, one place in a signature
- * batch and one letter. Nothing here depends on HTTP beyond the status of a refusal.
+ * This is the hot path, so it uses callbacks instead of promises: a command costs one parse, one hash, one slot in a signature batch, and
+ * one letter. Nothing here depends on HTTP except the status of a refusal.
  */
 
 import { hash } from 'node:crypto'
@@ -50,9 +50,9 @@ type CommandRouterOptions = {
   readonly serviceId: string
   readonly actors: Actors
   readonly verifier: Pick<Checks, 'verify'>
-  /** Whether as many writes are under way as the actors take: another one is refused before its signature is checked. */
+  /** Whether the actors have as many pending writes as they take. If so, writes are refused before their signatures are checked. */
   readonly isFull: () => boolean
-  /** Where commands are read away from the main thread. */
+  /** The threads that parse commands off the main thread. */
   readonly clerks: Pick<Clerks, 'read'> | undefined
   readonly throttle: Throttle
   readonly news: LiveFacts
@@ -61,13 +61,13 @@ type CommandRouterOptions = {
   readonly calls: Calls
   readonly tools: ToolProbes
   readonly welcome: Pick<Welcome, 'greet'>
-  /** Secret of this board, for names that nobody else can work out. */
+  /** Secret of this board, for deriving names that nobody else can compute. */
   readonly secret: Buffer
   /** Identity id of the board itself. */
   readonly boardIdentity: string
   /** Recovery epoch. */
   readonly generation: string
-  /** Rates and quotas hold. */
+  /** Whether rates and quotas are enforced. */
   readonly limitsOn: boolean
   /** Bits of work that every post must prove, 0 = none. */
   readonly proofBits: number
@@ -86,7 +86,7 @@ type CommandRouterOptions = {
   readonly reads: Pick<ReadRouter, 'read'>
   /** Answers updates.get, now or when there is news. */
   readonly updates: Pick<Updates, 'poll'>
-  /** Another board decides: has it carry out a command whose signature is good. */
+  /** Set if another board decides: passes a command with a valid signature to that board. */
   readonly passOn?: PassOn | undefined
 }
 
@@ -96,7 +96,7 @@ type Check = {
   readonly verify: Verify
   /** The board signed it itself. */
   readonly isOwn?: boolean
-  /** A write is not checked but refused: too many are under way. */
+  /** Writes are refused without checking the signature, because too many are pending. */
   readonly refusesWrites?: boolean
 }
 type PassOn = (command: SignedCommand, door: CommandSource, respond: Respond) => void
@@ -153,7 +153,10 @@ export class CommandRouter implements CommandPath, ReadPath {
     if (!isRead) this.#execute(body, door, respond, this.#check)
   }
 
-  /** Goes on with what a clerk has read. Its word on the signature stands; all else that is not a post ready to be sent is read here. */
+  /**
+   * Continues with a clerk's result. The clerk's verdict on the signature is final. Anything but a post that is ready to send is parsed
+   * again here.
+   */
   #finish(reading: Reading, begun: number, body: Buffer, door: CommandSource, respond: Respond): void {
     if (reading === 'unread') return this.#execute(body, door, respond, this.#check)
     const verdict = typeof reading === 'string' ? reading : 'good'
@@ -168,7 +171,7 @@ export class CommandRouter implements CommandPath, ReadPath {
     })
   }
 
-  /** The same for the board's own identity: what it signed a moment ago is not verified again. */
+  /** The same for commands of the board's own identity: it has just signed them, so the signature is not verified again. */
   executeOwn(body: Buffer, door: CommandSource, respond: Respond): void {
     const verify: Verify = (_signature, key, _message, callback) => {
       if (identityId(key) !== this.#options.boardIdentity)
@@ -186,12 +189,12 @@ export class CommandRouter implements CommandPath, ReadPath {
     else this.#unsigned(command, door, respond)
   }
 
-  /** Refuses what is not a command. Its network pays for it; one that has sent too many gets only that refusal. */
+  /** Refuses input that is not a command and charges the client's network. A network over its limit gets only the rate-limit refusal. */
   #refuse(door: CommandSource, fault: () => Refusal, respond: Respond): void {
     respond(refused(this.#options.throttle.count(kindOf(door), door) ?? fault()))
   }
 
-  /** `client`: who waits for it; by default the board itself does. */
+  /** `client`: who waits for the answer; the board itself by default. */
   read<Name extends AnyReadName>(request: ReadRequest<Name>, answer: Take<AnswerOf<Name>>, client?: Client): void {
     const { hooks, reads } = this.#options
     if (!hooks.read(request, answer)) reads.read(request, answer, client)
@@ -296,7 +299,7 @@ export class CommandRouter implements CommandPath, ReadPath {
   }
 }
 
-/** Lines that came together are carried out one after the other. */
+/** Commands that arrived together are carried out one after the other. */
 function passInTurn(
   passOn: PassOn,
   { command, sha, door }: { readonly command: SignedCommand; readonly sha: Buffer; readonly door: CommandSource },
@@ -312,7 +315,7 @@ function passInTurn(
   else place.write(sha.toString('hex', 0, 16), go)
 }
 
-/** Reads whose answer is in the memory of the board that decides. */
+/** Reads whose answer is in the memory of the leader. */
 const knownToLeader: ReadonlySet<string> = new Set([
   'quota.get',
   'webhook.deliveries',
@@ -326,7 +329,7 @@ function askInTurn(passOn: PassOn, command: SignedCommand, door: CommandSource, 
   else place.read(ask)
 }
 
-/** A command whose signature and fields are good. */
+/** A command whose signature and fields are valid. */
 type Checked = Extract<ReturnType<typeof checkOperation>, { ok: true }>['value'] & {
   readonly command: SignedCommand
   readonly signer: Signer
@@ -335,7 +338,7 @@ type Checked = Extract<ReturnType<typeof checkOperation>, { ok: true }>['value']
   readonly door: CommandSource
 }
 
-/** Whoever has a copy of its key can do nothing with it here. */
+/** A leaked copy of the board's key is useless here. */
 const notTheBoard = refusal(
   'forbidden',
   'this is the identity of the board itself, which signs its commands inside: no interface takes one of them',
@@ -355,7 +358,7 @@ function verdictRefusal(verdict: Exclude<Verdict, 'good'>, serviceId: string, by
   if (verdict === 'bad_key')
     return refusal('bad_key', 'public_key is not a canonical, torsion-free Ed25519 key', 'public_key')
   if (verdict === 'bad_signature') {
-    // Length and hash of what should have been signed: a client that signs other bytes sees at once that they differ.
+    // Length and hash of the bytes to sign, so that a client that signed other bytes sees the difference immediately.
     return refusal(
       'bad_signature',
       `the signature does not match this command and key. The bytes to sign here have service "${serviceId}", ` +
@@ -370,7 +373,7 @@ function isWrite(operation: string): boolean {
   return operationByName.get(operation)?.kind === 'write'
 }
 
-/** An interface that spares its clients the signing takes what is unsigned as a GET does. */
+/** An interface whose clients need not sign counts unsigned commands as reads, like a GET. */
 function kindOf({ via }: CommandSource): 'reads' | 'unsigned_commands' {
   return via === 'mcp' ? 'reads' : 'unsigned_commands'
 }
@@ -385,7 +388,7 @@ function unlikeSignature(text: string): Refusal {
   return refusal('bad_signature', message, 'signature')
 }
 
-/** A read's arguments: the command's fields and what `data` holds, by one name each. */
+/** A read's arguments: the command's fields and the keys of `data`, in one flat record. */
 function readRequest(
   operation: ReadOperation,
   command: Command,
@@ -408,10 +411,10 @@ type QuotaOptions = Pick<Services, 'throttle' | 'read' | 'blobs'> & {
   readonly wallSeconds: () => number
 }
 
-/** Answered by the main thread, which counts. */
+/** Answered by the main thread, which keeps the counts. */
 const quotaRead = 'quota.get' satisfies AnsweredBy<'main'>
 
-/** What is left to a caller of all that is counted: by identity, by network, by the day. */
+/** What a caller has left of every quota: per identity, per network, and per day. */
 function quotaOf(
   { reader: identity, operator = false }: ReadRequest,
   door: CommandSource,

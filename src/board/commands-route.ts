@@ -1,9 +1,9 @@
 /**
- * POST /v1/command, one command, and POST /v1/commands: up to a thousand commands, one a line (NDJSON), and an answer for each as
- * soon as it is known.
+ * POST /v1/command, one command, and POST /v1/commands: up to a thousand commands, one per line (NDJSON), each answered as soon as its
+ * outcome is known.
  *
- * Every line is held to the bounds of a single command and counted by itself. A connection that ends leaves what was accepted
- * accepted, and the rest unsent: the same bytes again are safe.
+ * Every line has the bounds of a single command and is counted on its own. If the connection ends, accepted lines stay accepted and the
+ * rest are not sent. Sending the same bytes again is safe.
  */
 
 import { ordinaryBodyBytes, sizes } from '../../actors/kernel/limits.ts'
@@ -39,7 +39,7 @@ const methods = 'POST, OPTIONS'
 const braceOpen = 0x7b
 const lineFeed = 0x0a
 const carriageReturn = 0x0d
-/** Lines parsed in one turn of the event loop: other clients are served between two such turns. */
+/** Lines parsed in one turn of the event loop; other clients are served between turns. */
 const linesPerTurn = 32
 
 const headers: readonly Header[] = [
@@ -49,18 +49,18 @@ const headers: readonly Header[] = [
   ...openHeaders,
 ]
 
-/** What one of the two paths does its own way with the body of a POST. */
+/** How one of the two paths treats the body of a POST. */
 type Way = {
   readonly path: string
-  /** Where a query belongs instead, and what to send where the body is too large. */
+  /** Messages for refusals: where a query belongs instead, and what to send if the body is too large. */
   readonly noQuery: string
   readonly tooLarge: string
-  /** Why the body need not be read. */
+  /** A reason to refuse before reading the body. */
   readonly objection?: () => Refusal | undefined
   readonly take: (body: Buffer, address: string) => void
 }
 
-/** Any other method, a query, and a body that is too large or that this network may not send now are answered here. */
+/** Answers requests with another method, a query, a body that is too large, or a body that this network may not send now. */
 function readCommands(
   exchange: Exchange,
   { throttle, replies, addressOf }: Pick<CommandsRouteOptions, 'throttle' | 'replies' | 'addressOf'>,
@@ -88,7 +88,7 @@ function readCommands(
   exchange.readBody(tooMany === undefined ? sizes.body_bytes : ordinaryBodyBytes, taken)
 }
 
-/** Undefined: the body comes as it is. */
+/** Undefined if the body is not encoded. */
 function encodingOf(exchange: Exchange): string | undefined {
   const encoding = exchange.header('content-encoding')
   return encoding === 'identity' ? undefined : encoding
@@ -103,7 +103,7 @@ export function commandDoor(options: Omit<CommandsRouteOptions, 'onReply' | 'tim
       noQuery: 'everything goes into the JSON body',
       tooLarge: '',
       take: (body, address) => {
-        // An encoded body does not begin as an object does: a plain command costs no look at its headers.
+        // An encoded body does not begin with a brace, so a plain command needs no look at its headers.
         const encoding = body[0] === braceOpen ? undefined : encodingOf(exchange)
         if (encoding !== undefined) {
           const message = `no Content-Encoding is accepted, and the body has ${printable(encoding, 32)}: send the JSON plainly`
@@ -141,7 +141,7 @@ export function commandsDoor(options: CommandsRouteOptions): RouteHandler {
 
 type NumberedLine = { readonly number: number; readonly bytes: Buffer }
 
-/** Lines that are not empty, at most one more than may be sent, with their numbers from 1. */
+/** The nonempty lines with their numbers from 1: at most one more than may be sent. */
 function linesOf(body: Buffer): readonly NumberedLine[] {
   const lines: NumberedLine[] = []
   let start = 0
@@ -165,7 +165,7 @@ class Batch {
   #begun = 0
   #answered = 0
   #isOver = false
-  /** The outcome of a line is unknown: the answer ends as cut, not as complete. */
+  /** The outcome of a line is unknown, so the connection is cut instead of ending the answer normally. */
   #isCut = false
   #stopWaiting: Cancel | undefined
   /** Answers that are not written yet. */
@@ -221,7 +221,7 @@ class Batch {
     })
   }
 
-  /** A reader that takes nothing of its answers is cut off. */
+  /** Disconnects a reader that takes none of its answers within the time limit. */
   #hold(): void {
     this.#order.hold()
     this.#stopWaiting?.()
@@ -238,7 +238,7 @@ class Batch {
     this.#options.timers.soon(() => this.#tell())
   }
 
-  /** Answers come by the turn of an actor: those of one turn of the event loop are one write. */
+  /** Answers arrive in actor turns; those of one turn of the event loop are combined into one write. */
   #tell(): void {
     this.#isTelling = false
     if (this.#isOver) return

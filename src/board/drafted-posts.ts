@@ -1,6 +1,6 @@
 /**
- * Posts that a clerk has drafted: the main thread charges them, says what it knows of the signer, and passes letter and answer on as
- * they are. Whatever is not as most posts are goes the way of every command (command-router.ts).
+ * Posts that a clerk has drafted. The main thread charges for them, adds what it knows of the signer, and forwards letter and answer
+ * unchanged. Anything unusual takes the path of every other command (command-router.ts).
  */
 
 import { kindDefault } from '../../actors/rooms/room.ts'
@@ -17,10 +17,10 @@ import type { WritesOptions } from './writes.ts'
 export type Drafted = {
   readonly draft: PostDraft
   readonly signer: Signer
-  /** The command as it came. */
+  /** The command as received. */
   readonly body: Buffer
   readonly door: CommandSource
-  /** Has it go the way of every command. */
+  /** Sends it down the ordinary command path. */
   readonly plainly: (door: CommandSource) => void
 }
 
@@ -65,7 +65,7 @@ export class DraftedPosts {
       if (answer === undefined) return respond(undefined)
       if (!answer.ok) return respond(limitReply(answer.refusal, charge, limit, throttle))
       if (answer.change !== undefined) news.noteChange(room, answer.change)
-      // A retry is shown as it stands now.
+      // A retry is answered with the current state of the post.
       if (answer.duplicate === true) return drafted.plainly(withoutPlace(door))
       const { body, isPublic, screen } = answer.reply
       if (isPublic) this.#options.welcome(author, door.address)
@@ -88,7 +88,7 @@ function idOf([, , , , , sha]: PostDraft): string {
   return Buffer.from(sha.subarray(0, 16)).toString('hex')
 }
 
-/** Its place among others was given up: the answer is all that is left to give. */
+/** Its place in the line order was already given up; only the answer remains to be sent. */
 function withoutPlace({ place: _, ...door }: CommandSource): CommandSource {
   return door
 }

@@ -1,4 +1,4 @@
-/** Figures of the running board, and their routes: for people, for Prometheus, and for checks that only ask whether it is there. */
+/** Metrics of the running board and their routes: for people, for Prometheus, and for health checks. */
 
 import { refusal } from '../../actors/kernel/refusals.ts'
 import type { ThreadUsage } from '../../actors/kernel/supervisor.ts'
@@ -33,26 +33,26 @@ type BoardFiguresOptions = {
   readonly notices: Notices
   readonly throttle: Throttle
   readonly durations: Pick<DurationHistograms, 'entries'>
-  /** Of the disk with the data directory, in bytes. */
+  /** Free bytes on the disk with the data directory. */
   readonly diskFree: () => number
   /** Monotonic milliseconds. */
   readonly now: () => number
   readonly later: Clock['later']
-  /** Of a follower; undefined: it is none, or has not heard of its leader. */
+  /** How far a follower is behind; undefined on other boards, and before the leader was heard. */
   readonly behindSeconds: () => number | undefined
 }
 
-/** Who asks for metrics waits so long for an actor. */
+/** How long a request for metrics waits for an actor. */
 const reportsWithinMs = 1_000
 
 export class BoardFigures {
   readonly #options: BoardFiguresOptions
   readonly #startedAt: number
-  /** As the feed last told them: under overload they are a moment old, and the other figures are wanted most. */
+  /** The feed's last report. Under overload it is slightly stale, but that is when the other metrics are needed most. */
   #stats: FeedStats = nothingCounted
-  /** Usage of threads that are started after this. */
+  /** Usage of threads that are started later. */
   #others: () => Promise<[thread: string, usage: ThreadUsage][]> = async () => []
-  /** Open reports by shard, as they were told last. */
+  /** Open reports by shard, as last reported. */
   #reports: readonly number[] = []
 
   constructor(options: BoardFiguresOptions) {
@@ -60,12 +60,12 @@ export class BoardFigures {
     this.#startedAt = options.now()
   }
 
-  /** What a health check is answered. */
+  /** The body of the health check. */
   get health(): string {
     return this.#options.notices.health
   }
 
-  /** Shows these threads too. */
+  /** Includes the usage of these threads too. */
   alsoOf(usage: () => Promise<[thread: string, usage: ThreadUsage][]>): void {
     this.#others = usage
   }
@@ -74,7 +74,7 @@ export class BoardFigures {
     this.#count(() => answer(this.#shown()))
   }
 
-  /** Undefined: they could not be told. */
+  /** Answers undefined if the metrics could not be collected. */
   tell(answer: (figures: Figures | undefined) => void): void {
     this.#count(() => this.#now().then(answer, () => answer(undefined)))
   }
@@ -93,7 +93,10 @@ export class BoardFigures {
     return { ...this.#stats, treeSize: news.head.size, streamsOpen: tails.open, uptimeSeconds }
   }
 
-  /** Reports lie with their rooms. A shard that gives no answer now, as while its writes wait for others, counts as it did last. */
+  /**
+   * Reports are stored with their rooms. A shard that does not answer in time, for example while its writes wait for others, counts as last
+   * reported.
+   */
   async #openReports(): Promise<number> {
     const { actorHost, later } = this.#options
     const shards = Array.from({ length: actorHost.shards }, (_, shard) => shard)
@@ -151,9 +154,9 @@ export class BoardFigures {
 type FigureDoors = {
   readonly figures: BoardFigures
   readonly replies: Replies
-  /** Whether /metrics is here, and not at a port of its own. */
+  /** Whether /metrics is served here instead of at its own port. */
   readonly hasMetrics: boolean
-  /** Lower-case name of the header that a proxy in front of the board writes; '' for none. */
+  /** Lower-case name of the header that a proxy in front of the board sets; '' if there is none. */
   readonly proxyHeader: string
 }
 
@@ -169,7 +172,7 @@ export function figureDoors(options: FigureDoors): Readonly<Record<string, Route
       figures.stats((found) =>
         replies.send(exchange, { status: 200, body: JSON.stringify({ ok: true, data: statsData(found) }) }),
       ),
-    // They are for the host: what a proxy passes on comes from elsewhere.
+    // They are for the host only, and a request that came through a proxy is from elsewhere.
     '/metrics': (exchange) =>
       !hasMetrics || (proxyHeader !== '' && exchange.header(proxyHeader) !== undefined)
         ? replies.refuse(exchange, refusal('no_such_path', 'metrics are answered to the host of this board alone'))

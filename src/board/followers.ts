@@ -1,4 +1,4 @@
-/** All followers: tails and long polls, and how both get news from the actor threads. Wiring only. */
+/** Streams (tails) and long polls, and how both get news from the actor threads. Wiring only. */
 
 import { inside, rates, sizes } from '../../actors/kernel/limits.ts'
 import { shardOf } from '../../actors/shard.ts'
@@ -102,13 +102,15 @@ export class Followers implements ActorListener {
     news.delegates.onEnd(() => this.keysOver())
   }
 
-  /** Some keys are refused from now on: what they follow ends at once. */
+  /** Some keys are refused from now on: streams and polls that use them end immediately. */
   keysOver(): void {
     this.tails.subscriptions.keysOver()
     this.updates.waits.subscriptions.keysOver()
   }
 
-  /** A topic is the feed's, a shard's (its room is private, or may be), or all shards': the private rooms of a reader lie anywhere. */
+  /**
+   * Sends to the feed for a public topic, to one shard for a room that is or may be private, or to all shards for a reader's private rooms.
+   */
   #tell(tell: FollowTell, shard?: number): void {
     const [, topic] = tell
     if (topic[0] === 'room' || (topic[0] === 'tail' && topic[3] === '')) return this.#actorHost.tellFeed(tell)
@@ -117,20 +119,20 @@ export class Followers implements ActorListener {
     for (const each of shards) this.#actorHost.tellShard(each, tell)
   }
 
-  /** What the feed tells of public rooms. */
+  /** Handles news about public rooms from the feed. */
   feedNews(told: FeedNews): void {
     if (told[0] === 'live') this.tails.deliver(told[1], told[2], told[3], told[4])
     else this.updates.waits.changed(told[1], told[4])
   }
 
-  /** What a shard tells of its private rooms. */
+  /** Handles news about private rooms from a shard. */
   shardNews(shard: number, told: Extract<ShardNews, readonly ['rows' | 'live' | 'left', ...unknown[]]>): void {
     if (told[0] === 'live') this.tails.deliverPrivate(told[1], told[2], told[3], told[4])
     else if (told[0] === 'left') this.#left(told[1], told[2])
     else if (told[0] === 'rows') this.updates.waits.heard(shard, told[1], told[2])
   }
 
-  /** A shard has died. What is sent to it from now on goes to the next one, which knows no followers yet. */
+  /** A shard has died. Its replacement knows no followers yet. */
   shardLost(shard: number): void {
     this.tails.losePrivate((room) => shardOf(room, this.#shards) === shard)
   }
@@ -146,7 +148,7 @@ export class Followers implements ActorListener {
     this.members.membersLeft(room, readers)
   }
 
-  /** Ends every stream and answers all that wait. */
+  /** Ends every stream and answers all pending polls. */
   close(): void {
     this.tails.close()
     this.updates.close()

@@ -1,8 +1,8 @@
 /**
- * What was taken back on a board that is lost, after the backup that took its place: done again by the first start, before anything is
- * answered. `broadside restored --lost --apply-from` writes it down from a copy of what the board had published.
+ * Replays the redactions, takedowns, and key changes that a lost board made after the backup that replaces it. The first start applies them
+ * before anything is answered. `broadside restored --lost --apply-from` derives the file from a copy of what the lost board had published.
  *
- * Each act is done once, however often a start is cut short: the file is removed after the last one.
+ * Each act is applied once, however often a start is interrupted: the file is removed after the last one.
  */
 import { join } from 'node:path'
 import type { Disk } from '../../storage/disk.ts'
@@ -13,28 +13,28 @@ import { foreignJson } from '../format/foreign-json.ts'
 import { envelopeOf, type Reply } from '../format/reply.ts'
 import type { Fields } from '../format/signer.ts'
 
-/** An identity moved to another key: the command as it was sent, with both signatures. */
+/** A key change of an identity: the command as sent, with both signatures. */
 export type MovedKey = Fields & { readonly signature: string; readonly proof: string }
 
 export type LostActs = {
-  /** Unix seconds: the board signs its redactions as of then, so that each is the same command every time. */
+  /** Unix seconds. The board signs its redactions with this time, so each is the same command on every attempt. */
   readonly at: number
-  /** Ids of events whose text was taken back. The log of the lost board says so; who did it had signed it there. */
+  /** Ids of redacted events. The log of the lost board lists them; whoever redacted them had signed that there. */
   readonly redacted: readonly string[]
   /** Oldest first. */
   readonly moved: readonly MovedKey[]
-  /** SHA-256 of files that were taken down everywhere. Absent: an older release wrote the file. */
+  /** SHA-256 of files that were taken down everywhere. Absent if an older release wrote the file. */
   readonly takenDown?: readonly string[]
 }
 
-/** Present until a start has done them. */
+/** Present until a start has applied them. */
 export const lostActsFile = (path: string) => join(path, 'lost-acts.json')
 
 export function keepLostActs(disk: Disk, path: string, acts: LostActs): void {
   disk.writeAtomic(lostActsFile(path), Buffer.from(`${JSON.stringify(acts)}\n`), 0o600)
 }
 
-/** Undefined: there are none to do. Throws UnusableDirectory. */
+/** Undefined if there are none to apply. Throws UnusableDirectory. */
 export function readLostActs(disk: Disk, path: string): LostActs | undefined {
   const file = lostActsFile(path)
   if (!disk.fileExists(file)) return undefined
@@ -71,12 +71,12 @@ type Options = {
   readonly report: (level: 'info' | 'warn', event: string, facts: Readonly<Record<string, unknown>>) => void
 }
 
-/** Redactions under way: each sync of a shard takes many. */
+/** Redactions in flight at a time: each sync of a shard covers many. */
 const atOnce = 64
 const triesMax = 20
 const againMs = 250
 
-/** Does what is to be done again. Rejects where an actor does not answer: then nothing may be shown. */
+/** Applies the acts again. Rejects if an actor does not answer: then nothing may be shown. */
 export async function doLostActs(options: Options): Promise<void> {
   const { disk, path, voice, front, report } = options
   const acts = readLostActs(disk, path)
@@ -85,7 +85,7 @@ export async function doLostActs(options: Options): Promise<void> {
   let done = 0
   for (const move of acts.moved) {
     const body = Buffer.from(JSON.stringify(move))
-    // As the board's own: the signatures are checked, and the time of an act that was accepted once is not.
+    // Sent as the board's own: the signatures are checked, but not the timestamp of an act that was accepted once.
     done += await one(options, move.operation, (respond) => front.execute(body, { via: 'board', address: '' }, respond))
   }
   const redact = (id: string): Promise<0 | 1> => {
@@ -105,10 +105,10 @@ export async function doLostActs(options: Options): Promise<void> {
   report('info', 'lost_acts.done', { done, of: acts.moved.length + takenDown.length + acts.redacted.length })
 }
 
-/** What the restored board never had, or has done already. */
+/** Refusals that mean the restored board never had the thing, or has applied the act already. */
 const needless: ReadonlySet<string> = new Set(['not_found', 'wrong_state', 'key_rotated'])
 
-/** 1: it is done; 0: it need not be, or is refused, which is reported. */
+/** 1 if applied; 0 if not needed, or refused, which is reported. */
 async function one(
   { report, later }: Options,
   what: string,

@@ -1,4 +1,4 @@
-/** The routes of MCP and of the sign-in that it needs, put together: light until the first request that means them. */
+/** The routes of MCP and of its sign-in. Nothing heavy is loaded before the first request for them. */
 
 import { createHmac } from 'node:crypto'
 import { join } from 'node:path'
@@ -35,13 +35,13 @@ type McpDoorsOptions = Pick<Platform, 'clock' | 'random' | 'disk'> & {
   readonly actors: Pick<Actors, 'write'>
   readonly news: LiveFacts
   readonly throttle: Throttle
-  /** Of all open streams. */
+  /** Shared by all open streams. */
   readonly streams: Places
   /** A secret of this board. */
   readonly secret: Buffer
   readonly addressOf: (exchange: Exchange) => string
   readonly events: EventsHandlers & Pick<OauthOptions, 'signedOut'>
-  /** Another machine decides. */
+  /** Set if another machine decides. */
   readonly follower: { readonly front: Pick<FollowerFront, 'refusal'> } | undefined
 }
 
@@ -50,17 +50,17 @@ type Doors = {
   readonly more: Readonly<Record<string, RouteHandler>>
 }
 
-/** What one rotation of a refresh token leaves in the journal: two records, of a client with a long address. */
+/** What one rotation of a refresh token adds to the journal: two records, of a client with a long address. */
 const rotationBytes = 2_048
 
-/** How soon the key of a sign-in that ended by time is erased. */
+/** How soon the key of an expired sign-in is erased. */
 const eraseEveryMs = 30_000
 
-/** Metadata of clients that this board fetches in a minute: in all, and for one network. */
+/** Client metadata documents that this board fetches per minute: in total, and for one network. */
 const fetchesPerMinute = 60
 const fetchesOfOnePerMinute = 10
 
-/** Lines about requests that were no MCP. */
+/** Log lines about requests that are not valid MCP. */
 const complaintsPerMinute = 6
 
 export function mcpDoors(options: McpDoorsOptions): Doors {
@@ -111,7 +111,7 @@ export function mcpDoors(options: McpDoorsOptions): Doors {
       forAgents: () => forAgents(described),
       timers: clock,
       onRoomChange: (listener) => news.onChange(listener),
-      // What strangers send is their fault, and must not fill the log of the board.
+      // Invalid requests are the fault of strangers and must not flood the log of the board.
       report: (problem) => {
         if (complaints.take('') === 0) log('warn', 'mcp', { problem })
       },
@@ -135,7 +135,7 @@ export function mcpDoors(options: McpDoorsOptions): Doors {
   }
 }
 
-/** Loads on the first call; a load that failed is tried again by the next. */
+/** Loads on the first call. After a failure, the next call tries again. */
 function once<Value>(load: () => Promise<Value>): () => Promise<Value> {
   let loaded: Promise<Value> | undefined
   return () => {

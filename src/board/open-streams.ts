@@ -1,4 +1,4 @@
-/** Opens /v1/stream: what it needs of the board. Wiring only. */
+/** Opens /v1/stream with the parts of the board that it needs. Wiring only. */
 import { inside } from '../../actors/kernel/limits.ts'
 import { refusal } from '../../actors/kernel/refusals.ts'
 import type { Clock } from '../clock.ts'

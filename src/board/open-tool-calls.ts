@@ -1,4 +1,4 @@
-/** Everything that calls of tools are made of, put together: the way out, the board's own tools, the wallet, the relay. */
+/** Assembles the parts that tool calls need: outgoing requests, the board's own tools, the wallet, and the relay. */
 
 import { createHmac } from 'node:crypto'
 import { drained, pause } from '../clock.ts'
@@ -27,14 +27,14 @@ type CallingOptions = Pick<Platform, 'clock' | 'random' | 'startThread'> & {
   /** Public address of the board. */
   readonly address: string
   readonly directory: { readonly facts: { readonly service_id: string }; readonly identity: { readonly id: string } }
-  /** The log that grows. */
+  /** The log that is being appended to. */
   readonly log: { readonly vkey: string }
   readonly news: Pick<LiveFacts, 'noteChange'>
   readonly actorHost: Actors
   readonly secret: Buffer
   readonly reads: Pick<ReadRouter, 'read'>
   readonly verifier: Pick<Checks, 'verify'>
-  /** In the place of the network. */
+  /** Replaces the network. */
   readonly outgoing?: Outgoing | undefined
 }
 
@@ -42,16 +42,16 @@ export type Calling = {
   readonly calls: Calls
   readonly own: OwnTools
   readonly tools: ToolProbes
-  /** Sells the board's own tools, where the operator wants it. */
+  /** Sells the board's own tools, if the operator enables it. */
   readonly seller: Seller | undefined
-  /** Takes up what an earlier run has left. */
+  /** Continues the calls that an earlier run left open. */
   resume(): Promise<void>
   close(): Promise<void>
 }
 
-/** The daily round probes one machine this often at most. */
+/** Minimum gap between two probes of one machine in the daily round. */
 const labGapSeconds = 60
-/** Calls that are under way when the board is stopped have so long; what is open then stays so. */
+/** Time for calls in progress to finish when the board stops. Calls still open then stay open. */
 const drainMs = 4_000
 
 export async function startCalling(config: Config, options: CallingOptions): Promise<Calling> {
@@ -111,7 +111,7 @@ export async function startCalling(config: Config, options: CallingOptions): Pro
   }
 }
 
-/** Calls of others' tools, and the payments of them whose outcome is open. */
+/** Calls of other people's tools, and payments for them whose outcome is unknown. */
 function openRelay(
   config: Config,
   { actorHost, reads, clock }: CallingOptions,
@@ -153,7 +153,7 @@ function openDesk(
     operators: new Set(config.operators),
     noteChange: (actor, change) => news.noteChange(actor, change),
     wallSeconds: clock.wallSeconds,
-    // One machine is asked once in two seconds; loopback is this machine.
+    // Each machine gets at most one request in two seconds; loopback is this machine, so no pause.
     pause: () => (config.loopback ? Promise.resolve() : pause(clock, 2_000)),
     seed: createHmac('sha256', secret).update('broadside-lab-v1').digest('hex'),
     gapSeconds: config.loopback ? 0 : labGapSeconds,
@@ -184,7 +184,7 @@ function openSeller(
   })
 }
 
-/** Searches everything public, as anybody would. */
+/** Searches everything public, as anyone could. */
 function search(
   reads: CallingOptions['reads'],
   args: ReadRequest['args'],

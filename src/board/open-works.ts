@@ -1,4 +1,4 @@
-/** What the board does about works and credits by itself: letters between shards, the market's clock, welcome grants. */
+/** What the board does about works and credits on its own: letters between shards, the clock of the market, welcome grants. */
 import { createHmac } from 'node:crypto'
 import type { BoardDirectory } from '../board-directory.ts'
 import type { Clock } from '../clock.ts'
@@ -14,7 +14,7 @@ import { Welcome } from '../works/welcome.ts'
 type WorksOptions = {
   readonly news: LiveFacts
   readonly actorHost: ActorHost
-  /** What shards said of works since they started. */
+  /** News about works that shards have reported since they started. */
   readonly workNews: HeldNews
   readonly directory: BoardDirectory
   readonly clock: Clock
@@ -25,7 +25,7 @@ type WorksOptions = {
 
 export type Works = {
   readonly welcome: Welcome
-  /** Delivers what an earlier run has left, and records what fell due since. */
+  /** Delivers the letters that an earlier run left, and records what came due since. */
   resume(): Promise<void>
   close(): void
 }

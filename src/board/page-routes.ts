@@ -1,9 +1,9 @@
 /**
  * Routes of the pages for people, and of the files that they load.
  *
- * A page is rendered once for all readers. Its bytes are kept, raw and gzipped, as long as nothing that it was made
- * from has changed, and concurrent requests wait for one rendering. A redacted text is never shown: bytes are valid for
- * the change number they were made at and no longer.
+ * A page is rendered once for all readers. Its bytes are cached, raw and gzipped, as long as nothing that it shows has changed, and
+ * concurrent requests share one rendering. A redacted text is never shown: cached bytes are valid only for the change number they were
+ * rendered at.
  */
 
 import { promisify } from 'node:util'
@@ -71,13 +71,13 @@ type PageDoorOptions = Omit<AskOptions, 'change' | 'fault' | 'read' | 'render'> 
 type Pattern = { readonly page: Page; readonly path: RegExp; readonly names: readonly string[] }
 
 export type PageDoors = {
-  /** By first segment, as Routes finds them. */
+  /** By first path segment, as Routes looks them up. */
   readonly doors: Readonly<Record<string, RouteHandler>>
-  /** POST: a text as the pages would show it, for who is writing it. */
+  /** POST: a text as the pages would show it, for its author. */
   readonly preview: RouteHandler
-  /** The page for a browser that requests a path that does not exist; false: it is not a browser. */
+  /** Answers a browser that requests a missing path with a page; false if it is not a browser. */
   readonly nowhere: (exchange: Exchange) => boolean
-  /** Ends the thread that renders, if there is one. */
+  /** Stops the rendering thread, if there is one. */
   readonly close: () => Promise<void>
 }
 
@@ -118,7 +118,7 @@ function patternOf(page: Page): Pattern {
   return { page, path: new RegExp(`^${path}$`), names }
 }
 
-/** Feeds are data, which any site may read; what else a page shows as bytes is a file of this program. */
+/** Feeds are data, which any site may read. Everything else that a page serves as bytes is a file of this program. */
 function fileHeaders(type: string): readonly Header[] {
   return type.startsWith('application/') ? [['content-type', type], ...dataHeaders] : ownFileHeaders(type)
 }
@@ -131,9 +131,9 @@ function ownFile(type: string, body: Buffer, caching: string): RouteHandler {
   return fixedAnswer([...ownFileHeaders(type), ['cache-control', caching]], () => body)
 }
 
-/** A page that is being made, and, where a request needs a newer one, the one after it. */
+/** A page that is being rendered, and the rendering after it if a request needs a newer one. */
 type UnderWay = {
-  /** Newest change when it was begun. */
+  /** Newest change when rendering began. */
   readonly change: number
   readonly made: Promise<Ready>
   next: Promise<Ready> | undefined
@@ -144,7 +144,7 @@ type Asked = { readonly page: Page; readonly request: PageRequest; readonly key:
 const knownMax = 4_096
 const knownBytesMax = 512
 
-/** The page at an address; parameters that it does not take have no effect. */
+/** The page at an address; unknown parameters have no effect. */
 function readAddress(exchange: Exchange, patterns: readonly Pattern[]): Asked | Refusal | undefined {
   for (const { page, path, names } of patterns) {
     const match = path.exec(exchange.path)
@@ -162,12 +162,12 @@ function readAddress(exchange: Exchange, patterns: readonly Pattern[]): Asked | 
   return undefined
 }
 
-/** Every character of a text may be six as JSON. */
+/** JSON may encode each character of a text as six. */
 const previewBytesMax = 6 * sizes.text_bytes + 64
 
 type Draft = { readonly text: string; readonly format: 'text' | 'markdown' }
 
-/** Undefined: it is none. */
+/** Undefined if the body is not a valid draft. */
 function draftIn(body: Buffer): Draft | undefined {
   const parsed = parseStrictJson(body)
   const { text, format } = Object(parsed.ok ? parsed.value : undefined)
@@ -179,13 +179,13 @@ class PageServer {
   readonly #options: PageDoorOptions
   readonly #ready = new ReadyAnswers(inside.pageCacheBytes)
   readonly #renderer: Renderer
-  /** Pages that are being made, by key. */
+  /** Pages that are being rendered, by key. */
   readonly #underWay = new TurnoverMap<string, UnderWay>()
   /** The same pages, gzipped. */
   readonly #packed = new WeakMap<Ready, Promise<Ready>>()
   readonly #headers: readonly Header[]
   readonly #newest = (room: string | undefined): number => this.#options.news.newestChange(room)
-  /** Addresses as they came, and what they ask for: those whose pages are ready. */
+  /** Addresses as requested, and the pages they stand for, for pages that are ready. */
   readonly #known = new BoundedMap<string, Asked>(knownMax)
 
   constructor(options: PageDoorOptions) {
@@ -235,7 +235,10 @@ class PageServer {
     )
   }
 
-  /** Only a page of this board can ask: a form of another site cannot send JSON. So no site shows its own words under this address. */
+  /**
+   * Only a page of this board can call this, because a form of another site cannot send JSON. So no site can show its own words under this
+   * address.
+   */
   preview(exchange: Exchange): void {
     const { replies, addressOf } = this.#options
     if (exchange.method !== 'POST') return replies.wrongMethod(exchange, 'POST')
@@ -276,11 +279,11 @@ class PageServer {
   }
 
   /**
-   * Who asks while the page is being made gets that one, if it shows all that was confirmed when they asked; if not, they share the
-   * next one, which begins when this one is done. So whatever comes, one page is made by one hand at a time.
+   * Concurrent requests share the rendering in progress if it covers every change confirmed when they arrived. Otherwise they share the
+   * next rendering, which begins when this one ends. So each page has at most one rendering in progress.
    */
   #make(asked: Asked, address: string): Promise<Ready> {
-    // A search waits for others of its network: other requests do not wait with it.
+    // A search waits for others of its network, so other requests must not wait with it.
     const key = asked.page.isSearch === true ? `${asked.key} ${address}` : asked.key
     const running = this.#underWay.get(key)
     if (running === undefined) return this.#begin(asked, key, address)
@@ -310,7 +313,7 @@ class PageServer {
     return {
       ...bytes,
       room: room ?? undefined,
-      // What depends on nothing of the board is never made old by a change.
+      // A page that does not depend on the board's content never becomes stale.
       change: room === null ? Number.POSITIVE_INFINITY : change,
       until,
     }
@@ -392,7 +395,7 @@ class PageServer {
     )
   }
 
-  /** Programs read feeds: what stands in the way is said in JSON, as at other paths for them. */
+  /** Feeds are read by programs, so refusals are JSON, as at other paths for programs. */
   #refuseFeed(exchange: Exchange, found: Refusal, extra: readonly Header[]): void {
     if (exchange.ended) return
     const { status, body } = refused(found)
@@ -409,9 +412,9 @@ class PageServer {
 }
 
 /**
- * Two pages that differ only in where their live list continues are equivalent: a reader of the older one reads a few
- * more corrections. So are two whose cursors were sealed anew: a cursor that was given out goes on to hold. So the tag is a weak one, of
- * everything else.
+ * A weak tag, of everything but the position of the live list and the cursors. Two pages that differ only in where the live list continues
+ * are equivalent: a reader of the older one receives a few more corrections. Pages whose cursors were sealed again are equivalent too,
+ * because earlier cursors stay valid.
  */
 function pageEtag(page: string, body: Buffer): string {
   const isLasting = !body.includes('cursor=') && !body.includes(' data-live-change="')
@@ -419,7 +422,7 @@ function pageEtag(page: string, body: Buffer): string {
   return `W/${etagOf(page.replace(/ data-live-change="\d+"/, '').replace(/([?;]cursor=)[\w-]+/g, '$1'))}`
 }
 
-/** What an address contains is checked by the declaration, as on every other route. */
+/** Arguments in the address are checked by the operation's declaration, as on every other route. */
 function argumentFault(op: string, args: ReadRequest['args']): Refusal | undefined {
   const operation = operationByName.get(op)
   if (operation === undefined) return undefined

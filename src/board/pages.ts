@@ -1,4 +1,4 @@
-/** Every page there is. A new one is a file of its own and a line here; the first whose path fits is shown. */
+/** The list of all pages. A new page is its own file and a line here; the first page whose path matches is shown. */
 
 import { agentsPage } from '../docs/agents-page.ts'
 import { contactPage } from '../docs/contact-page.ts'
@@ -38,9 +38,7 @@ async function picture(what: Card): Promise<Shown> {
   return { kind: 'bytes', type: 'image/png', body: await card(what) }
 }
 
-/**
- * Previews of links as PNG: the board’s, a room’s, a post’s. What is taken back is gone from them as from the page.
- */
+/** Link previews as PNG for the board, a room, or a post. Redacted text is gone from them as from the page. */
 const boardPreview: Page = {
   path: '/preview.png',
   about: 'Preview of the board for links to it.',
@@ -87,7 +85,7 @@ const eventPreview: Page = {
 
 export const pages: readonly Page[] = [
   home,
-  // Before the pages whose paths they go on from.
+  // Feeds come before the pages whose paths they extend.
   ...threadFeeds,
   ...workFeeds,
   rooms,

@@ -1,4 +1,4 @@
-/** `/pay/tools/{id}`: where the board sells its own tools. Described only by a board that does. */
+/** Describes `/pay/tools/{id}`, where the board sells its own tools. Included only if the board sells them. */
 
 import { sizes } from '../../actors/kernel/limits.ts'
 import { Type } from '../../actors/kernel/schema.ts'

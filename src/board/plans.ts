@@ -1,4 +1,4 @@
-/** Every operation that writes, and how it is carried out. */
+/** Every write operation, and how it is carried out. */
 
 import type { WriteName } from '../../actors/operations.ts'
 import { blobsPlans, blobsReadPlans } from '../attachments/plans.ts'
@@ -21,7 +21,7 @@ import { toolsPlans, toolsReadPlans } from '../tools/plans.ts'
 import { webhooksPlans } from '../webhooks/plans.ts'
 import { creditPlans, creditReadPlans, workPlans } from '../works/plans.ts'
 
-/** Carried out by functions of their own (writes.ts). */
+/** Carried out by dedicated functions (writes.ts). */
 type OwnWay = 'post' | 'room.create' | 'identity.register'
 
 const all = {
@@ -59,8 +59,8 @@ const allReads = {
   ...toolsReadPlans,
 } satisfies ReadPlans & { readonly [Name in SharedReadName]: ReadPlan<Share> }
 
-/** By the name of the read; a missing one has no plan of its own. Shares that nothing merges do not compile. */
+/** By the name of the read; one that is missing needs no plan. A share that nothing merges does not compile. */
 export const readPlans: Readonly<Partial<Record<string, ReadPlan>>> = allReads
 
-/** By the name of the operation. A missing one does not compile. */
+/** By the name of the operation. A missing plan does not compile. */
 export const plans = all as unknown as Readonly<Record<string, AnyPlan>>

@@ -1,6 +1,4 @@
-/**
- * Where each read is answered: by the feed, by a shard, by several of them together, or by the threads that search.
- */
+/** Where each read is answered: by the feed, by one shard, by several shards together, or by the search threads. */
 
 import { inside } from '../../actors/kernel/limits.ts'
 import type { AnyReadName } from '../../actors/operations.ts'
@@ -21,11 +19,11 @@ import { Searches } from './searches.ts'
 type ReadRouterOptions = {
   readonly actors: Actors
   readonly news: LiveFacts
-  /** The log that grows. */
+  /** The log that is being appended to. */
   readonly log: { readonly origin: string; readonly vkey: string }
-  /** Tells who else signs a head. */
+  /** Reports who else signs a head. */
   readonly heads: { standing(newest: Head): WitnessesFacts }
-  /** Rates and quotas hold. */
+  /** Whether rates and quotas are enforced. */
   readonly limitsOn: boolean
   readonly clock: Clock
 }
@@ -34,7 +32,7 @@ type SharePlan = Extract<ReadPlan, { gather: unknown }>
 
 const ownClient: Client = { address: '' }
 
-/** Lists that leave out what a signed reader's muted identities wrote. */
+/** Lists that hide posts of identities that the signed reader has muted. */
 const leavesOut: ReadonlySet<AnyReadName> = new Set(['events.list', 'thread.get', 'threads.list'])
 
 export class ReadRouter implements ReadPath {
@@ -49,7 +47,7 @@ export class ReadRouter implements ReadPath {
     this.#searches = new Searches({ actors: options.actors, queue })
   }
 
-  /** `client`: who waits for it; by default the board itself does. */
+  /** `client`: who waits for the answer; the board itself by default. */
   read<Name extends AnyReadName>(
     request: ReadRequest<Name>,
     answer: Take<AnswerOf<Name>>,
@@ -84,7 +82,7 @@ export class ReadRouter implements ReadPath {
     })
   }
 
-  /** Whom a signed reader has muted lies with their own actor. */
+  /** A reader's muted identities are stored with the reader's own actor. */
   #withMuted(request: ReadRequest, answer: Take, then: (asked: ReadRequest) => void): void {
     const { actors } = this.#options
     const { reader } = request
@@ -122,7 +120,7 @@ export class ReadRouter implements ReadPath {
     for (let shard = 0; shard < actors.shards; shard++) actors.readPrivate(shard, request, take(shard + 1))
   }
 
-  /** An event id names no room: every shard is asked, and the one that has it answers. */
+  /** An event id names no room, so every shard is asked, and the one that has the event answers. */
   #readEverywhere(request: ReadRequest, absent: ReadAnswer, answer: Take): void {
     let open = this.#options.actors.shards
     let best: ReadAnswer | NoAnswer = absent
@@ -135,7 +133,7 @@ export class ReadRouter implements ReadPath {
   }
 }
 
-/** `absent` everywhere is a refusal. */
+/** If no shard has it, the answer is the refusal `absent`. */
 function settle(absent: ReadAnswer, answer: Take): (found: ReadAnswer | NoAnswer) => void {
   return (found) => answer(found !== undefined && !found.ok && 'absent' in found ? absent : found)
 }

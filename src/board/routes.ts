@@ -1,6 +1,6 @@
 /**
- * Routes: which path answers what, with which status. What every route must do (methods, queries, caching headers) is
- * here; the content is decided elsewhere.
+ * Routes: which path answers with what, and with which status. The rules for all routes (methods, queries, caching headers) are here; the
+ * content is decided elsewhere.
  */
 
 import { fields } from '../../actors/kernel/fields.ts'
@@ -30,27 +30,27 @@ type RoutesOptions = {
   readonly replies: Replies
   /** Unix seconds. */
   readonly wallSeconds: () => number
-  /** The client's address of a request, by the operator's rule on proxies. */
+  /** The client address of a request, by the operator's proxy settings. */
   readonly addressOf: (exchange: Exchange) => string
-  /** Paths that stream or that are ready bytes, by their first segments; see `board-routes.ts`. */
+  /** Paths that stream or serve prepared bytes, by first segment; see `board-routes.ts`. */
   readonly more: Readonly<Record<string, RouteHandler>>
-  /** Paths that take other methods too and check the method themselves, whole or by their first segment. */
+  /** Paths that accept other methods and check the method themselves, by whole path or first segment. */
   readonly acting: Readonly<Record<string, RouteHandler>>
   readonly onReply: (status: number) => void
-  /** Answers a browser with a page where nothing is; false: it was not a browser, and the refusal is sent. */
+  /** Answers a browser that requests a missing path with a page; false if it is not a browser, and then the refusal is sent. */
   readonly nowhere: (exchange: Exchange) => boolean
 }
 
 const json = 'application/json; charset=utf-8'
-/** An encoded slash, or a backslash, is a slash to some and none to others: two readers would see two paths. */
+/** Some programs treat an encoded slash or a backslash as a slash and some do not, so they would see different paths. */
 const ambiguous = /%2f|%5c|\\/i
-/** Ids of tools stood here once, slashes and all: both readings are led to the one address. */
+/** Addresses of tools may contain unescaped ids with slashes; both readings redirect to the one address. */
 const leadsOn = /^\/tools\/(?!.*%5c)[^\\]*$/i
 
 /** Reads of the API with a route of their own that takes no parameter. */
 const plainReads: ReadonlySet<string> = new Set(['/api/stats', '/capabilities', '/openapi.json', '/time'])
 
-/** An answer that is being made, and who waits for it: it shows all that was confirmed when they asked. */
+/** An answer in preparation and the exchanges that wait for it: it shows everything confirmed when they arrived. */
 type UnderWay = { readonly change: number; readonly exchanges: Exchange[] }
 
 type Found = { readonly operation: ReadOperation; readonly parameter: string }
@@ -62,14 +62,14 @@ export class Routes {
   /** By address. */
   readonly #underWay = new TurnoverMap<string, UnderWay>()
   readonly #gets = new Map<string, ReadOperation>()
-  /** What is before and after the parameter of a path. */
+  /** The parts of a path before and after its parameter. */
   readonly #patterns: { readonly before: string; readonly behind: string; readonly operation: ReadOperation }[] = []
 
   constructor(options: RoutesOptions) {
     this.#options = options
     this.#replies = options.replies
     for (const operation of operations) {
-      // A path that waits or streams has a route of its own.
+      // A path that waits or streams has its own route.
       if (operation.kind === 'write' || operation.get === undefined || options.more[operation.get.path] !== undefined)
         continue
       const [before = '', behind] = operation.get.path.split(/\{\w+\}/)
@@ -113,7 +113,7 @@ export class Routes {
     this.#read(exchange, found!)
   }
 
-  /** A URL that everybody reads alike and that is not too long; any other is answered here. */
+  /** Whether all programs read the URL alike and it is not too long; otherwise it is answered here. */
   #isPlain(exchange: Exchange): boolean {
     const { path, query } = exchange
     const length = path.length + (query === '' ? 0 : query.length + 1)
@@ -159,7 +159,7 @@ export class Routes {
     if (ready !== undefined) return this.#sendReady(exchange, ready)
     const request = queryRequest(operation, exchange.query, parameter)
     if ('code' in request) return this.#replies.send(exchange, refused(request))
-    // A search waits for others of its network: other requests do not wait with it.
+    // A search waits for others of its network, so other requests must not wait with it.
     const isSearch = request.args.query !== undefined || request.op === 'tools.search'
     const name = isSearch ? undefined : url
     const change = news.settled
@@ -216,7 +216,7 @@ export class Routes {
   }
 }
 
-/** A GET's parameters as a read request, checked by the rules of the fields that they set. */
+/** The parameters of a GET as a read request, checked by the rules of the fields that they set. */
 function queryRequest(operation: ReadOperation, query: string, parameter: string): ReadRequest | Refusal {
   const get = operation.get!
   const parsed = parseQuery(query, sizes.url_query_bytes)
@@ -254,7 +254,7 @@ function queryRequest(operation: ReadOperation, query: string, parameter: string
   return { op: operation.name, args, reader: '' }
 }
 
-/** A refusal of the command, for the sender of a GET: its field is the parameter as that request has it. */
+/** Rewrites a refusal of the command for the sender of a GET: `field` becomes the name of the query parameter. */
 function inWordsOf({ get }: Operation, answer: Exclude<ReadAnswer, { ok: true }>): Exclude<ReadAnswer, { ok: true }> {
   const found = 'refusal' in answer ? answer.refusal : answer.absent
   const { field } = found
@@ -267,14 +267,14 @@ function dataShapes({ data }: Operation): Readonly<Record<string, Shape>> {
   return shapeOf(data).properties ?? {}
 }
 
-/** Keys that `data` must hold, apart from its version. */
+/** Required keys of `data`, except its version. */
 function requiredKeys({ data }: Operation): readonly string[] {
   const { required = [] } = shapeOf(data)
   return required.filter((key) => key !== 'schema')
 }
 
 const integerText = /^(0|-?[1-9][0-9]{0,15})$/
-/** Compiled when they are first asked for; there are as many as declared parameters. */
+/** Compiled on first use; bounded by the number of declared parameters. */
 const dataChecks = new Map<Shape, Check>()
 
 function readField(
@@ -288,7 +288,7 @@ function readField(
   return faultOf(name, rule, given) ?? given
 }
 
-/** Parameters inside `data` of the command: the schema of that operation's `data` has their rules. */
+/** Reads a parameter that belongs inside `data`, by the rules of that operation's `data` schema. */
 function readData(operation: Operation, name: string, key: string, value: string): string | number | Refusal {
   const shape = dataShapes(operation)[key]!
   let check = dataChecks.get(shape)

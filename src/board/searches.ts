@@ -1,6 +1,6 @@
 /**
- * Searches, on their way from a caller to the threads that search: what a query says of author, room and kind becomes fields of
- * the read, days become times, and of each network one search is under way at a time.
+ * Routes searches from a caller to the search threads. What a query says of author, room, and kind becomes fields of the read, days become
+ * times, and each network has one search in progress at a time.
  */
 
 import { fields, handlePattern, hashPattern } from '../../actors/kernel/fields.ts'
@@ -18,13 +18,13 @@ type Answer = Take
 
 type SearchesOptions = {
   readonly actors: Actors
-  /** Undefined: no network waits for its own searches. */
+  /** Undefined if networks need not wait for their own searches. */
   readonly queue: FairQueueOptions | undefined
 }
 
 export class Searches {
   readonly #actors: Actors
-  /** Posts and tools are searched by threads of their own. */
+  /** Separate queues, because posts and tools are searched by separate threads. */
   readonly #posts: FairQueue | undefined
   readonly #tools: FairQueue | undefined
 
@@ -34,7 +34,7 @@ export class Searches {
     this.#tools = queue && new FairQueue(queue)
   }
 
-  /** Answers the read, if it is a search; false: it is none. */
+  /** Answers the read if it is a search; false if it is not. */
   read(request: ReadRequest, client: Client, answer: Answer): boolean {
     const actors = this.#actors
     if (request.op === 'tools.search') {
@@ -75,7 +75,7 @@ const tooMany = (seconds: number) =>
     seconds,
   )
 
-/** Public events by the index, shown by the feed; those of a private room by its shard. */
+/** Public events are found by the index and shown by the feed; events of a private room come from its shard. */
 function findPosts(actors: Actors, request: ReadRequest, answer: Answer): void {
   actors.read({ ...request, op: 'search.begin' }, (begun) => {
     if (begun === undefined || (!begun.ok && 'refusal' in begun)) return answer(begun)
@@ -97,7 +97,7 @@ type Restricting = {
   readonly refuse: Answer
 }
 
-/** Gives the request with what its query says of author, room and kind among its fields. */
+/** Moves what the query says of author, room, and kind into the fields of the request. */
 function restricted(
   actors: Actors,
   { request, restrictions, refuse }: Restricting,

@@ -1,4 +1,6 @@
-/** The server: the list of its parts, started in order and stopped in reverse. The only place that wires; a newcomer reads this first. */
+/**
+ * The server: the list of its parts, started in order and stopped in reverse. All wiring is here; newcomers should read this file first.
+ */
 
 import { createHmac } from 'node:crypto'
 import { availableParallelism } from 'node:os'
@@ -71,11 +73,11 @@ import { type StartedActors, startActors, stopForGood } from './start-actors.ts'
 
 export type RunningServer = {
   readonly address: string
-  /** The text of /metrics; undefined: it could not be told. */
+  /** The text of /metrics; undefined if the metrics could not be collected. */
   metrics(): Promise<string | undefined>
   /** The text of /healthz. */
   health(): string
-  /** Of a follower that may lead: its leader is gone, after this message of the stream. */
+  /** Of a follower that may lead: resolves when its leader is gone, with the last message of the stream. */
   readonly vacant: Promise<number>
   close(): Promise<void>
 }
@@ -83,7 +85,10 @@ export type RunningServer = {
 const drainMs = 8_000
 const flushMs = 500
 
-/** Starts a board; resolves when it answers. `refusedLead`: of one that may lead. Rejects with an error that src/failure.ts explains. */
+/**
+ * Starts a board; resolves when it answers. `refusedLead`: for a follower that may lead. Rejects with an error that src/failure.ts
+ * explains.
+ */
 export async function startServer(
   config: Config,
   platform: Platform = machine,
@@ -164,15 +169,15 @@ type Place = Platform & {
   /** Public address of the board. */
   readonly address: string
   readonly port: number
-  /** Of a follower. */
+  /** Set on a follower. */
   readonly followed?: Followed | undefined
   readonly onVacant?: (after: number) => void
   readonly refusedLead?: RefusedLead | undefined
-  /** In the place of the network, for calls and probes of tools: of a simulation. */
+  /** Replaces the network for tool calls and probes in a simulation. */
   readonly outgoing?: Outgoing
 }
 
-/** A board that another machine decides over: its directory, the log that checks heads, and what makes its front. */
+/** A board for which another machine decides: its directory, the logs that heads are checked against, and what makes its front. */
 type Followed = {
   readonly directory: BoardDirectory
   readonly logs: readonly LogIdentity[]
@@ -180,7 +185,7 @@ type Followed = {
   readonly keptFromLeading: typeof keptFromLeading
 }
 
-/** Refuses a start that would break what an earlier run has said in the stream. Throws UnusableDirectory. */
+/** Refuses a start that would contradict the stream of an earlier run. Throws UnusableDirectory. */
 async function refuseUnheard({ follow, replication, dataDirectory }: Config, { disk }: Platform): Promise<void> {
   const file = replicationFile(dataDirectory)
   if (follow !== undefined || !disk.fileExists(file) || disk.fileExists(followerFile(dataDirectory))) return
@@ -196,7 +201,7 @@ async function refuseUnheard({ follow, replication, dataDirectory }: Config, { d
     )
 }
 
-/** The same error, but for an old copy of which other boxes have the rest: it is not to be restored, nor to end its log. */
+/** The same error, except for an old copy whose missing records other boxes have: it must not be restored, nor may its log be ended. */
 async function amongOthers(error: unknown, { dataDirectory }: Config, { disk }: Platform): Promise<unknown> {
   if (Object(error).name !== 'RolledBack' || !disk.fileExists(replicationFile(dataDirectory))) return error
   const [{ keptIn }, { Halted, othersHaveIt }] = await Promise.all([
@@ -207,7 +212,7 @@ async function amongOthers(error: unknown, { dataDirectory }: Config, { disk }: 
   return new Halted(`${(error as Error).message}. ${othersHaveIt}`)
 }
 
-/** Nothing of it is loaded on any other board. */
+/** Undefined unless the board follows another. Only then are these modules loaded. */
 async function followedBy(config: Config, { disk, clock, random }: Platform): Promise<Followed | undefined> {
   const { follow: settings, dataDirectory: path, segmentBytesMax } = config
   if (settings === undefined) return undefined
@@ -239,7 +244,7 @@ async function followedBy(config: Config, { disk, clock, random }: Platform): Pr
   return { directory, logs, front: (parts) => new FollowerFront({ ...parts, clock, leader }), keptFromLeading }
 }
 
-/** What followers ask of this board; none are known without REPLICA_KEY_FILE. */
+/** Endpoints for followers of this board; none without REPLICA_KEY_FILE. */
 export async function replicaDoors(board: OpenBoard): Promise<Readonly<Record<string, RouteHandler>>> {
   const file = board.config.replication?.replicaKeyFile ?? ''
   if (file === '') return {}
@@ -263,7 +268,7 @@ export async function replicaDoors(board: OpenBoard): Promise<Readonly<Record<st
   }
 }
 
-/** Everything of a board but its port: the actors, and what answers in front of them. */
+/** Everything of a board except its port: the actors, and the parts that answer in front of them. */
 export async function openBoard(parts: Parts, place: Place) {
   const base = baseOf(place)
   const actors = await startActors(parts, base)
@@ -275,7 +280,7 @@ export async function openBoard(parts: Parts, place: Place) {
 
 type OpenBoard = Awaited<ReturnType<typeof openBoard>>
 
-/** What a board does by itself, and what an earlier run has left of it. */
+/** Starts what the board does on its own, and continues what an earlier run left open. */
 export async function resumeBoard(parts: Parts, board: OpenBoard): Promise<void> {
   const { works, authorPosts, takedowns, webhookThread, calling, itemPosts } = board
   const { disk, directory, voice, front, clock } = board
@@ -293,7 +298,7 @@ export async function resumeBoard(parts: Parts, board: OpenBoard): Promise<void>
   )
 }
 
-/** The list of what runs. It is stopped from its end to its beginning. */
+/** Starts the parts in order; they are stopped in reverse. */
 async function startBoard(parts: Parts, place: Place): Promise<BoardFigures> {
   const board = await openBoard(parts, place)
   const { config, news, connections, actorHost, verifier, followers, streams, screeningQueue, follower } = board
@@ -306,12 +311,12 @@ async function startBoard(parts: Parts, place: Place): Promise<BoardFigures> {
   const scrubber = scrubberOf(board)
   const isQuiet = () => actorHost.open + verifier.waiting + exports.moving === 0
   await parts.start(
-    // The last answers are on their way through the sockets, and each of them closes its connection.
+    // The last answers are still in the sockets, and each answer closes its connection.
     { name: 'connections', stop: () => drained(place.clock, () => connections.open === 0, flushMs) },
     { name: 'requests', stop: () => drained(place.clock, isQuiet, drainMs) },
     { name: 'scrubber', start: () => scrubber.start(), stop: () => scrubber.stop() },
   )
-  // Works, webhooks and screening are the leader's.
+  // Works, webhooks, and screening run only on the leader.
   if (follower === undefined) await resumeBoard(parts, board)
   await parts.start(
     { name: 'followers', stop: () => followers.close() },
@@ -335,7 +340,7 @@ async function startBoard(parts: Parts, place: Place): Promise<BoardFigures> {
   return board.figures
 }
 
-/** With few cores the main thread holds the connections itself: a thread more costs more than it carries. */
+/** With few cores, the main thread holds the connections itself: an extra thread would cost more than it gains. */
 function httpThreadsOf({ httpThreads }: Config): number {
   const canShare = process.platform === 'linux'
   if (httpThreads > 1 && !canShare)
@@ -399,7 +404,7 @@ function neededAttachments(actorHost: ActorHost): NeededAttachments {
   }
 }
 
-/** The name of a log is signed with each of its heads: it stays what it was when the log began. */
+/** The name of a log is signed with each of its heads, so it stays as it was when the log began. */
 function sayLogName({ config, address }: Place, origin: string, size: number): void {
   const named = origin.slice(0, origin.indexOf('/'))
   if (config.baseUrl === '' && size <= 1)
@@ -415,12 +420,12 @@ function sayLogName({ config, address }: Place, origin: string, size: number): v
     })
 }
 
-/** From so many on the main thread is what a board waits for. */
+/** From this many cores on, the main thread is the bottleneck, so clerks parse for it. */
 const clerksFromCores = 4
-/** From so many cores on, the connections are held by threads of their own. */
+/** From this many cores on, connections get their own threads. */
 const httpThreadsFromCores = 16
 
-/** With one or two cores a thread more costs more than it carries. */
+/** With one or two cores, an extra thread costs more than it gains. */
 function placementOf({ placement }: Config, shards: number): Placement {
   if (placement === 'back' && shards > 1) {
     throw new BadConfig(
@@ -433,7 +438,7 @@ function placementOf({ placement }: Config, shards: number): Placement {
   return shards === 1 && cores <= 2 ? 'back' : 'threads'
 }
 
-/** What every part may need, and nobody has to start. */
+/** Parts that others may need and that need no start. */
 function baseOf(place: Place) {
   const { config, directory, clock } = place
   const news = new LiveFacts(clock)
@@ -467,7 +472,7 @@ function baseOf(place: Place) {
   }
 }
 
-/** A backend in JavaScript takes milliseconds a signature: it never checks in the main thread. */
+/** A JavaScript backend takes milliseconds per signature, so signatures are never checked in the main thread. */
 async function startVerifier({ config, directory, placement, clock, ...machine }: Place): Promise<Checks> {
   const cores = availableParallelism()
   const threads = config.verifyThreads === 0 ? Math.max(1, cores >> 1) : config.verifyThreads
@@ -504,7 +509,7 @@ async function startVerifier({ config, directory, placement, clock, ...machine }
 
 type Base = ReturnType<typeof baseOf> & StartedActors & { readonly verifier: Checks }
 
-/** What the capabilities do beside answering: each is given what stands before it here. */
+/** What the capabilities do besides answering. Each service is given the ones above it. */
 async function servicesOf(base: Base) {
   const { config, directory, actorHost, news, clock } = base
   const followers = new Followers(base)
@@ -612,7 +617,7 @@ function frontOf(base: Base, { followers, webhookThread, screeningQueue, works, 
   })
 }
 
-/** What arrives at receive URLs. */
+/** Handles what arrives at receive URLs. */
 function receivingOf({ config, actorHost, news, reads, throttle, clock }: Base, voice: BoardAuthor) {
   const itemPosts = new ItemPosts({
     actors: actorHost,

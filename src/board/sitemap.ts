@@ -1,4 +1,4 @@
-/** `/sitemap.xml` (sitemaps.org): the pages that stay, the rooms that were active last, and the threads that were. */
+/** `/sitemap.xml` (sitemaps.org): the permanent pages, and the most recently active rooms and threads. */
 
 import type { Page } from '../pages/page.ts'
 import { attribute } from '../pages/pieces/html.ts'

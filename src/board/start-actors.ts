@@ -1,4 +1,4 @@
-/** Starts the actors, the heads that their log signs, and what every other part asks them through. */
+/** Starts the actors, the heads that their log signs, and the interfaces through which every other part queries them. */
 
 import { queuesOf } from '../../actors/kernel/limits.ts'
 import { nameOf } from '../../actors/log/book.ts'
@@ -32,19 +32,19 @@ import { Vacancy } from './vacancy.ts'
 
 export type StartedActors = {
   readonly actorHost: ActorHost
-  /** What shards say of works, from their start on. */
+  /** News about works that shards have reported since they started. */
   readonly workNews: HeldNews
   readonly heads: Heads
   readonly reads: ReadRouter
   /** Every log of the board, oldest first. */
   readonly logs: readonly LogIdentity[]
-  /** Those that others follow, oldest first. */
+  /** The closed logs, oldest first; each has a successor. */
   readonly closed: readonly ClosedLog[]
-  /** The log that grows. */
+  /** The log that is being appended to. */
   readonly log: LogIdentity
 }
 
-/** A board that another machine decides over. */
+/** A board for which another machine decides. */
 type Follower = {
   readonly front: FollowerFront
   readonly logs: readonly LogIdentity[]
@@ -62,14 +62,14 @@ type ActorsOptions = Platform & {
   readonly marks: readonly HighWaterMark[]
   /** Files of attachments. */
   readonly files: BlobFiles
-  /** Another machine decides. */
+  /** Set if another machine decides. */
   readonly follower?: Follower | undefined
-  /** That machine is gone, after this message of the stream. */
+  /** Called when that machine is gone, with the last message of the stream. */
   readonly onVacant?: (after: number) => void
   readonly refusedLead?: RefusedLead | undefined
 }
 
-/** Resolves when every actor answers and what the front keeps of the registry is known. */
+/** Resolves when every actor answers and the front has loaded what it caches from the registry. */
 export async function startActors(parts: Parts, options: ActorsOptions): Promise<StartedActors> {
   const { config, clock, random, disk, news, files, address } = options
   checkProofs(disk, config.dataDirectory, options.directory.facts.shards)
@@ -111,7 +111,7 @@ export async function startActors(parts: Parts, options: ActorsOptions): Promise
           ),
         ),
     },
-    // The files of what comes are there before the records that name them: until then they would be swept away.
+    // Started after the attachments: a file must exist before the record that names it, and the sweep would remove it until then.
     { name: 'following', start: () => actorHost.beginToFollow() },
   )
   const growing = facts.logs.at(-1)!
@@ -185,7 +185,7 @@ async function startThreads(options: ActorsOptions, workNews: HeldNews) {
   return started
 }
 
-/** `logs`: of the board, once its log is open. */
+/** `logs`: the logs of the board, once they are open. */
 function vacancyOf(
   { disk, clock, config, directory, news, notices, onVacant = () => {}, follower, refusedLead }: ActorsOptions,
   logs: () => readonly LogIdentity[],
@@ -199,7 +199,7 @@ function vacancyOf(
   return new Vacancy({ problem, notices, onVacant, reported: refusedLead?.problem })
 }
 
-/** The newest record of all says when the board last ran. */
+/** The newest record of all tells when the board last ran. */
 async function clockNoticeOf(
   { disk, clock, directory, notices }: ActorsOptions,
   actorHost: ActorHost,
@@ -215,7 +215,7 @@ async function clockNoticeOf(
   return new ClockNotice({ watch, clock, hold: actorHost.hold, notices, report: log })
 }
 
-/** The stream still says that writes wait for it, and they do so no longer. */
+/** The stored stream state still says that writes wait for acknowledgments, but by the current configuration they do not. */
 async function isAwaited({ config: { replication }, disk, directory }: ActorsOptions): Promise<boolean> {
   if (replication === undefined || replication.ack !== 'local') return false
   const { keptIn } = await import('../replication/writer.ts')
@@ -228,7 +228,7 @@ function followingOf({ config: { follow }, follower }: ActorsOptions): Following
   return { settings: follow, logs, refusal: () => front.refusal, behind: front.behind }
 }
 
-/** The process cannot go on: its supervisor starts it again, into recovery. */
+/** The process cannot continue: its supervisor restarts it, and it recovers. */
 export function stopForGood({ exit }: Pick<Platform, 'exit'>): (error: unknown) => void {
   return (error) => {
     log('error', 'fatal', explainFailure(error))
@@ -236,7 +236,7 @@ export function stopForGood({ exit }: Pick<Platform, 'exit'>): (error: unknown) 
   }
 }
 
-/** Asks the feed as any client would. */
+/** Queries the feed as any client would. */
 function consistencyPath(
   actorHost: ActorHost,
   origin: string,

@@ -1,11 +1,16 @@
-/** What a follower that may lead does when its leader is gone: it gives up its port to lead, or says why it cannot, and goes on following. */
+/**
+ * What a follower that may lead does when its leader is gone: it gives up its port to lead, or reports why it cannot and keeps following.
+ */
 import type { Notices } from '../notices.ts'
 import { log } from '../observe.ts'
 import type { Standing } from '../replication/follower.ts'
 import type { ActorListener } from '../workers/actor-host.ts'
 
 type VacancyOptions = {
-  /** What keeps this box from leading after this message of the stream, which is left out while there is a leader; undefined: nothing known. */
+  /**
+   * What keeps this box from leading after this message of the stream; `after` is omitted while there is a leader. Undefined if nothing is
+   * known to.
+   */
   readonly problem: (after?: number) => string | undefined
   readonly notices: Notices
   readonly onVacant: (after: number) => void
@@ -15,7 +20,7 @@ type VacancyOptions = {
 
 export class Vacancy implements ActorListener {
   readonly #options: VacancyOptions
-  /** What was reported last; undefined: nothing, or it is over. */
+  /** What was reported last; undefined if nothing was, or it is over. */
   #told: string | undefined
 
   constructor(options: VacancyOptions) {

@@ -1,7 +1,7 @@
 /**
- * Writes: from a verified command to a letter, and from the actor's answer to the reply of the client.
+ * Writes: from a verified command to a letter, and from the actor's answer to the client's reply.
  *
- * A public write is answered only after its frame is in the signed log, so its receipt can name leaf, size and head.
+ * A public write is answered only after its frame is in the signed log, so its receipt can name leaf, size, and head.
  */
 
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
@@ -36,7 +36,7 @@ export type WritesOptions = {
   readonly news: LiveFacts
   /** Identity ids. */
   readonly operators: ReadonlySet<string>
-  /** Takes an accepted post that its room wants screened. */
+  /** Queues an accepted post that its room wants screened. */
   readonly screen: (post: Screened) => void
   readonly random: Services['random']
   readonly soon: Services['soon']
@@ -48,9 +48,9 @@ export type WritesOptions = {
   readonly hooks: Services['hooks']
   readonly calls: Services['calls']
   readonly tools: Services['tools']
-  /** An identity has posted in public. */
+  /** Called when an identity has posted in public. */
   readonly welcome: (identity: string, address: string) => void
-  /** Secret of this board, for names that others cannot compute. */
+  /** Secret of this board, for deriving names that nobody else can compute. */
   readonly secret: Buffer
   readonly boardIdentity: Services['boardIdentity']
   readonly generation: Services['generation']
@@ -61,12 +61,12 @@ export type WritesOptions = {
 
 type Accepted<Reply extends Facts = Facts> = Extract<ShardAnswer<Reply>, { ok: true }>
 
-/** What every reply has. */
+/** Part of every reply. */
 type Replied = Pick<Decided, 'at' | 'sha'> & Partial<Pick<Decided, 'isPublic'>>
 
 const nothingAsked: Asked = { args: {} }
 
-/** Reads that show what is in a room. */
+/** Reads that show the content of a room. */
 const ofRooms: ReadonlySet<string> = new Set<ReadName | ShownReadName>([
   'event.made',
   'event.marked',
@@ -74,7 +74,7 @@ const ofRooms: ReadonlySet<string> = new Set<ReadName | ShownReadName>([
   'work.get',
 ])
 
-/** What an operator may do to what they cannot read, once its author was erased. */
+/** What an operator may do to content that they cannot read, once its author was erased. */
 const deletions: ReadonlySet<string> = new Set(['event.redact', 'blob.delete', 'docs.delete'])
 
 export class Writes {
@@ -134,7 +134,7 @@ export class Writes {
     this.#write(verified, actor, args, respond, accepted, { ...asked, isFree })
   }
 
-  /** What is refused before its actor is asked may have been accepted earlier: then its signer gets the receipt again. */
+  /** A command that is refused before its actor is asked may have been accepted earlier; then its signer gets the receipt again. */
   #unlessAccepted(verified: Verified, actor: string, instead: Refusal, respond: Respond): void {
     const letter = signedLetter(this.#options, verified, { to: actor, args: {}, limited: 0 })
     sendAs(this.#options, verified.signer.delegate, { ...letter, op: 'nothing' }, (answer, head) => {
@@ -147,7 +147,7 @@ export class Writes {
     })
   }
 
-  /** Finds the actor that decides over a thing; what the reader may not see does not exist, unless this command was accepted there. */
+  /** Finds the actor that decides over a thing. What the reader may not see does not exist, unless this command was accepted there. */
   #locate(
     thing: string,
     field: string,
@@ -171,7 +171,7 @@ export class Writes {
   #post(verified: Verified<'post'>, respond: Respond): void {
     const { command } = verified
     if (command.room !== undefined && command.room !== '') return this.#postInto(command.room!, verified, respond)
-    // A reply or a new version without a room goes to its target's room.
+    // A reply or a new version that names no room goes to its target's room.
     const superseded = supersedesOf(verified)
     const target = superseded === '' ? given(command.reply_to, '') : superseded
     if (target === '') return this.#postInto('lobby', verified, respond)
@@ -203,7 +203,7 @@ export class Writes {
     this.#write<'post'>(verified, room, args, respond, posted, unlessMade(newRoom))
   }
 
-  /** The post is accepted; the handle it asked for is claimed before the answer. `notApplied`: why not, or ''. */
+  /** Claims the handle that an accepted post requested, before the post is answered. `notApplied`: why it was not claimed, or ''. */
   #claim(verified: Verified, handle: string, answer: Accepted<Said<'post'>>, then: (notApplied: string) => void): void {
     if (!answer.reply.isPublic) return then('private_room')
     if (this.#options.news.handles.get(verified.signer.id) === handle) return then('')
@@ -284,7 +284,7 @@ export class Writes {
     })
   }
 
-  /** Sends the letter. `accepted` is called with a yes, everything else is answered here. */
+  /** Sends the letter. `accepted` is called on success; every other outcome is answered here. */
   #write<Name extends WriteName = never>(
     verified: Verified,
     to: string,
@@ -300,7 +300,7 @@ export class Writes {
   ): void {
     const { throttle, operators } = this.#options
     const { signer, bytes, isNew = false } = verified
-    // The board itself posts as often as it has to.
+    // The board's own posts are not rate-limited.
     const isFreeOfCharge = isFree || verified.door.via === 'board'
     const requestIds = given(verified.command.request_id, '') === '' ? 0 : 1
     const charge = isFreeOfCharge
@@ -315,13 +315,13 @@ export class Writes {
       if (answer.change !== undefined) this.#options.news.noteChange(to, answer.change)
       accepted(answer, head)
     })
-    // Until a delegation is public its first letter may be sent again: later lines wait for the answer.
+    // Until a delegation is public its first letter may be sent again, so later lines wait for the answer.
     if (signer.delegate?.isPublished !== false) verified.door.place?.sent()
   }
 
   /**
-   * Whose view of the result is shown; `''`: that of an anonymous reader. Former members may still have the signed bytes of a private command,
-   * so once it is too old to be accepted as new it is shown as to a stranger. So it is to a delegate without board:read.
+   * Whose view of the result is shown; `''` for that of an anonymous reader. Former members may still have the signed bytes of a private
+   * command, so a retry that is too old to be accepted as new is shown as to a stranger. The same holds for a delegate without board:read.
    */
   #readerOf({ command, signer }: Verified, op: string, { reply, duplicate }: Accepted<Replied>): string {
     if (reply.isPublic !== false || !ofRooms.has(op)) return signer.id
@@ -330,7 +330,7 @@ export class Writes {
     return duplicate === true && isOld ? '' : signer.id
   }
 
-  /** The answer to a write is what a read shows now, with the receipt; `unread`: its signer may not read it any more. */
+  /** The answer to a write is what a read shows now, with the receipt. `unread` is called if its signer may not read it anymore. */
   #readBack(
     verified: Verified,
     op: ReadName | ShownReadName,
@@ -351,7 +351,7 @@ export class Writes {
   ): void {
     const { at } = answer.reply
     const sha = shaOf(verified, answer)
-    // A signer who may not read it any more still learns that it was done, and when.
+    // A signer who may not read it anymore still learns that it was done, and when.
     const told = { at, leaf: answer.leaf, head, duplicate: answer.duplicate === true }
     const receiptAlone = () =>
       respond({ status: 200, body: `{"ok":true,"data":{"receipt":${receiptJson(sha, told)}}}` })
@@ -361,7 +361,7 @@ export class Writes {
       if (found === undefined) return respond(undefined)
       if (!found.ok) return notShown()
       const { made } = found
-      // Of a retry, and its first answer was in a log that is closed now.
+      // A retry whose first answer was in a log that is closed now.
       const placed = { leaf: answer.leaf ?? made?.leaf, head: made?.head ?? head }
       const receipt = receiptJson(sha, { ...told, ...placed })
       const extra = notApplied === '' ? '' : `"handle_not_applied":${JSON.stringify(notApplied)},`
@@ -374,12 +374,12 @@ export class Writes {
   }
 }
 
-/** Hex SHA-256 of the command that was accepted: of a retry, the first one's. */
+/** Hex SHA-256 of the accepted command: for a retry, that of the first one. */
 function shaOf(verified: Verified, { reply }: Accepted<Pick<Decided, 'sha'>>): string {
   return reply.sha ?? verified.sha.toString('hex')
 }
 
-/** What the author of a post, put out of its private room since, is shown of it: that it stands, and where. */
+/** What the author of a post sees of it after being removed from its private room: that it exists, and where. */
 function outOfSight(
   { ttl, ...facts }: Pick<EventFacts, 'id' | 'room' | 'kind' | 'author' | 'via'> & { readonly ttl: number },
   reply: PostReply,
@@ -408,14 +408,14 @@ type RoomWanted = {
   readonly name: string
   readonly visibility: Visibility
   readonly owner: string
-  /** Identity ids, the owner perhaps among them. */
+  /** Identity ids, possibly including the owner. */
   readonly members: readonly string[]
   readonly about: string
 }
 
 /**
- * A room as its creator saw it when it was made: what a retry shows a creator who has left it since.
- * `at`: when it was made, Unix seconds.
+ * A room as its creator saw it when it was created: what a retry shows a creator who has left it since. `at`: time of creation, Unix
+ * seconds.
  */
 function roomAsMade({ name, visibility, owner, members, about }: RoomWanted, at: number) {
   return {

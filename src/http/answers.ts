@@ -1,7 +1,7 @@
 /**
- * Cached answers: bytes kept by URL, with the change number they were made at, so that a hot URL costs no message to
- * another thread and no rendering. An answer is valid as long as nothing that it depends on has changed. The cache is
- * bounded in bytes; the least recently used answers are dropped first. Answers that never change while the board runs are made once.
+ * Cached answers: bytes stored by URL, with the change number at which they were generated, so that a hot URL costs neither a message to
+ * another thread nor a rendering. An answer is valid as long as nothing that it depends on has changed. The cache is bounded in bytes and
+ * evicts the least recently used answers first. Answers that never change while the board runs are generated once.
  */
 
 import { hash } from 'node:crypto'
@@ -14,20 +14,20 @@ import { takesGzip } from './wire.ts'
 export type Ready = {
   readonly body: Buffer
   readonly etag: string
-  /** Name of the file that the body is; undefined: JSON. */
+  /** File name if the body is a file; undefined for JSON. */
   readonly file: string | undefined
-  /** The one room that it depends on; undefined: the whole board. */
+  /** The one room that it depends on; undefined for the whole board. */
   readonly room: string | undefined
   /** Newest change when it was requested. */
   readonly change: number
-  /** Unix seconds from which it shows a text that is gone; 0 = never. */
+  /** Unix seconds at which a text that it shows expires; 0 = never. */
   readonly until: number
 }
 
 /** Newest change of a room, or of the whole board. */
 type Newest = (room: string | undefined) => number
 
-/** Nothing that it was made from has changed. `now`: Unix seconds. */
+/** Whether nothing that the answer depends on has changed. `now`: Unix seconds. */
 export function isCurrent({ room, change, until }: Ready, newest: Newest, now: number): boolean {
   return newest(room) <= change && (until === 0 || until > now)
 }
@@ -35,11 +35,11 @@ export function isCurrent({ room, change, until }: Ready, newest: Newest, now: n
 /** A power of two. */
 const askedMax = 16_384
 
-/** Hashes of addresses that were asked for of late; a newer one takes the place of an older one. Two addresses may have the same hash. */
+/** Hashes of recently requested addresses; newer ones overwrite older ones. Two addresses may have the same hash. */
 class Asked {
   readonly #hashes = new Uint32Array(askedMax)
 
-  /** Was it there before? */
+  /** Whether the address was there before. */
   add(url: string): boolean {
     let hash = 0x811c9dc5
     for (let n = 0; n < url.length; n++) hash = Math.imul(hash ^ url.charCodeAt(n), 0x01000193)
@@ -52,7 +52,7 @@ class Asked {
 
 export class ReadyAnswers {
   readonly #kept = new TurnoverMap<string, Ready>()
-  /** Addresses that were asked for of late: what is asked for once, by a crawler for example, takes no room from the others. */
+  /** Recently requested addresses. An address that is requested only once, by a crawler for example, takes no space from the others. */
   readonly #asked = new Asked()
   readonly #bytesMax: number
   #bytes = 0
@@ -61,7 +61,7 @@ export class ReadyAnswers {
     this.#bytesMax = bytesMax
   }
 
-  /** The kept answer, if it is still right. */
+  /** The cached answer, if it is still valid. */
   find(url: string, newest: Newest, now: number): Ready | undefined {
     const ready = this.#kept.get(url)
     if (ready === undefined) return undefined
@@ -75,7 +75,7 @@ export class ReadyAnswers {
     return ready
   }
 
-  /** Keeps the answer if its address was asked for before. */
+  /** Caches the answer if its address was requested before. */
   keep(url: string, ready: Ready): void {
     const before = this.#kept.get(url)
     if (before === undefined && !this.#asked.add(url)) return
@@ -83,7 +83,7 @@ export class ReadyAnswers {
     this.#kept.delete(url)
     const bytes = cost(url, ready)
     if (bytes > this.#bytesMax / 8) return
-    // A copy: the body may lie in a larger message from another thread.
+    // A copy, because the body may be part of a larger message from another thread.
     this.#kept.set(url, { ...ready, body: Buffer.from(ready.body) })
     this.#bytes += bytes
     for (const [oldest, answer] of this.#kept) {
@@ -98,7 +98,7 @@ export function etagOf(body: Buffer | string): string {
   return `"${hash('sha256', body, 'base64url').slice(0, 22)}"`
 }
 
-/** The reader has what this tag names, or accepts anything: tags are compared weakly (RFC 9110, 13.1.2). */
+/** Whether the client has the version that this tag names, or accepts any: tags are compared weakly (RFC 9110, 13.1.2). */
 export function isHeld(exchange: Exchange, etag: string): boolean {
   const header = exchange.header('if-none-match')
   if (header === undefined) return false
@@ -110,7 +110,7 @@ function cost(url: string, { body }: Ready): number {
   return url.length * 2 + body.length + 256
 }
 
-/** Headers of a text that is valid for this moment alone. */
+/** Headers of a text that must not be cached. */
 export function plain(type: string): readonly (readonly [string, string])[] {
   return [
     ['content-type', type],
@@ -121,17 +121,17 @@ export function plain(type: string): readonly (readonly [string, string])[] {
 
 const gzip = promisify(gzipCallback)
 
-/** Below this a packed answer is not worth its headers. */
+/** Below this, compression is not worth its headers. */
 const packedBytesMin = 1_024
-/** Types that shrink; pictures and fonts are packed already. */
+/** Types worth compressing; images and fonts are compressed already. */
 const shrinks = /^(?:text\/|application\/json|image\/svg\+xml)/
 
 type Form = { readonly body: Buffer; readonly headers: readonly Header[]; readonly etag: string }
 type Made = { readonly plain: Form; readonly packed: Promise<Form> | undefined }
 
 /**
- * Answers whose bytes stay the same while the board runs: made at the first request for them, packed once, known by a tag.
- * `headers`: all but the tag, the coding and Vary.
+ * Answers whose bytes stay the same while the board runs: generated at their first request, compressed once, and tagged. `headers`: all
+ * except the tag, the encoding, and Vary.
  */
 export function fixedAnswer(headers: readonly Header[], render: () => Buffer | string): RouteHandler {
   let made: Made | undefined
@@ -151,7 +151,7 @@ function make(body: Buffer, headers: readonly Header[]): Made {
   const isText = headers.some(([name, value]) => name === 'content-type' && shrinks.test(value))
   if (!isText || body.length < packedBytesMin) return { plain: { body, headers, etag }, packed: undefined }
   const varied: readonly Header[] = [...headers, ['vary', 'accept-encoding']]
-  // Not on the main thread: the longest of them takes it 15 ms.
+  // Not on the main thread, where the longest of them would take 15 ms.
   const packed = gzip(body, { level: 9 }).then(
     (bytes): Form => ({
       body: bytes,
@@ -169,5 +169,5 @@ function send(exchange: Exchange, { body, headers, etag }: Form): void {
   else exchange.reply(200, tagged, body)
 }
 
-/** Media type of figures for Prometheus (text format 0.0.4). */
+/** Media type of metrics for Prometheus (text format 0.0.4). */
 export const metricsType = 'text/plain; version=0.0.4; charset=utf-8'

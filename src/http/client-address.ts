@@ -1,26 +1,26 @@
 /**
- * The address of a client: the socket's peer, or, behind a proxy, what the header says that TRUST_PROXY names.
+ * The address of a client: the socket's peer, or, behind a proxy, the address in the header that TRUST_PROXY names.
  *
- * A header is believed only from the peers of TRUST_PROXY_FROM, and only its last entry, or the n-th from the right behind n
- * proxies: everything to the left of it was sent by the client. A proxy may append a header line of its own instead of extending
- * the one that came (HAProxy does), so all lines count as one list. An entry that is no address counts as no header.
+ * The header is trusted only from the peers of TRUST_PROXY_FROM, and only its last entry, or the n-th from the right behind n proxies: the
+ * client itself sent everything to the left of it. A proxy may append its own header line instead of extending the existing one (HAProxy
+ * does), so all lines count as one list. An entry that is not an address is treated as a missing header.
  */
 
 import { NetworkSet, parseAddress } from '../../actors/kernel/networks.ts'
 import type { TrustedProxy } from '../config.ts'
 import type { Exchange } from './port.ts'
 
-/** Takes what an operator has to see: an event and what is wrong in a sentence. */
+/** Receives what an operator must see: an event, and a sentence that explains the problem. */
 type Warn = (event: string, facts: Readonly<Record<string, string>>) => void
 
-/** Headers by which proxies usually say whose request they pass on. */
+/** Headers in which proxies usually pass on the client's address. */
 const usualHeaders: ReadonlySet<string> = new Set(['x-forwarded-for', 'x-real-ip', 'forwarded'])
 
 export class ClientAddresses {
   readonly #proxy: TrustedProxy
   readonly #from: NetworkSet
   readonly #warn: Warn
-  /** The peer that was looked up last: behind a proxy it is the same every time. */
+  /** The last peer looked up: behind a proxy it is the same every time. */
   #peer = ''
   #isPeerTrusted = false
   #hasWarned = false
@@ -52,7 +52,7 @@ export class ClientAddresses {
     return this.#isPeerTrusted
   }
 
-  /** Where the header of a proxy is not believed, all of its clients count as one address: said once. */
+  /** Warns once if a proxy's header is not trusted, because all of its clients then count as one address. */
   #check(peer: string, headers: readonly string[]): void {
     const { header } = this.#proxy
     const named = headers.find((name, at) => at % 2 === 0 && (header === '' ? usualHeaders.has(name) : name === header))
@@ -67,8 +67,8 @@ export class ClientAddresses {
 }
 
 /**
- * The n-th entry from the right of a comma-separated list. It is looked for from the right because a quote that a client left
- * open on the left must not swallow what the proxies appended.
+ * The n-th entry from the right of a comma-separated list. The search runs from the right so that a quote that the client left open cannot
+ * swallow what the proxies appended.
  */
 function entryFromRight(list: string, n: number): string | undefined {
   let end = list.length
@@ -93,7 +93,7 @@ function isEscaped(text: string, at: number): boolean {
 /** One pair of a forwarded-element (RFC 7239, section 4): a token, `=`, and a token or a quoted string. */
 const forwardedPair = /\s*([!#$%&'*+.^_`|~0-9A-Za-z-]+)=(?:"((?:[^"\\]|\\.)*)"|([^";,\s]*))\s*(?:;|$)/y
 
-/** The `for` of one element of a Forwarded header; undefined where the element is malformed or has not exactly one. */
+/** The `for` value of one element of a Forwarded header; undefined if the element is malformed or does not have exactly one. */
 function forwardedFor(element: string): string | undefined {
   const found: string[] = []
   forwardedPair.lastIndex = 0
@@ -105,7 +105,7 @@ function forwardedFor(element: string): string | undefined {
   return found.length === 1 ? found[0] : undefined
 }
 
-/** An address with or without a port, an IPv6 one with or without brackets; a hidden name (`_x`, `unknown`) is none. */
+/** An address with or without a port, for IPv6 with or without brackets. A hidden name (`_x`, `unknown`) is not an address. */
 function addressOfNode(node: string): string | undefined {
   const [, bracketed] = /^\[([^\]]*)\](?::[\w.-]+)?$/.exec(node) ?? []
   const [, dotted] = /^([\d.]+):[\w.-]+$/.exec(node) ?? []

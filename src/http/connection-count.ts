@@ -1,8 +1,8 @@
-/** How many connections are open, in memory that all threads of a board share: the bound holds for all of them together. */
+/** The number of open connections, in memory that all threads of a board share: the bound applies to all of them together. */
 import { httpThreadsMax } from '../config.ts'
 
 export class ConnectionCount {
-  /** One for each thread that holds connections. */
+  /** One slot per thread that holds connections. */
   readonly slots: Int32Array<SharedArrayBuffer>
   readonly #own: number
 
@@ -12,17 +12,17 @@ export class ConnectionCount {
     this.#own = own
   }
 
-  /** Of all threads. */
+  /** The total over all threads. */
   get open(): number {
     return this.slots.reduce((sum, count) => sum + count, 0)
   }
 
-  /** Connections of this thread that came, or went where it is negative. */
+  /** Adds to this thread's count; `change` is negative when connections close. */
   add(change: number): void {
     Atomics.add(this.slots, this.#own, change)
   }
 
-  /** That thread has died, and its connections with it. */
+  /** The thread with this slot has died, and its connections with it. */
   forget(slot: number): void {
     Atomics.store(this.slots, slot, 0)
   }

@@ -1,4 +1,4 @@
-/** The port: which engine serves it, how many connections it takes, and what it answers by itself, in the board's own format. */
+/** The port: which engine serves it, how many connections it accepts, and what it answers on its own, in the board's format. */
 
 import { randomUUID } from 'node:crypto'
 import { inside } from '../../actors/kernel/limits.ts'
@@ -11,7 +11,7 @@ import type { ConnectionCount } from './connection-count.ts'
 import type { Handler, HttpOptions, HttpServer } from './port.ts'
 import { createUwsServer, EngineMissing } from './uws.ts'
 
-/** The node engine is loaded only where it is used. Throws EngineMissing when `uws` is requested by name and has no binary here. */
+/** Only the chosen engine is loaded. Throws EngineMissing if `uws` is requested by name and has no binary for this machine. */
 export async function createHttpServer(
   engine: EngineChoice,
   handler: Handler,
@@ -30,19 +30,18 @@ export async function createHttpServer(
 }
 
 /**
- * How many connections a board accepts. Each is a descriptor, and a thread that gets none for a file of its journal
- * ends the board; so some are not available to sockets.
- * Connections at the same time, given how many descriptors the process may have.
+ * How many simultaneous connections a board accepts, given the process's limit of file descriptors. Each connection is a descriptor, and a
+ * thread that gets none for a journal file stops the board, so some descriptors are reserved.
  */
 export function connectionsMaxOf(descriptors: number): number {
   const kept = inside.descriptorsKept + descriptorsForSegments(descriptors)
   return Math.max(1, descriptors - Math.min(kept, Math.ceil(descriptors / 2)))
 }
 
-/** How often the log says that no more connections are accepted. */
+/** How often the log reports that no more connections are accepted. */
 const fullEveryMs = 60_000
 
-/** What the port answers by itself: refusals of malformed requests and the answer to a fault, in the board's own format. */
+/** What the port answers on its own, in the board's format: refusals of malformed requests, and the answer to a fault. */
 export function portOptions(connections: ConnectionCount, { monotonicMs }: Clock): HttpOptions {
   const connectionsMax = connectionsMaxOf(descriptorsMax())
   let quietUntil = 0

@@ -1,9 +1,9 @@
 /**
- * In the main thread: an exchange whose client is connected to an HTTP thread. It looks like one of an engine; what is done with it is
- * told to that thread.
+ * In the main thread: an exchange whose client is connected to an HTTP thread. It has the interface of an engine's exchange, and forwards
+ * what is done with it to that thread.
  *
- * What is written is counted here until the thread says that the socket has taken it, so that no more than `streamBytesHigh` bytes are on
- * their way to one client.
+ * Bytes written are counted here until the thread reports that the socket has taken them, so that at most `streamBytesHigh` bytes are in
+ * flight to one client.
  */
 import { headersText, type RequestMessage, type ToClients } from './forward-messages.ts'
 import {
@@ -29,16 +29,16 @@ import {
 export interface ClientThread {
   readonly options: HttpOptions
   readonly draining: boolean
-  /** Exchanges without an answer. */
+  /** Exchanges that are not answered yet. */
   readonly pending: { delete(exchange: unknown): boolean }
   tell(message: ToClients): void
-  /** Written with others, where they get the same bytes. */
+  /** Combined with writes of the same bytes to other clients. */
   write(id: number, chunk: Uint8Array): void
-  /** From now on, `flow` hears what its client's socket takes, and when it closes. */
+  /** From now on, `flow` is notified of what the client's socket takes, and when it closes. */
   follow(id: number, flow: ForwardedFlow): void
 }
 
-/** A stream or a WebSocket, which hears what its client's socket takes, and when it closes. */
+/** A stream or a WebSocket; it is notified of what its client's socket takes, and when it closes. */
 export interface ForwardedFlow {
   taken(bytes: number, isAgain: boolean): void
   blocked(): void
@@ -72,7 +72,7 @@ export class ForwardedExchange extends EngineExchange {
     this.isUpgrade = isUpgrade
     this.since = thread.options.now()
     this.#body = body
-    // Content-Length is needed only while the body is still to come.
+    // Content-Length is needed only while the body is still arriving.
     if (body === undefined) this.frame()
     else this.isBodyComing = true
   }
@@ -88,7 +88,7 @@ export class ForwardedExchange extends EngineExchange {
     else this.bodyCame(this.#body)
   }
 
-  /** The handler has returned: a body that it has not asked for by now is discarded. */
+  /** The handler has returned; a body that it has not requested by now is discarded. */
   handled(): void {
     const isStillComing = this.#body === undefined && this.isBodyComing
     this.#body = undefined
@@ -100,7 +100,7 @@ export class ForwardedExchange extends EngineExchange {
     this.partCame(body.length, true, () => asBuffer(body))
   }
 
-  /** The body has so many bytes at least, which are too many: the rest of it goes no further than the thread. */
+  /** The body has at least this many bytes, which is too many. The thread discards the rest. */
   bodyIsLong(sentAtLeast: number): void {
     this.partCame(sentAtLeast, false)
   }
@@ -115,7 +115,7 @@ export class ForwardedExchange extends EngineExchange {
     assertHeaders(headers)
     if (this.ended) return
     this.end()
-    // Whether the rest of a body closes the connection is for the thread to say.
+    // The thread decides whether the rest of a body closes the connection.
     const close = options?.close === true
     this.#thread.tell(['reply', this.id, status, headersText(headers), body, close])
   }
@@ -151,7 +151,7 @@ export class ForwardedExchange extends EngineExchange {
 
 class ForwardedStream extends EngineStream<ClientThread> implements ForwardedFlow {
   readonly #id: number
-  /** Bytes that were written, and that the socket is not known to have taken. */
+  /** Bytes written that the socket is not known to have taken. */
   #underWay = 0
   #isEnding = false
   #saidFalse = false

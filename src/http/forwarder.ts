@@ -1,11 +1,11 @@
 /**
- * In an HTTP thread: forwards what clients send to the main thread, and gives them what it answers.
+ * In an HTTP thread: forwards requests to the main thread, and delivers its answers.
  *
- * A request travels with its body where that arrives in the same turn, which it nearly always does. Otherwise its head goes first, and
- * the body is kept here until it is whole; once the main thread has said how long it may be, it may be no longer.
+ * A request is sent with its body if that arrives in the same turn, as it nearly always does. Otherwise the head is sent first, and the
+ * body is buffered here until it is complete. Once the main thread has announced a limit, a longer body is refused.
  *
- * So many requests are on their way at a time; the others wait here. The main thread handles all of them in one turn, and has other
- * things to do.
+ * A bounded number of requests is in flight; the others wait here. The main thread handles all of them in one turn, and has other work to
+ * do.
  */
 import type { Timers } from '../../actors/kernel/timers.ts'
 import {
@@ -18,54 +18,54 @@ import {
 import type { ByteStream, Exchange, WebSocketConnection } from './port.ts'
 
 type ForwarderOptions = {
-  /** Sends it with all others of this turn. */
+  /** Sends the message together with all others of this turn. */
   readonly tell: (message: FromClients) => void
   readonly timers: Pick<Timers, 'every'>
   /** The longest body that any handler reads. */
   readonly bodyBytesMax: number
   /**
-   * Whether a request becomes a WebSocket before the main thread is asked: an engine that can make one only while it calls the handler
-   * needs that. A refusal is then the text of one message, and the connection closes.
+   * Whether a request becomes a WebSocket before the main thread is asked, for an engine that can accept one only while it calls the
+   * handler. A refusal is then the text of one message, after which the connection closes.
    */
   readonly opensAtOnce: (exchange: Exchange) => boolean
 }
 
-/** A request that is not sent yet, and what is to be sent right after it where its body is too long. */
+/** A request that is not sent yet, and the message to send right after it if its body is too long. */
 type Waiting = { readonly request: RequestMessage; tooLong?: FromClients }
 
-/** What is written for one client, and what its socket takes of it. */
+/** The flow of bytes to one client. */
 type Flow = {
-  /** Bytes that were taken, and not reported. */
+  /** Bytes taken but not reported yet. */
   taken: number
   isBlocked: boolean
-  /** As it was when that was reported last. */
+  /** Value of `sink.blockedSince` at the last report. */
   blockedSince: number | undefined
 }
 type StreamFlow = Flow & { readonly sink: ByteStream }
 type SocketFlow = Flow & {
   readonly sink: WebSocketConnection
   readonly unsent: string[]
-  /** What came before the main thread has accepted it; undefined: it has. */
+  /** What arrived before the main thread accepted the WebSocket; undefined once it has. */
   early: FromClients[] | undefined
 }
 
-/** Requests that the main thread has not received. */
+/** Maximum of requests that were sent and not received by the main thread. */
 const underWayMax = 256
-/** Messages of a WebSocket that may come before the main thread has accepted it; their bytes are bounded as those of a body. */
+/** Messages of a WebSocket that may arrive before the main thread has accepted it. Their total size has the bound of a body. */
 const earlyMax = 1_024
-/** How often the time is reported since which a socket takes nothing. */
+/** How often a blocked socket's `blockedSince` is reported if it has changed. */
 const blockedEveryMs = 1_000
 
 export class Forwarder {
   readonly #options: ForwarderOptions
   readonly #lists = new HeaderLists()
-  /** Not answered yet. */
+  /** Exchanges that are not answered yet. */
   readonly #open = new Map<number, Exchange>()
   readonly #waiting = new Map<number, Waiting>()
   readonly #streams = new Map<number, StreamFlow>()
   readonly #sockets = new Map<number, SocketFlow>()
   readonly #blocked = new Map<number, StreamFlow | SocketFlow>()
-  /** Requests that will be sent at the end of this turn: a body that arrives until then goes with them. */
+  /** Requests that will be sent at the end of this turn; a body that arrives until then is included. */
   readonly #fresh = new Map<number, RequestMessage>()
   #underWay = 0
   #newest = 0
@@ -75,12 +75,12 @@ export class Forwarder {
     options.timers.every(() => this.#reportBlocked(), blockedEveryMs)
   }
 
-  /** The messages of this turn are about to be sent. */
+  /** Called right before the messages of this turn are sent. */
   flushing(): void {
     this.#fresh.clear()
   }
 
-  /** Takes a request: the handler of the engine. */
+  /** Takes a request; this is the engine's handler. */
   readonly handle = (exchange: Exchange): void => {
     const { method, path, query, remoteAddress, headers, isUpgrade } = exchange
     const id = ++this.#newest
@@ -113,7 +113,7 @@ export class Forwarder {
     })
   }
 
-  /** Does what the main thread says. */
+  /** Carries out a message from the main thread. */
   take(message: ToClients): void {
     switch (message[0]) {
       case 'received':
@@ -185,7 +185,7 @@ export class Forwarder {
     }
   }
 
-  /** The exchange, which ends now; undefined: it has ended. */
+  /** The exchange, which is now removed; undefined if it has ended already. */
   #ending(id: number): Exchange | undefined {
     const exchange = this.#open.get(id)
     this.#open.delete(id)
@@ -209,7 +209,7 @@ export class Forwarder {
   #write(id: number, chunk: Uint8Array): void {
     const flow = this.#streams.get(id)
     if (flow === undefined) return
-    // What waits behind a full socket does not keep the whole message that it came with.
+    // Bytes that wait behind a full socket are copied, so they do not retain the whole message that they arrived in.
     const isBehind = flow.isBlocked || flow.sink.blockedSince !== undefined
     const takesMore = flow.sink.write(isBehind ? Buffer.from(chunk) : chunk)
     this.#took(id, flow, chunk.length, takesMore)
@@ -237,7 +237,7 @@ export class Forwarder {
     flow.taken = 0
   }
 
-  /** A socket that takes a little now and then is not one that takes nothing. */
+  /** A socket that takes a few bytes now and then must not count as one that takes none. */
   #reportBlocked(): void {
     for (const [id, flow] of this.#blocked) {
       if (flow.sink.blockedSince === flow.blockedSince) continue
@@ -246,7 +246,7 @@ export class Forwarder {
     }
   }
 
-  /** False: it cannot become a WebSocket now. */
+  /** False if it cannot become a WebSocket now. */
   #accept(id: number, exchange: Exchange, early: FromClients[] | undefined): boolean {
     let earlyBytes = 0
     const tell = (message: FromClients): void => {
@@ -273,10 +273,10 @@ export class Forwarder {
     return true
   }
 
-  /** The main thread has accepted a WebSocket that was opened at once. */
+  /** The main thread has accepted a WebSocket that was opened before it was asked. */
   #accepted(id: number): void {
     const flow = this.#sockets.get(id)
-    // It has closed meanwhile.
+    // It has closed in the meantime.
     if (flow === undefined) return this.#options.tell(['closed', id])
     const early = flow.early ?? []
     flow.early = undefined
@@ -296,7 +296,7 @@ export class Forwarder {
     if (!flow.isBlocked) this.#pump(id)
   }
 
-  /** Gives the socket what waits for it. */
+  /** Sends the messages that wait for the socket. */
   #pump(id: number): void {
     const flow = this.#sockets.get(id)
     if (flow === undefined) return

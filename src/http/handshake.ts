@@ -1,11 +1,11 @@
-/** What a request must be to become a WebSocket here. */
+/** Validates a WebSocket handshake. */
 import { streamPath } from '../../actors/follow/stream.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import type { Exchange } from './port.ts'
 
 const keyText = /^[A-Za-z0-9+/]{22}==$/
 
-/** Why this is no request for a WebSocket (RFC 6455, 4.2.1); undefined: it is one. */
+/** Why this is not a request for a WebSocket (RFC 6455, 4.2.1); undefined if it is one. */
 export function handshakeFault(exchange: Pick<Exchange, 'header' | 'query'>): Refusal | undefined {
   const has = (name: string, token: string) =>
     (exchange.header(name) ?? '').split(',').some((each) => each.trim().toLowerCase() === token)

@@ -1,11 +1,11 @@
-/** One WebSocket on node:http, by the library ws. */
+/** One WebSocket on node:http, using the library ws. */
 import type { IncomingMessage } from 'node:http'
 import type { Socket } from 'node:net'
 import { type WebSocket, WebSocketServer } from 'ws'
 import { socketMessageBytesMax } from './port.ts'
 import { EngineSocket, type EngineSocketOptions } from './wire.ts'
 
-/** A peer that does not answer the close frame is cut off then. */
+/** A peer that does not answer the close frame within this time is disconnected. */
 const closeTimeoutMs = 5_000
 
 const acceptorOptions = {
@@ -14,7 +14,7 @@ const acceptorOptions = {
   perMessageDeflate: false,
   maxPayload: socketMessageBytesMax,
   closeTimeout: closeTimeoutMs,
-  // A pong for every ping would pile up for a peer that reads none.
+  // A pong for every ping would pile up for a peer that does not read them.
   autoPong: false,
 }
 const acceptor = new WebSocketServer(acceptorOptions)
@@ -22,7 +22,7 @@ const acceptor = new WebSocketServer(acceptorOptions)
 type NodeSocketOptions = EngineSocketOptions & {
   readonly request: IncomingMessage
   readonly socket: Socket
-  /** Bytes that came with the request's head. */
+  /** Bytes that arrived with the request's head. */
   readonly head: Buffer
 }
 
@@ -70,7 +70,7 @@ export class NodeSocket extends EngineSocket<WebSocket> {
       this.guard(handlers.ping)
     })
     native.on('pong', () => this.guard(handlers.pong))
-    // What a peer got wrong: ws sends the close frame that says it.
+    // A protocol error of the peer: ws sends the close frame that names it.
     native.on('error', () => {})
     native.once('close', () => this.closed())
     this.#socket.on('drain', () => {

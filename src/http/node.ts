@@ -1,9 +1,8 @@
 /**
- * The HTTP engine on node:http: any platform, and a stricter parser (llhttp) than the native engine's.
+ * The HTTP engine on node:http: runs on any platform, with a stricter parser (llhttp) than the native engine's.
  *
- * Its timeouts copy what the native engine has built in: a head must arrive within 10 s, an idle connection is kept 10
- * s. The parser's own refusals (400, 408, 431) are answered here with a small body, since there is no request object
- * for them.
+ * Its timeouts match those built into the native engine: a head must arrive within 10 s, and an idle connection is kept open for 10 s. The
+ * parser's own refusals (400, 408, 431) are answered here with a small body, since they have no request object.
  */
 
 import type { IncomingMessage, Server } from 'node:http'
@@ -37,10 +36,10 @@ import {
 
 const headTimeoutMs = 10_000
 const keepAliveMs = 10_000
-/** A whole request, body included: 256 KiB at the 16 KiB/s that the native engine requires, rounded up. */
+/** For a whole request including its body: 256 KiB at the 16 KiB/s that the native engine requires, rounded up. */
 const requestTimeoutMs = 20_000
 const checkEveryMs = 2_000
-/** Requests of one connection that may wait for their answers; one more cuts it. */
+/** Unanswered requests per connection; one more disconnects it. */
 const pipelinedMax = 128
 
 export async function createNodeServer(handler: Handler, options: HttpOptions): Promise<HttpServer> {
@@ -52,11 +51,13 @@ class NodeServer implements HttpServer {
   readonly options: HttpOptions
   /** Requests not answered yet, oldest first. */
   readonly pending = new TurnoverMap<NodeExchange, true>()
-  /** Connections whose last request has come, or whose last answer was given: nothing after it may be processed (RFC 9112 section 9.6). */
+  /**
+   * Connections whose last request has arrived, or whose last answer was sent: nothing after it may be processed (RFC 9112 section 9.6).
+   */
   readonly closing = new WeakSet<Socket>()
-  /** Connections that sent something that is not a request: they end when their earlier requests are answered. */
+  /** Connections that sent something that is not a request. They end once their earlier requests are answered. */
   readonly #broken = new WeakSet<Socket>()
-  /** The requests of a connection that are not over, in their order. */
+  /** The unfinished requests of a connection, in order. */
   readonly #unfinished = new WeakMap<Socket, Set<NodeExchange>>()
   draining = false
   #handler: Handler
@@ -73,20 +74,20 @@ class NodeServer implements HttpServer {
       requestTimeout: requestTimeoutMs,
       keepAliveTimeout: keepAliveMs,
       connectionsCheckingInterval: checkEveryMs,
-      // Its own refusal would continue with the next request of the segment.
+      // node:http's own refusal would continue with the next request of the segment.
       requireHostHeader: false,
       noDelay: true,
       highWaterMark: streamBytesHigh,
-      // Older releases of Node do not know it, and hand over every request that asks for another protocol.
+      // Older releases of Node ignore this option and pass every request for another protocol to `upgrade`.
       shouldUpgradeCallback: (req: IncomingMessage) => req.url?.split('?')[0] === options.socketPath,
     }
     this.#server = createServer(serverOptions)
-    // Beyond its own limit node:http silently drops fields, and framing with them: accept all, count here.
+    // Beyond its own limit node:http silently drops fields, and framing with them. Accept all and count here.
     this.#server.maxHeadersCount = 0
     this.#server.on('request', (req, res) => this.#serve(req, res))
-    // An unknown Expect would be answered 417 without a body: like the native engine, ignore it.
+    // node:http would answer an unknown Expect with 417 and no body. Like the native engine, ignore it.
     this.#server.on('checkExpectation', (req, res) => this.#serve(req, res))
-    // node:http returns the bare socket, for a tunnel: it is answered like any other method, and closed.
+    // node:http hands over the bare socket, for a tunnel. The request is answered like any other method, and the socket closed.
     this.#server.on('connect', (req, socket) => this.#serveBare(req, socket as Socket))
     if (options.socketPath !== undefined)
       this.#server.on('upgrade', (req, socket, head) => this.#serveBare(req, socket as Socket, head))
@@ -117,7 +118,7 @@ class NodeServer implements HttpServer {
   listen(host: string, port: number, isShared = false): Promise<number> {
     return new Promise((resolve, reject) => {
       this.#server.once('error', reject)
-      // exclusive: a cluster worker must not share the port either.
+      // exclusive: cluster workers must not share the port either.
       this.#server.listen({ host, port, backlog: 4096, exclusive: true, reusePort: isShared }, () => {
         this.#server.off('error', reject)
         resolve((this.#server.address() as AddressInfo).port)
@@ -128,7 +129,7 @@ class NodeServer implements HttpServer {
   async stopAccepting(): Promise<void> {
     if (this.draining) return
     this.draining = true
-    // That of node:http closes kept connections too, and loses the requests that are on their way through them.
+    // The method of node:http also closes idle connections and loses the requests that are in flight on them.
     if (this.#server.listening) Listener.prototype.close.call(this.#server)
   }
 
@@ -144,10 +145,10 @@ class NodeServer implements HttpServer {
 
   /** `head`: bytes after the head of a request that may become a WebSocket. */
   #serveBare(req: IncomingMessage, socket: Socket, head?: Buffer): void {
-    // It has lost the listeners of the server too.
+    // The server's listeners, including its error listener, were removed from this socket.
     socket.on('error', () => socket.destroy())
     const others = this.#unfinished.get(socket)
-    // The socket belongs to an earlier answer, and no other can be given on it: the native engine cuts such a connection too.
+    // An earlier answer owns the socket, so this request cannot be answered on it. The native engine closes such a connection too.
     if (others !== undefined && others.size > 0) {
       socket.destroy()
       for (const other of [...others]) other.lost()
@@ -162,8 +163,7 @@ class NodeServer implements HttpServer {
   }
 
   #serve(req: IncomingMessage, res: ServerResponse, head?: Buffer): void {
-    // node:http emits what follows an answered request in the same segment; the connection closes when that answer is
-    // sent.
+    // node:http emits requests that follow an answered one in the same segment. The connection closes when that answer is sent.
     if (this.closing.has(req.socket) || req.socket.destroyed) return
     if ((this.#unfinished.get(req.socket)?.size ?? 0) >= pipelinedMax) {
       req.socket.destroy()
@@ -195,7 +195,7 @@ class NodeServer implements HttpServer {
     })
   }
 
-  /** The requests of a connection: node:http does not say of those behind the first that they are lost with it. */
+  /** Tracks the requests of a connection: when it closes, node:http does not report the loss of those behind the first. */
   #expectLoss(socket: Socket): Set<NodeExchange> {
     const unfinished = new Set<NodeExchange>()
     socket.once('close', () => {
@@ -212,7 +212,7 @@ class NodeServer implements HttpServer {
     const newest = [...(this.#unfinished.get(socket) ?? [])].at(-1)
     newest?.release()
     if (newest?.isWhole === true) {
-      // Sent now, this would be read as the answer to a pending request, or in the middle of a stream.
+      // Sent now, the refusal would be taken for the answer to a pending request, or end up in the middle of a stream.
       this.#broken.add(socket)
       if (socket.readableEnded) socket.destroy()
       return
@@ -253,7 +253,7 @@ class NodeExchange extends EngineExchange {
   #req: IncomingMessage
   #res: ServerResponse
   readonly headers: string[] = []
-  /** There where the request may become a WebSocket. */
+  /** Present if the request may become a WebSocket. */
   readonly #head: Buffer | undefined
 
   constructor(server: NodeServer, req: IncomingMessage, res: ServerResponse, head: Buffer | undefined) {
@@ -293,12 +293,12 @@ class NodeExchange extends EngineExchange {
     return { status: 400, code: 'bad_request', message }
   }
 
-  /** All of it has arrived, or the rest is not awaited: it is answered, and its connection closes. */
+  /** The request has fully arrived, or was answered without waiting for the rest. */
   get isWhole(): boolean {
     return this.#req.complete || this.ended
   }
 
-  /** Its answer will close the connection, whatever it is. */
+  /** Whether any answer closes the connection. */
   get isLast(): boolean {
     return this.framing.close
   }
@@ -343,7 +343,7 @@ class NodeExchange extends EngineExchange {
     res.writeHead(status, flat)
     if (this.method === 'HEAD') stream.end()
     else res.flushHeaders()
-    // A stream that began before the server stopped accepting did not announce the close: close it all the same.
+    // A stream that began before the server stopped accepting did not announce the close; close the connection anyway.
     res.once('finish', () => {
       if (this.#server.draining) this.#req.socket.end()
     })

@@ -1,9 +1,9 @@
 /**
- * Ports beside that of the board, each with one path. They are node:http whatever engine the board has.
+ * Additional ports, each with one path. They use node:http whichever engine the board uses.
  *
- * - HEALTH_PORT answers `/healthz` to health checks: 503 while the board starts and while it stops, 200 in between. It is for checks
- *   that speak HTTP/1.0 or name no Host, as those of HAProxy and of old nginx do.
- * - METRICS_PORT answers `/metrics`, which the port of the board then does not.
+ * - HEALTH_PORT answers `/healthz` for health checks: 503 while the board starts and stops, 200 in between. It serves checks that speak
+ * HTTP/1.0 or send no Host, like those of HAProxy and old nginx.
+ * - METRICS_PORT answers `/metrics`, which the board's port then does not.
  */
 import type { IncomingMessage, Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -15,24 +15,24 @@ import { metricsType } from './answers.ts'
 type OwnPorts = {
   readonly host: string
   readonly port: number
-  /** 0 takes a free one; undefined: there is no such port. */
+  /** 0 picks a free port; undefined for no such port. */
   readonly healthPort: number | undefined
   readonly metricsPort: number | undefined
 }
 
 type Running = { metrics(): Promise<string | undefined>; health?(): string; close(): Promise<void> }
 type Answered = { readonly status: number; readonly type: string; readonly text: string }
-/** What is answered at a port: undefined for a path that is not there. */
+/** The answer for a path; undefined if there is none. */
 type Answer = (path: string) => Promise<Answered | undefined>
 
 const methods = 'GET, HEAD, OPTIONS'
-/** A check is short, and comes on a connection of its own. */
+/** Health checks are short, and each uses its own connection. */
 const headTimeoutMs = 5_000
 const headBytesMax = 8_192
 const connectionsMax = 256
 const words = 'text/plain; charset=utf-8'
 
-/** Starts the board with its other ports; those are there before it, and gone after it. */
+/** Starts the board with its other ports; they open before it starts, and close after it has stopped. */
 export async function withOwnPorts<Board extends Running>(
   { host, port, healthPort, metricsPort }: OwnPorts,
   start: () => Promise<Board>,
@@ -49,7 +49,7 @@ export async function withOwnPorts<Board extends Running>(
   try {
     if (healthPort !== undefined) {
       refuseSame('HEALTH_PORT', healthPort, port)
-      // "/" too: HAProxy asks for it by default.
+      // "/" as well, because HAProxy requests it by default.
       const answer: Answer = async (path) =>
         path === '/healthz' || path === '/'
           ? {
@@ -93,9 +93,9 @@ function refuseSame(name: string, own: number, port: number): void {
 }
 
 type Listening = {
-  /** Of the setting. */
+  /** Name of the setting. */
   readonly name: string
-  /** Of the line in the log. */
+  /** Name of the log event. */
   readonly event: string
   readonly host: string
   readonly port: number

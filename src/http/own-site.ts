@@ -1,7 +1,6 @@
 /**
- * Whether a browser's request comes from a page that may make it. A browser on another site must not reach a board through its
- * visitor (DNS rebinding): Host has to be a name of this board or of this machine, and an Origin, where one is sent, has to be
- * this board's or one of MCP_ORIGINS.
+ * Whether a browser's request comes from a page that may make it. Another site must not reach a board through a visitor's browser (DNS
+ * rebinding): Host must be a name of this board or of this machine, and an Origin, if sent, must be this board's or one of MCP_ORIGINS.
  */
 import { isLoopbackHost } from '../../actors/kernel/networks.ts'
 import type { Exchange } from './port.ts'
@@ -10,14 +9,14 @@ export class OwnSite {
   readonly #name: string
   readonly #origins: ReadonlySet<string>
 
-  /** `address`: public address of the board. `origins`: allowed beside its own. */
+  /** `address`: public address of the board. `origins`: allowed in addition to its own. */
   constructor({ address, origins }: { readonly address: string; readonly origins: readonly string[] }) {
     const { hostname, origin } = new URL(address)
     this.#name = hostname
     this.#origins = new Set([origin, ...origins])
   }
 
-  /** Why the request is not allowed; undefined: it is. */
+  /** Why the request is not allowed; undefined if it is. */
   faultOf(exchange: Pick<Exchange, 'header'>): string | undefined {
     const host = exchange.header('host') ?? ''
     const name = host.replace(/:\d{1,5}$/, '').toLowerCase()

@@ -1,4 +1,4 @@
-/** The query of a URL, strictly: each parameter once, percent-encoding that decodes, a bound on its length. */
+/** Strict parsing of URL queries: each parameter at most once, percent-encoding that decodes, and a bounded length. */
 
 import { sizes } from '../../actors/kernel/limits.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
@@ -30,14 +30,14 @@ export function parseQuery(query: string, bytesMax: number): ReadonlyMap<string,
   return found
 }
 
-/** What a path says that takes no parameter of this name. */
+/** The refusal by a path that takes no parameter of this name. */
 export function unknownParameter(path: string, taken: readonly string[], name: string): Refusal {
   const meant = nearest(name, taken)
   const hint = meant === undefined ? `it takes ${taken.join(', ') || 'none'}` : `did you mean ${meant}?`
   return refusal('unknown_field', `${path} takes no parameter ${printable(name)}; ${hint}`, printable(name))
 }
 
-/** A path that takes no parameter says so, as one says that takes others. */
+/** Refuses the query on a path without parameters, as other paths refuse an unknown parameter. */
 export function noQuery(path: string, query: string): Refusal | undefined {
   if (query === '') return undefined
   const given = parseQuery(query, sizes.url_query_bytes)
@@ -47,7 +47,7 @@ export function noQuery(path: string, query: string): Refusal | undefined {
   return unknownParameter(path, [], name)
 }
 
-/** A segment of a path, whose encoding may be left out: `%40ada` is `@ada`. What does not decode is itself. */
+/** A path segment, percent-decoded: `%40ada` is `@ada`. A segment that does not decode stays as it is. */
 export function decoded(segment: string): string {
   try {
     return decodeURIComponent(segment)

@@ -1,4 +1,4 @@
-/** Replies that every route gives in one form: an answer of the API, a refusal, a preflight, a method that is not taken. */
+/** Replies that look the same on every route: API answers, refusals, preflights, wrong methods. */
 
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { type Reply, refused } from '../format/reply.ts'
@@ -8,14 +8,14 @@ import type { Exchange, Header } from './port.ts'
 const noSniff: Header = ['x-content-type-options', 'nosniff']
 
 /**
- * Headers that keep users' content inert, by the kind of answer.
+ * Headers that keep user content inert, by the kind of answer.
  *
  * - page: src/pages/headers.ts, by what pages load.
- * - picture and script: files of this program; nothing in them loads anything.
- * - data (JSON, text): never an active document, wherever it is opened; other sites may read it, because it is public.
- * - file: a user's attachment (src/attachments/routes.ts): in a sandbox, never sniffed.
+ * - picture and script: files of this program, in which nothing loads anything.
+ * - data (JSON, text): never an active document, wherever it is opened. Other sites may read it, because it is public.
+ * - file: a user's attachment (src/attachments/routes.ts): sandboxed, never sniffed.
  *
- * A file of this program that a page loads, or that another site may show as the preview of a link.
+ * This function is for files of this program that a page loads, or that another site may show as a link preview.
  */
 export function ownFileHeaders(type: string): readonly Header[] {
   return [
@@ -26,13 +26,13 @@ export function ownFileHeaders(type: string): readonly Header[] {
   ]
 }
 
-/** Any page may read it, and these headers with it: no cookie is used here. */
+/** Any page may read the answer and these headers: no cookies are used here. */
 export const openHeaders: readonly Header[] = [
   ['access-control-allow-origin', '*'],
   ['access-control-expose-headers', 'Retry-After, ETag, X-Next-Cursor'],
 ]
 
-/** What is read by programs: JSON and plain text. */
+/** Headers of answers for programs: JSON and plain text. */
 export const dataHeaders: readonly Header[] = [
   ...openHeaders,
   noSniff,
@@ -41,12 +41,12 @@ export const dataHeaders: readonly Header[] = [
 
 type RepliesOptions = {
   readonly throttle: Throttle
-  /** Client address of a request, by the operator's rule on proxies. */
+  /** Client address of a request, by the operator's proxy settings. */
   readonly addressOf: (exchange: Exchange) => string
   readonly onReply: (status: number) => void
 }
 
-/** Of every answer of the API: one list, so that an engine checks and joins it once. */
+/** Headers of every API answer: one list, so that an engine validates and joins it once. */
 const answerHeaders: readonly Header[] = Object.freeze<Header[]>([
   ['content-type', 'application/json; charset=utf-8'],
   ...dataHeaders,
@@ -65,7 +65,7 @@ export class Replies {
     this.#options = options
   }
 
-  /** Without a reply the connection is dropped. */
+  /** Without a reply, the connection is closed. */
   send(exchange: Exchange, reply: Reply | undefined, extra: readonly Header[] = []): void {
     if (exchange.ended) return
     if (reply === undefined) return exchange.drop()
@@ -88,7 +88,7 @@ export class Replies {
     this.refuse(exchange, refusal('method_not_allowed', `this path takes ${allow}`), [['allow', allow], ...extra])
   }
 
-  /** Counts a read of the client's network; one too many is answered here. */
+  /** Counts a read against the client's network; one over the limit is answered here. */
   isWithinReads(exchange: Exchange): boolean {
     const tooMany = this.#options.throttle.count('reads', { address: this.#options.addressOf(exchange) })
     if (tooMany !== undefined) this.refuse(exchange, tooMany)

@@ -1,6 +1,6 @@
 /**
- * One WebSocket on uWebSockets.js. The engine takes every message and buffers without bound, so this class stops at the first one
- * that the peer's socket did not take whole.
+ * One WebSocket on uWebSockets.js. The engine takes every message and buffers without bound, so this class stops at the first one that the
+ * peer's socket did not take completely.
  */
 import { EngineSocket } from './wire.ts'
 
@@ -14,7 +14,7 @@ interface NativeSocket {
   getBufferedAmount(): number
 }
 
-/** Per cork: the native cork buffer holds 16 KiB with the heads of the frames. */
+/** Per cork: the native cork buffer holds 16 KiB, frame heads included. */
 const corkBytesMax = 12_288
 
 export class UwsSocket extends EngineSocket<NativeSocket> {
@@ -44,13 +44,13 @@ export class UwsSocket extends EngineSocket<NativeSocket> {
   }
 
   end(code: number, reason: string): void {
-    // After `end` the native socket can be cut no more: what waits in it would stay until the peer takes it.
+    // After `end`, the native socket cannot be closed anymore: what it buffers would stay until the peer takes it.
     if (this.blockedSince === undefined) this.native?.end(code, reason)
     else this.native?.close()
   }
 
   message(bytes: ArrayBuffer, isBinary: boolean): void {
-    // The bytes are emptied when the native callback returns: copy them.
+    // The bytes are detached when the native callback returns, so copy them.
     const copy = Buffer.from(new Uint8Array(bytes))
     this.guard(() => this.options.handlers.message(copy, isBinary))
   }

@@ -1,19 +1,19 @@
 /**
- * One streamed answer on uWebSockets.js: what was written waits for the check phase and leaves in one cork.
+ * One streamed answer on uWebSockets.js: writes wait for the check phase and are sent in one cork.
  *
- * The native `write` takes everything and buffers without bound, so this class stops at the first `false` and keeps the
- * rest here, where it is counted. Without `onWritable` the engine would cut a reader 10 s after its first full socket
- * even when the reader has caught up; and it sends its own buffer only from a cork inside `onWritable`, even an empty
- * one. The engine cuts a reader that takes nothing for about 10 s.
+ * The native `write` takes everything and buffers without bound, so this class stops at the first `false` and buffers the rest here, where
+ * it is counted. Without `onWritable`, the engine would disconnect a reader 10 s after its socket was first full, even if the reader has
+ * caught up. The engine sends its own buffer only from a cork inside `onWritable`, even an empty one. It disconnects a reader that takes
+ * nothing for about 10 s.
  *
- * A body of known length goes through `tryEnd`, which takes nothing into that buffer when the socket is full: what it
- * did not take stays here, and the last byte ends the message.
+ * A body of known length goes through `tryEnd`, which puts nothing into that buffer when the socket is full: the remainder stays here, and
+ * the last byte ends the message.
  */
 
 import { type Header, streamBytesHigh } from './port.ts'
 import { type EngineHooks, EngineStream } from './wire.ts'
 
-/** Streams flushed per loop turn: 500 take about 5 ms, which a request in between may have to wait. */
+/** Streams flushed per loop turn: 500 take about 5 ms, which delays other requests by as much. */
 const flushesPerTurnMax = 500
 
 interface Flushable {
@@ -23,10 +23,10 @@ interface Flushable {
 /**
  * Delays writes that would otherwise happen inside the cork of another connection.
  *
- * uWebSockets.js has one cork per loop and holds it for the connection whose callback is running, promise continuations
- * and `nextTick` included. `cork` on any other connection then silently does nothing, and every piece of its answer
- * becomes a system call of its own (measured in uws.ts). There is no event for the end of the cork, but no callback of
- * the engine is on the stack in the check phase of the same loop turn: so writes wait for `setImmediate`.
+ * uWebSockets.js has one cork per loop and holds it for the connection whose callback is running, including promise continuations and
+ * `nextTick`. `cork` on any other connection then silently does nothing, and every piece of its answer becomes its own system call
+ * (measured in uws.ts). The end of the cork has no event, but in the check phase of the same loop turn no engine callback is on the stack,
+ * so writes wait for `setImmediate`.
  */
 export class CorkTurn {
   #holder: object | undefined
@@ -35,13 +35,13 @@ export class CorkTurn {
   #streams: Flushable[] = []
   #next = 0
 
-  /** Called first in every callback the engine makes: `holder` has the cork for the rest of it. */
+  /** Called first in every callback of the engine: `holder` has the cork for the rest of it. */
   enter(holder: object): void {
     this.#holder = holder
     this.#schedule()
   }
 
-  /** Whether `who` may cork now and the cork will work. */
+  /** Whether `who` may cork now and the cork takes effect. */
   isFree(who: object): boolean {
     return this.#holder === undefined || this.#holder === who
   }
@@ -52,7 +52,7 @@ export class CorkTurn {
     this.#schedule()
   }
 
-  /** Flushes the stream in this loop turn, or in one of the next when many are waiting. The caller asks once per flush. */
+  /** Flushes the stream in this loop turn, or in a later one if many are waiting. The caller requests each flush once. */
   deferFlush(stream: Flushable): void {
     this.#streams.push(stream)
     this.#schedule()
@@ -80,7 +80,7 @@ export class CorkTurn {
       this.#next = 0
       return
     }
-    // Under a load that never empties the list, its used part must still be given back.
+    // Under a load that never empties the list, its used part must be released too.
     if (this.#next > 16 * flushesPerTurnMax) {
       this.#streams = this.#streams.slice(this.#next)
       this.#next = 0
@@ -95,7 +95,7 @@ interface NativeStream {
   writeStatus(line: string): unknown
   writeHeader(name: string, value: string): unknown
   write(chunk: Uint8Array): boolean
-  /** Whether all was taken, and whether the message is complete. */
+  /** Whether everything was taken, and whether the message is complete. */
   tryEnd(chunk: Uint8Array, length: number): readonly [boolean, boolean]
   /** Bytes of the body that were taken. */
   getWriteOffset(): number
@@ -109,14 +109,14 @@ type StreamOptions = {
   readonly line: string
   readonly headers: readonly Header[]
   readonly turn: CorkTurn
-  /** Whether the client knows that the connection ends with the stream. */
+  /** Whether the client was told that the connection ends with the stream. */
   readonly close: boolean
   readonly isHead: boolean
-  /** Bytes of the whole body; undefined: chunked. */
+  /** Length of the whole body in bytes; undefined if chunked. */
   readonly length: number | undefined
 }
 
-/** Per cork: the native cork buffer holds 16 KiB with the chunk frames, and this build loses bytes when it overflows. */
+/** Per cork: the native cork buffer holds 16 KiB, chunk frames included, and this build loses bytes when it overflows. */
 const corkBytesMax = 12_288
 
 const nothing = () => {}
@@ -127,7 +127,7 @@ export class UwsStream extends EngineStream<NativeStream> implements Flushable {
   #started = false
   #waiting: Uint8Array[] = []
   #waitingBytes = 0
-  /** Of a body of known length, bytes that the engine has taken. */
+  /** For a body of known length, the bytes that the engine has taken. */
   #sent = 0
   #isComplete = false
   #saidFalse = false
@@ -199,7 +199,7 @@ export class UwsStream extends EngineStream<NativeStream> implements Flushable {
     let room = corkBytesMax
     let taken = 0
     for (let chunk = this.#waiting[0]; chunk !== undefined && room > 0; chunk = this.#waiting[taken]) {
-      // A chunk that would fit alone waits for the next cork; only one that never fits is cut.
+      // A chunk that would fit on its own waits for the next cork; only one that never fits is split.
       if (chunk.length > room && room < corkBytesMax) break
       const piece = chunk.length > room ? chunk.subarray(0, room) : chunk
       if (piece.length < chunk.length) this.#waiting[taken] = chunk.subarray(piece.length)
@@ -209,7 +209,7 @@ export class UwsStream extends EngineStream<NativeStream> implements Flushable {
       const left = this.#put(res, piece)
       if (left === undefined) continue
       if (left.length > 0) {
-        // Back to what is left of its chunk.
+        // Restore the rest of its chunk to the front of the list.
         this.#waiting.splice(0, taken)
         this.#waiting.unshift(left)
         this.#waitingBytes += left.length
@@ -222,10 +222,10 @@ export class UwsStream extends EngineStream<NativeStream> implements Flushable {
     this.#waiting.splice(0, taken)
   }
 
-  /** Gives a piece to the engine. Undefined: it takes more; else its socket is full, and this is what it did not take. */
+  /** Passes a piece to the engine. Undefined if it takes more; otherwise its socket is full, and this is the part that it did not take. */
   #put(res: NativeStream, piece: Uint8Array): Uint8Array | undefined {
     const { length } = this.#options
-    // What a chunked body's `write` answers false to is taken all the same, into the engine's own buffer.
+    // When a chunked body's `write` returns false, the engine has still taken the piece, into its own buffer.
     if (length === undefined) return res.write(piece) ? undefined : nothingLeft
     const [took, done] = res.tryEnd(piece, length)
     this.#isComplete = done
@@ -252,7 +252,7 @@ export class UwsStream extends EngineStream<NativeStream> implements Flushable {
     const { isHead, length } = this.#options
     if (isHead && length !== undefined) res.writeHeader('Content-Length', String(length))
     if (isHead) res.endWithoutBody()
-    // Never with closeConnection: after a write this build puts that header between the chunks.
+    // Never with closeConnection: after a write, this build puts that header between the chunks.
     else res.end()
   }
 
@@ -263,10 +263,7 @@ export class UwsStream extends EngineStream<NativeStream> implements Flushable {
   }
 }
 
-/**
- * All of them in one native call: the values were checked for line breaks, and each call costs more than what it
- * writes.
- */
+/** Writes all headers in one native call: their values were checked for line breaks, and a call costs more than the writing. */
 export function writeHeaders(res: Pick<NativeStream, 'writeHeader'>, headers: readonly Header[]): void {
   const first = headers[0]
   if (first !== undefined) res.writeHeader(first[0], joined(headers))
@@ -274,7 +271,7 @@ export function writeHeaders(res: Pick<NativeStream, 'writeHeader'>, headers: re
 
 const joinedOnce = new WeakMap<readonly Header[], string>()
 
-/** The value of the first header, and all others after it. A frozen list, which many answers share, is joined once. */
+/** The value of the first header, followed by all other headers. The text of a frozen list, which many answers share, is built once. */
 function joined(headers: readonly Header[]): string {
   let text = joinedOnce.get(headers)
   if (text === undefined) {

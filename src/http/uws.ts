@@ -48,20 +48,20 @@ import { assertHeaders, EngineExchange, type FlatHeaders, isBodyless, peerAddres
 
 type Native = typeof import('uWebSockets.js')
 
-/** What the typings omit: the option between port and callback, and the switch that stops the server from naming itself. */
+/** What the typings omit: the option between port and callback, and the switch that keeps the server from naming itself. */
 type Listen = (host: string, port: number, options: number, done: (socket: us_listen_socket | false) => void) => void
 type Configure = { readonly _cfg?: (key: string) => void }
 
 /**
- * Bodies up to this size fit, with their header section, into the 16 KiB cork. Longer ones go by `tryEnd`, which keeps
- * what the socket refused: this build loses bytes when a full cork meets a full socket (uWebSockets 6b7f354).
+ * Bodies up to this size fit into the 16 KiB cork together with their header section. Longer ones use `tryEnd`, which returns what the
+ * socket refused: this build loses bytes when a full cork meets a full socket (uWebSockets 6b7f354).
  */
 const corkedBodyBytesMax = 12_288
 
-/** Listens with SO_REUSEPORT. The engine has no name for it. */
+/** Listens with SO_REUSEPORT. The engine has no name for this option. */
 const sharedPort = 0
 
-/** The engine copies its members to the native WebSocket. */
+/** The engine copies these members to the native WebSocket. */
 type UserData = { readonly socket: UwsSocket }
 
 /** The message names the platform. */
@@ -69,7 +69,10 @@ export class EngineMissing extends Error {
   override readonly name = 'EngineMissing'
 }
 
-/** Loads the native engine; throws EngineMissing where it has no binary. UWS_HTTP_MAX_HEADERS_SIZE must be in the environment before: it is read only once, on loading. */
+/**
+ * Loads the native engine; throws EngineMissing if it has no binary for this machine. UWS_HTTP_MAX_HEADERS_SIZE must be set in the
+ * environment first, because it is read once, when the engine loads.
+ */
 export async function createUwsServer(handler: Handler, options: HttpOptions): Promise<HttpServer> {
   let native: Native
   try {
@@ -87,7 +90,7 @@ class UwsServer implements HttpServer {
   readonly turn = new CorkTurn()
   /** Requests whose handler returned before they were answered, oldest first. */
   readonly pending = new TurnoverMap<UwsExchange, true>()
-  /** Time of the last sweep: a request's age need not be known better than the deadline is checked. */
+  /** Time of the last sweep: the age of a request need not be more precise than the deadline check. */
   coarseNow: number
   draining = false
   readonly #connections: ConnectionCount
@@ -147,11 +150,11 @@ class UwsServer implements HttpServer {
     clearInterval(this.#sweeper)
     process.off('exit', this.#abandon)
     this.#app.close()
-    // Deferred answers find their connection gone, then nothing of this server is left in the loop.
+    // Deferred answers find their connection gone; after that, nothing of this server is left in the loop.
     await new Promise((resolve) => setImmediate(resolve))
   }
 
-  /** A thread that ends while the engine has open handles in its loop ends the process with an assertion of libuv. */
+  /** If a thread exits while the engine has open handles in its loop, libuv aborts the process with an assertion. */
   #abandon = (): void => {
     this.#app.close()
   }
@@ -164,7 +167,7 @@ class UwsServer implements HttpServer {
     onFull?.()
   }
 
-  /** The engine hands requests of this path with a Sec-WebSocket-Key to `upgrade`, and all others to the handler as usual. */
+  /** The engine passes requests for this path with a Sec-WebSocket-Key to `upgrade`, and all others to the handler as usual. */
   #takeSockets(path: string): void {
     const enter = (native: WebSocket<UserData>): UwsSocket => {
       const { socket } = native.getUserData()
@@ -173,7 +176,7 @@ class UwsServer implements HttpServer {
     }
     this.#app.ws<UserData>(path, {
       maxPayloadLength: socketMessageBytesMax,
-      // The stream stops at the first message that its peer does not take: no message is dropped for this bound, only pongs.
+      // The stream stops at the first message that its peer does not take, so this bound drops only pongs, never messages.
       maxBackpressure: socketMessageBytesMax,
       idleTimeout: socketIdleSeconds,
       sendPingsAutomatically: false,
@@ -184,7 +187,7 @@ class UwsServer implements HttpServer {
       pong: (native) => enter(native).control('pong'),
       drain: (native) => enter(native).drained(),
       close: (native) => {
-        // The filter counts a connection that became a WebSocket only when it comes.
+        // The filter reports a connection that became a WebSocket only when it opens, so count its end here.
         this.#connections.add(-1)
         enter(native).closed()
       },
@@ -193,7 +196,7 @@ class UwsServer implements HttpServer {
 
   #serve(res: HttpResponse, req: HttpRequest, context?: us_socket_context_t): void {
     const exchange = new UwsExchange(this, res, context)
-    // First of all: a callback that returns unanswered without this line ends the process.
+    // Must come first: a callback that returns unanswered without this line ends the process.
     res.onAborted(() => exchange.aborted())
     this.turn.enter(exchange)
     try {
@@ -228,9 +231,9 @@ class UwsExchange extends EngineExchange {
   #res: HttpResponse
   #peer: string | undefined
   headers: FlatHeaders = []
-  /** The native response may not be touched any more: aborted, or answered and freed. */
+  /** The native response must not be touched anymore: aborted, or answered and freed. */
   #gone = false
-  /** There where the request may become a WebSocket. */
+  /** Present if the request may become a WebSocket. */
   readonly #context: us_socket_context_t | undefined
 
   constructor(server: UwsServer, res: HttpResponse, context: us_socket_context_t | undefined) {
@@ -241,9 +244,9 @@ class UwsExchange extends EngineExchange {
     this.since = server.coarseNow
   }
 
-  /** Copies the request, which ends with the native callback. Returns why it must be refused, if it must. */
+  /** Copies the request, which is valid only during the native callback. Returns why it must be refused, if it must. */
   read(req: HttpRequest): string | undefined {
-    // Never getMethod nor getQuery(key): both rewrite the buffer that the other getters read.
+    // Never getMethod or getQuery(key): both rewrite the buffer that the other getters read.
     this.method = req.getCaseSensitiveMethod()
     this.path = req.getUrl()
     this.query = (req.getQuery() as string | undefined) ?? ''
@@ -256,13 +259,13 @@ class UwsExchange extends EngineExchange {
     if (this.isBodyComing)
       this.#res.onData((part, isLast) => {
         this.#server.turn.enter(this)
-        // The part is emptied when this callback returns: copy it.
+        // The part is detached when this callback returns, so copy it.
         this.partCame(part.byteLength, isLast, () => Buffer.from(new Uint8Array(part)))
       })
     return refused
   }
 
-  /** Read on demand: it costs a quarter of a small request. Empty if first read when the response is gone. */
+  /** Read on demand, because it costs a quarter of a small request. Empty if first read when the response is gone. */
   get remoteAddress(): string {
     if (this.#peer === undefined) {
       if (this.#gone) return ''
@@ -288,9 +291,9 @@ class UwsExchange extends EngineExchange {
     const content = isBodyless(status) ? undefined : body
     this.whenSent(() => {
       const close = options?.close === true || this.mustClose()
-      // An answer that closes waits until the engine has parsed the segment: given at once, it does not keep a later
-      // request of the same segment from being executed (seen, in spite of closeConnection); given later, the engine cuts
-      // the connection on meeting a second request while the first is pending.
+      // An answer that closes the connection waits until the engine has parsed the segment. Sent immediately, it does not prevent a later
+      // request of the same segment from being executed (observed, in spite of closeConnection). Sent later, the engine closes the
+      // connection when it meets a second request while the first is pending.
       if (!close && this.#server.turn.isFree(this)) this.#send(line, headers, content, close)
       else this.#server.turn.defer(() => this.#send(line, headers, content, close))
     })
@@ -345,8 +348,8 @@ class UwsExchange extends EngineExchange {
       writeHeaders(res, headers)
       if (body === undefined || this.method === 'HEAD') {
         if (body !== undefined) res.writeHeader('Content-Length', String(Buffer.byteLength(body)))
-        // With any argument this build adds a length of its own and never finishes the response. So a HEAD connection
-        // is closed by the client, which requested it or knows it, or else by the idle timer.
+        // With any argument, this build adds its own length and never finishes the response. So the client closes a HEAD connection, which
+        // it requested or was told of, or else the idle timer does.
         if (close) res.writeHeader('Connection', 'close')
         res.endWithoutBody()
         this.#gone = true
@@ -369,7 +372,7 @@ class UwsExchange extends EngineExchange {
       return took || done
     }
     if (sendFrom(0)) return
-    // The body stays in memory until the reader has taken it: one that takes nothing for this long is cut off.
+    // The body stays in memory until the reader has taken it; a reader that takes nothing for this long is disconnected.
     const stalled = setTimeout(() => this.#gone || res.close(), bodyStallMs).unref()
     res.onWritable((offset) => {
       stalled.refresh()

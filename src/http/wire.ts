@@ -1,5 +1,5 @@
 /**
- * What both engines must refuse and answer alike: request framing, targets, answer headers, peer addresses.
+ * What both engines must refuse and answer in the same way: request framing, targets, answer headers, peer addresses.
  *
  * Sources: RFC 9112 sections 3.2 (Host), 6.1 and 6.3 (framing), RFC 9110 sections 5.5, 7.6.1 and 8.6.
  */
@@ -16,24 +16,24 @@ import type {
   WebSocketConnection,
 } from './port.ts'
 
-/** Header fields of one request, name and value alternating, names in lower case, in order of arrival. */
+/** Header fields of one request: names in lower case and values, alternating, in order of arrival. */
 export type FlatHeaders = readonly string[]
 
 export type Framing = {
-  /** Bytes announced; 0 when no Content-Length came. */
+  /** Announced bytes; 0 without a Content-Length. */
   readonly contentLength: number
   readonly chunked: boolean
-  /** The connection is closed after the answer: the client asked for it, or it is unclear where the request ends. */
+  /** The connection is closed after the answer, because the client requested it or the end of the request is uncertain. */
   readonly close: boolean
 }
 
-/** More fields than this are refused with 431: the bound that uWebSockets.js has built in. */
+/** Requests with more fields are refused with 431: the bound built into uWebSockets.js. */
 export const headerFieldsMax = 98
 
-/** An unread body up to this size is read and thrown away, so that the connection can continue; a larger one closes it. */
+/** An unread body up to this size is read and discarded, so that the connection can continue; a larger one closes it. */
 const discardBytesMax = 65_536
 
-/** A header that the caller wanted to send and that must not reach the wire. */
+/** Thrown for an answer header that must not reach the wire. */
 class BadHeader extends Error {
   override readonly name = 'BadHeader'
 }
@@ -42,14 +42,14 @@ const noBody: Framing = { contentLength: 0, chunked: false, close: false }
 const noBodyLast: Framing = { ...noBody, close: true }
 
 /**
- * Methods whose requests end with their head, as a rule. Any other that says nothing of a body may still have one that its length
- * was hidden of: after an empty field name (`: x`) the native parser shows no further field. So nothing is read after it.
+ * Methods whose requests usually have no body. A request with another method may have a body even if no length is visible: after an empty
+ * field name (`: x`) the native parser hides all further fields. So nothing is read after such a request.
  */
 const bodiless: ReadonlySet<string> = new Set(['GET', 'HEAD', 'OPTIONS'])
 
 /**
- * Reads how long the body is, or returns a sentence that says why that is uncertain. Two parties that read different
- * lengths see different requests after it (request smuggling), so doubt is refused and the connection closed.
+ * Returns how the body is framed, or a sentence that explains why that is uncertain. Two parties that read different lengths see different
+ * requests after it (request smuggling), so in doubt the request is refused and the connection closed.
  */
 function readFraming(method: string, headers: FlatHeaders): Framing | string {
   let length: string | undefined
@@ -91,12 +91,12 @@ const token = /^[!#$%&'*+.^_`|~0-9A-Za-z-]+$/
 const printable = /^[\t\x20-\x7e]*$/
 const engineNames = /^(?:content-length|transfer-encoding|connection|keep-alive|date)$/i
 
-/** True for a header that the engine writes itself, and no answer brings. */
+/** True for a header that only the engine itself writes. */
 export function isEngineHeader(name: string): boolean {
   return engineNames.test(name)
 }
 
-/** Names that were checked: a service uses few different ones. A name made up at run time must not fill the memory. */
+/** Names that were checked; a service uses only a few. The bound keeps names invented at run time from filling the memory. */
 const goodNames = new Set<string>()
 const goodNamesMax = 256
 
@@ -106,10 +106,10 @@ function assertName(name: string): void {
   if (goodNames.size < goodNamesMax) goodNames.add(name)
 }
 
-/** Frozen lists, which many answers share: each is checked once. */
+/** Frozen lists, which many answers share, are checked once. */
 const checked = new WeakSet<readonly Header[]>()
 
-/** Throws BadHeader unless every header may go on the wire as it is: the native writer checks nothing, so CR LF would inject. */
+/** Throws BadHeader unless every header may be sent as it is: the native writer checks nothing, so CR LF would inject headers. */
 export function assertHeaders(headers: readonly Header[]): void {
   const isFixed = Object.isFrozen(headers)
   if (isFixed && checked.has(headers)) return
@@ -127,7 +127,7 @@ export function isBodyless(status: number): boolean {
 
 const statusLines = new Map<number, string>()
 
-/** `200 OK`: code and reason for the status line. */
+/** Code and reason for the status line, like `200 OK`. */
 export function statusLine(status: number): string {
   let line = statusLines.get(status)
   if (line === undefined) {
@@ -141,13 +141,13 @@ export function statusLine(status: number): string {
 
 let lastPeer = { text: '', address: '' }
 
-/** One spelling per peer; whatever is no address stays as it is. Behind a proxy the peer is the same every time. */
+/** Normalizes a peer's address; anything that is not an address stays as it is. Behind a proxy the peer is the same every time. */
 export function peerAddress(text: string): string {
   if (text !== lastPeer.text) lastPeer = { text, address: parseAddress(text) ?? text }
   return lastPeer.address
 }
 
-/** Records the fault; a recorder that fails itself must not leave the request without an answer. */
+/** Records the fault; if recording fails, the request must still get an answer. */
 export function faultBody(options: HttpOptions, error: unknown): string {
   try {
     return options.onFault(error)
@@ -189,7 +189,7 @@ type Engine = {
   readonly pending: { delete(exchange: unknown): boolean }
 }
 
-/** What an exchange does alike wherever its socket is: framing, faults, and whether the connection ends with the answer. */
+/** What exchanges of all engines share: framing, faults, and whether the connection ends with the answer. */
 export abstract class EngineExchange implements Exchange {
   abstract readonly remoteAddress: string
   abstract readonly method: string
@@ -199,12 +199,12 @@ export abstract class EngineExchange implements Exchange {
   abstract readonly isUpgrade: boolean
   ended = false
   protected framing = unread
-  /** There is a body, and not all of it has come. */
+  /** There is a body, and it has not fully arrived. */
   protected isBodyComing = false
   protected streaming: { close(): void; closed(): void } | undefined
   readonly #engine: Engine
   #reading: Reading | undefined
-  /** The client went away before it was answered. */
+  /** The client disconnected before it was answered. */
   #isAborted = false
   #abortCallbacks: (() => void)[] | undefined
   #held: HeldAnswer | undefined
@@ -217,7 +217,7 @@ export abstract class EngineExchange implements Exchange {
   abstract stream(...given: Parameters<Exchange['stream']>): ByteStream
   abstract drop(): void
   abstract accept(...given: Parameters<Exchange['accept']>): ReturnType<Exchange['accept']>
-  /** Somebody reads the body, at most so many bytes of it. */
+  /** The body is being read, up to this many bytes. */
   protected bodyWanted(_limit: number): void {}
 
   /** Returns why the request must be refused, if it must. */
@@ -259,14 +259,14 @@ export abstract class EngineExchange implements Exchange {
     this.#reading = undefined
   }
 
-  /** A part of the body has come; the last may be empty. `copy` gives its bytes, where there are any. */
+  /** A part of the body has arrived; the last may be empty. `copy` returns its bytes, if there are any. */
   protected partCame(bytes: number, isLast: boolean, copy?: () => Buffer): void {
     if (isLast) this.isBodyComing = false
     if (this.#fits(bytes)) this.#keep(bytes, isLast, copy)
     this.#held?.partCame(bytes, isLast)
   }
 
-  /** Counts bytes of the body. False: the body is not read, or is too long now, and whoever reads it has been told so. */
+  /** Counts bytes of the body. False if the body is not being read, or is now too long, in which case its reader was notified. */
   #fits(more: number): boolean {
     const reading = this.#reading
     if (reading === undefined || this.ended) return false
@@ -287,7 +287,7 @@ export abstract class EngineExchange implements Exchange {
     this.guard(() => callback({ ok: true, body }))
   }
 
-  /** Calls `send` now, or when the client has sent the rest of a body that closes the connection. */
+  /** Calls `send` now, or, if an unread body would close the connection, once the client has sent the rest. */
   protected whenSent(send: () => void): void {
     if (!this.#closesForBody || this.framing.contentLength > awaitedBytesMax) return send()
     const { now } = this.#engine.options
@@ -297,7 +297,7 @@ export abstract class EngineExchange implements Exchange {
     })
   }
 
-  /** Sends an answer that waits for the rest of the body, which will not come. */
+  /** Sends an answer that waits for the rest of a body that will not come. */
   release(): void {
     this.#held?.release()
   }
@@ -330,7 +330,7 @@ export abstract class EngineExchange implements Exchange {
     for (const callback of this.#abortCallbacks ?? []) this.guard(callback)
   }
 
-  /** The clock, and where faults of callbacks go, for a stream or a WebSocket of this exchange. */
+  /** The clock and the fault recorder, for a stream or a WebSocket of this exchange. */
   protected get hooks(): EngineHooks {
     const { options } = this.#engine
     return { now: options.now, report: (error) => faultBody(options, error) }
@@ -346,7 +346,10 @@ export abstract class EngineExchange implements Exchange {
     return this.framing.close || this.#engine.draining || this.#closesForBody
   }
 
-  /** A body that is not read must not be taken for the next request, nor be read to its end if that is far. */
+  /**
+   * Whether an unread body makes the answer close the connection: its bytes must not be taken for the next request, and a long body is not
+   * read to its end.
+   */
   get #closesForBody(): boolean {
     return this.isBodyComing && (this.framing.chunked || this.framing.contentLength > discardBytesMax)
   }
@@ -362,20 +365,20 @@ export abstract class EngineExchange implements Exchange {
 
 export type EngineHooks = {
   readonly now: () => number
-  /** Receives what a callback or a handler threw. */
+  /** Receives errors thrown by a callback or a handler. */
   readonly report: (error: unknown) => void
 }
 
-/** What a streamed answer does alike wherever its socket is: its end is told once, and a fault of a callback harms no other. */
+/** What streamed answers of all engines share: the end is reported once, and a fault in one callback does not affect the others. */
 export abstract class EngineStream<Native> implements ByteStream {
   blockedSince: number | undefined
-  /** Undefined: the stream is over. */
+  /** Undefined once the stream is over. */
   protected native: Native | undefined
   protected readonly hooks: EngineHooks
   #drainCallbacks: (() => void)[] = []
   #closeCallbacks: (() => void)[] = []
 
-  /** `native` undefined: the client is gone already, the stream is over from the start. */
+  /** `native` is undefined if the client is gone already: then the stream is over from the start. */
   constructor(native: Native | undefined, hooks: EngineHooks) {
     this.native = native
     this.hooks = hooks
@@ -394,7 +397,7 @@ export abstract class EngineStream<Native> implements ByteStream {
     else this.#closeCallbacks.push(callback)
   }
 
-  /** The connection is gone, or the message complete. */
+  /** The connection is gone, or the message is complete. */
   closed(): void {
     if (this.native === undefined) return
     this.native = undefined
@@ -405,7 +408,7 @@ export abstract class EngineStream<Native> implements ByteStream {
     for (const callback of callbacks) this.#call(callback)
   }
 
-  /** The socket takes more again. */
+  /** The socket accepts more again. */
   protected drained(): void {
     for (const callback of this.#drainCallbacks) this.#call(callback)
   }
@@ -421,10 +424,10 @@ export abstract class EngineStream<Native> implements ByteStream {
 
 export type EngineSocketOptions = EngineHooks & { readonly handlers: SocketHandlers }
 
-/** What a WebSocket does alike wherever its socket is: its end is told once, and a fault of a handler ends it. */
+/** What WebSockets of all engines share: the end is reported once, and a fault in a handler ends the connection. */
 export abstract class EngineSocket<Native> implements WebSocketConnection {
   blockedSince: number | undefined
-  /** Undefined before it is opened, and after its end. */
+  /** Undefined before it is opened and after it has ended. */
   protected native: Native | undefined
   protected readonly options: EngineSocketOptions
 
@@ -444,7 +447,7 @@ export abstract class EngineSocket<Native> implements WebSocketConnection {
     this.guard(this.options.handlers.closed)
   }
 
-  /** The peer's socket takes more again. */
+  /** The peer's socket accepts more again. */
   protected unblock(): void {
     this.blockedSince = undefined
     this.guard(this.options.handlers.drain)

@@ -1,6 +1,6 @@
 /**
- * Whom a signed write is counted against, and the new rooms that an identity has for a day. A write is charged when its signature
- * was found good: who names a stranger's key spends nothing of that stranger's.
+ * Whose limits a signed write counts against, and the daily allowance of new rooms per identity. A write is charged only after its
+ * signature was verified, so nobody can spend a stranger's quota by naming the stranger's key.
  */
 
 import type { ActorRefusal as Decided, Refusal } from '../../actors/kernel/refusals.ts'
@@ -17,22 +17,22 @@ import type { NoAnswer } from './ports.ts'
 import { fromActor } from './reply.ts'
 import type { Verified } from './verified.ts'
 
-/** Who sends a write, and by what way. */
+/** The sender of a write, and the interface it came through. */
 type Sender = Pick<Verified, 'signer' | 'door'>
 
-/** A sign-in at /mcp sends from its host's address, and an operator has to get through when a network is used up. */
+/** A sign-in at /mcp sends from its host's address, and operators must get through even when their network's quota is used up. */
 export function writerOf({ signer, door }: Sender, operators: ReadonlySet<string>): Writer {
   const isHosted = door.signedIn === signer.id && !isOperator(signer, operators)
   const isApart = isHosted || isOperator(signer, operators)
   return { identity: signer.id, address: door.address, isApart, isHosted }
 }
 
-/** Whether it matters that nothing of this signer may ever have been accepted. */
+/** Whether it matters if nothing of this signer was ever accepted. */
 export function mayBeNew({ signer, door }: Sender, { limitsOn }: Pick<Services, 'limitsOn'>): boolean {
   return limitsOn && !signer.isKnown && door.via !== 'board'
 }
 
-/** Finds out whether anything of this signer was ever accepted. Where the board cannot say now, it is not held to be new. */
+/** Finds out whether anything of this signer was ever accepted. If the board cannot tell now, the signer does not count as new. */
 export function whetherNew(sender: Sender, services: Services, then: (isNew: boolean) => void): void {
   if (!mayBeNew(sender, services)) return then(false)
   const { signer } = sender
@@ -42,7 +42,7 @@ export function whetherNew(sender: Sender, services: Services, then: (isNew: boo
   })
 }
 
-/** Settles what a write was charged by what its actor says of it. */
+/** Settles the charge of a write according to its actor's answer. */
 export function settleWrite(
   charge: Charge,
   verified: Sender & Pick<Verified, 'isNew'>,
@@ -51,18 +51,18 @@ export function settleWrite(
 ): void {
   const { signer, isNew } = verified
   if (answer === undefined) return
-  // Anyone can send a command again that is public: the same bytes vouch for nobody.
+  // Anyone can resend a public command, so a duplicate vouches for nobody.
   if (answer.ok && answer.duplicate !== true) throttle.writeAccepted(writerOf(verified, operators))
   if (charge.full === undefined) {
     if (answer.ok && answer.duplicate) charge.giveBack()
-    // A refused write keeps its place in the minute: refusing costs the actor as much as deciding.
+    // A refused write stays counted in the minute, because refusing costs the actor as much as deciding.
     else if (!answer.ok && answer.isWritten !== true) throttle.writeRefused(charge)
     else if (answer.ok && isNew === true && signer.isKnown) throttle.notNew(charge)
   }
   if (answer.ok) signer.isKnown = true
 }
 
-/** What an actor refused for want of something that was counted here: reported with the limit and whose it is. */
+/** The refusal by an actor because a charge exceeded its limit, reported with the limit and whose it is. */
 export function limitReply(found: Decided, charge: Charge, limit: Asked['limit'], throttle: Throttle): Reply {
   const reasons = [{ words: overLimitWords, charge }, ...(limit === undefined ? [] : [limit])]
   const reason = reasons.find(({ words, charge: { full } }) => full !== undefined && words === found.message)
@@ -72,15 +72,15 @@ export function limitReply(found: Decided, charge: Charge, limit: Asked['limit']
 type Options = { readonly news: LiveFacts; readonly throttle: Throttle; readonly operators: ReadonlySet<string> }
 
 /**
- * Takes one of the day, unless the room is known to exist. The seconds to wait are passed to the room, which alone knows whether
- * it would be made.
+ * Takes one new room from the daily allowance, unless the room is known to exist. The seconds to wait are passed to the room's actor,
+ * because only it knows whether the room would be created.
  */
 export function takeNewRoom({ news, throttle, operators }: Options, sender: Sender, room: string): Charge {
   if (news.hasHeardOf(room) || sender.door.via === 'board') return new Charge()
   return throttle.take('rooms', writerOf(sender, operators))
 }
 
-/** What a letter that may make a room is sent with: only a room that was made, and just now, has used one up. */
+/** What accompanies a letter that may create a room: the allowance is used up only if the letter created the room. */
 export function unlessMade(charge: Charge): Pick<Asked, 'settle' | 'limit'> {
   const settle = (answer: ShardAnswer | NoAnswer): void => {
     const isMade = answer?.ok === true && answer.duplicate !== true && answer.reply.madeRoom === true
@@ -89,7 +89,7 @@ export function unlessMade(charge: Charge): Pick<Asked, 'settle' | 'limit'> {
   return { settle, limit: { words: noRoomLeftWords, charge } }
 }
 
-/** For who asks another actor than the room: finds out whether it is there. `undefined`: no answer came. */
+/** For callers that ask another actor than the room: finds out whether the room exists. `undefined`: no answer came. */
 export function newRoomFor(
   verified: Verified,
   services: Services,

@@ -1,11 +1,11 @@
 /**
- * Is this a command? From the bytes of a request to a command whose every field has its type: first its shape, whatever the operation;
- * then, when the signature is known to be good, whether the operation takes these fields. Nothing is rewritten: absent, `""`, `0`
- * and `[]` all mean "not given".
+ * Checks commands: from the bytes of a request to a command whose every field has its type. First its shape, whatever the operation; then,
+ * after the signature was verified, whether the operation takes these fields. Nothing is rewritten: absent, `""`, `0` and `[]` all mean
+ * "not given".
  *
- * What it costs to refuse a body is bounded by the body of a good command: few marks of structure, no list longer than any field
- * takes, and more than half a megabyte only for what carries a file. Why it is refused is worked out when it is asked for: not for
- * those who have sent too many.
+ * The cost of refusing a body is bounded by that of a valid command: few structural characters, no list longer than any field takes, and
+ * more than half a megabyte only if it carries a file. The reason of a refusal is computed on demand, so clients over their limit do not
+ * cost that.
  */
 
 import { type Command, envelope, type Field, type FieldName, fields } from '../../actors/kernel/fields.ts'
@@ -27,7 +27,7 @@ type Checked<Value> = { readonly ok: true; readonly value: Value } | { readonly 
 
 const bad = (found: Refusal): { ok: false; refusal: Refusal } => ({ ok: false, refusal: found })
 
-/** Every field known and of its type; no rule of an operation yet. */
+/** Every field is known and has its type; no rule of an operation is checked yet. */
 export function checkShape(value: unknown): Checked<Command> {
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
     return bad(refusal('invalid_json', `a command must be one JSON object, but the body is ${kindOf(value)}`))
@@ -52,7 +52,7 @@ export function isGiven<Value>(value: Value): value is Exclude<Value, undefined>
   return value !== undefined && value !== '' && value !== 0 && !(Array.isArray(value) && value.length === 0)
 }
 
-/** The operation exists and takes these fields, and each field obeys its rule; `data` parsed, `{}` when not given. */
+/** The operation exists and takes these fields, and each field obeys its rules. `data` is parsed, `{}` if not given. */
 export function checkOperation(
   command: Command,
 ): Checked<{ operation: AnyOperation; data: Readonly<Record<string, unknown>> }> {
@@ -91,7 +91,7 @@ function checkData(operation: Operation, text: string | undefined): Checked<Read
   if (operation.data === undefined || text === undefined || text === '') return { ok: true, value: {} }
   const parsed = parseStrictText(text)
   if (!parsed.ok) return bad(refusal('invalid_field', `data must contain JSON text: ${parsed.message}`, 'data'))
-  // Inside of JSON it can only stand as an escape: most data need no look.
+  // In JSON, NUL can only be written as an escape, so most data need no search.
   const holder = text.includes('\\u0000') ? Object.entries(Object(parsed.value)).find(holdsNul) : undefined
   if (holder !== undefined) {
     const field = `data.${printable(holder[0])}`
@@ -123,7 +123,7 @@ function holdsNul(value: unknown): boolean {
   return Object.entries(value).some(([key, each]) => key.includes('\0') || holdsNul(each))
 }
 
-/** UTF-8 bytes of the text at this key; 0 where there is none. */
+/** UTF-8 bytes of the string at this key; 0 if there is none. */
 function bytesOf(value: unknown, key: string): number {
   if (typeof value !== 'object' || value === null || !Object.hasOwn(value, key)) return 0
   const text = (value as Readonly<Record<string, unknown>>)[key]
@@ -144,7 +144,7 @@ function rulesOf(operation: Operation): ReadonlyMap<FieldName, Field> {
 const showsNothing = 'must show something: it contains only white space or invisible characters'
 const textsForPeople: ReadonlySet<string> = new Set<FieldName>(['text', 'reason'])
 
-/** What is wrong with one given field, or undefined. */
+/** What is wrong with one given field; undefined if nothing is. */
 export function faultOf(name: string, field: Field, value: unknown): Refusal | undefined {
   if (field.bytesMax !== undefined && typeof value === 'string' && value.length * 3 > field.bytesMax) {
     const sent = Buffer.byteLength(value)
@@ -153,7 +153,7 @@ export function faultOf(name: string, field: Field, value: unknown): Refusal | u
   }
   const check = checkOf(field)
   if (!check(value)) {
-    // Which one it is, where it is one of a list.
+    // In a list, find the offending item.
     const shape = field.schema as Shape
     const items: readonly unknown[] = Array.isArray(value) ? value : []
     const at = items.findIndex((item) => !check([item]))
@@ -168,7 +168,7 @@ export function faultOf(name: string, field: Field, value: unknown): Refusal | u
   return undefined
 }
 
-/** No list of a command has more: what follows them need not be read to refuse it. */
+/** The longest list in any command; a longer one is refused without reading further. */
 export const listItemsMax = 2 * sizes.members
 
 function hasType(field: Field, value: unknown): boolean {
@@ -177,7 +177,7 @@ function hasType(field: Field, value: unknown): boolean {
   return Array.isArray(value) && value.length <= listItemsMax && value.every((item) => typeof item === 'string')
 }
 
-/** Words around a command when it is signed, which clients send by mistake. */
+/** Members of the signing envelope, which clients send by mistake. */
 const signingWords: ReadonlySet<string> = new Set(['version', 'service', 'command'])
 
 function unknownField(name: string): Refusal {
@@ -198,7 +198,7 @@ function unknownOperation(name: string): Refusal {
   return refusal('unknown_operation', message, 'operation')
 }
 
-/** What was sent instead, to end a sentence. */
+/** Describes what was sent instead, to end a sentence. */
 function sentOf(value: unknown): string {
   const at = Array.isArray(value) ? value.findIndex((item) => typeof item !== 'string') : -1
   return at < 0 ? `${kindOf(value)} was sent` : `item ${at} is ${kindOf((value as readonly unknown[])[at])}`
@@ -206,10 +206,10 @@ function sentOf(value: unknown): string {
 
 type Read = { readonly ok: true; readonly value: Command } | { readonly ok: false; readonly fault: () => Refusal }
 
-/** A command has a few hundred marks at most; what has more was never one. */
+/** A command has a few hundred structural characters at most; a body with more cannot be a command. */
 const limits: JsonLimits = { marksMax: 4_096, itemsMax: listItemsMax }
 
-/** Every command passes here: nothing that only a refusal needs is set up before there is one. */
+/** Every command passes here, so anything that only a refusal needs is computed only for a refusal. */
 export function readCommand(body: Buffer): Read {
   if (body.length > sizes.command_bytes && !carriesFile(body, ['operation'])) return tooLarge(body.length)
   const parsed = parseStrictJson(body, limits)
@@ -218,7 +218,7 @@ export function readCommand(body: Buffer): Read {
   return shaped.ok ? shaped : misshapen(shaped.refusal)
 }
 
-/** A command with this operation at this path carries a file, and may be as large as a body. */
+/** A command with this operation at this path carries a file, and may be as large as the largest body. */
 export function carriesFile(body: Buffer, path: readonly string[]): boolean {
   return operationByName.get(stringAt(body, path) ?? '')?.name === 'blob.put'
 }

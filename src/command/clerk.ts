@@ -1,6 +1,6 @@
 /**
- * What a clerk does with the bytes of a command, in a thread beside the main one: all that follows from the bytes alone. It reads them
- * by the same rules, and says no more than what it found: who is refused is told so by the main thread, in one place.
+ * What a clerk does with the bytes of a command, in a thread beside the main one: everything that follows from the bytes alone. It applies
+ * the same rules as the main thread, but only reports its findings; the main thread words all refusals.
  */
 
 import { hash } from 'node:crypto'
@@ -12,7 +12,7 @@ import type { PostDraft } from './draft-letter.ts'
 import { draftOf } from './post-draft.ts'
 import { isOf, isWhole } from './verified.ts'
 
-/** A post that is ready but for what only the main thread knows; or the verdict on the signature; or `unread`: there was none to check. */
+/** A post that lacks only what the main thread knows; or the verdict on the signature; or `unread` if there was no signature to check. */
 export type Reading = PostDraft | Verdict | 'unread'
 
 type ClerkOptions = {
@@ -22,7 +22,7 @@ type ClerkOptions = {
   readonly backend: Ed25519Backend
 }
 
-/** `via`: the interface that the command came by. */
+/** `via`: the interface that the command came through. */
 export function readAsClerk(body: Uint8Array, via: string, { serviceId, proofBits, backend }: ClerkOptions): Reading {
   const found = readCommand(Buffer.from(body.buffer, body.byteOffset, body.byteLength))
   if (!found.ok || !isWhole(found.value)) return 'unread'

@@ -1,9 +1,9 @@
 /**
- * Delegates: the keys that act for an identity, as the front knows them. The registry decides and remembers; here stands what
- * every command has to be asked: in whose name, in what, and whether it is still so.
+ * Delegates: the keys that act for an identity, as the front knows them. The registry decides and stores delegations; this copy answers for
+ * every command in whose name a key acts, with which scopes, and whether it still may.
  *
- * An end is strict: before it is sent to the registry, the key is barred here and what it sent already is waited for. So no
- * actor accepts anything of a delegate after its end is on record, and an offline check of the times finds them right.
+ * Endings are strict: before an ending is sent to the registry, the key is blocked here, and its pending writes are awaited. So no actor
+ * accepts anything from a delegate after its end is on record, and an offline check of the timestamps passes.
  */
 
 import type { ToldDelegation } from '../../actors/delegations/delegations.ts'
@@ -21,22 +21,22 @@ export type Delegate = {
   readonly scopes: ReadonlySet<string>
   /** Unix seconds. */
   readonly expires: number
-  /** What a record of the delegate's keeps. */
+  /** What each record of the delegate stores about its delegation. */
   readonly proof: Delegated
   isPublished: boolean
   isEnded: boolean
-  /** The disk does not give back now what was signed: its key is refused until it does. */
+  /** The signed delegation cannot be read from disk now; the key is refused until it can. */
   readonly isUnread: boolean
-  /** So many commands under way may end it. */
+  /** The number of pending commands that may end it. */
   holds: number
-  /** Who waits until it is in the public log, while that is being done. */
+  /** Callers that wait for its publication in the public log, while that is in progress. */
   publishing: ((told: ShardAnswer | undefined) => void)[] | undefined
-  /** Writes sent to an actor and not answered. */
+  /** Writes that were sent to an actor and not answered. */
   underWay: number
 }
 
 const againMs = 100
-/** What the disk does not give back is asked for again at this pace. */
+/** How often delegations that could not be read from disk are loaded again. */
 const unreadAgainMs = 60_000
 const nothing = Buffer.alloc(0)
 
@@ -50,12 +50,12 @@ export class Delegates {
   readonly #now: () => number
   readonly #later: Clock['later']
   #load: ((told: (found: readonly ToldDelegation[] | undefined) => void) => void) | undefined
-  /** Something may have been decided that is not known here: no answer that depends on it is given. */
+  /** The registry may have decided something that is not known here, so answers that depend on it are withheld. */
   isStale = false
-  /** It was said again while it was being asked: the answer may be from before. */
+  /** Became stale again during a reload, so the loaded state may be too old. */
   #isStaleAgain = false
   #isRenewing = false
-  /** What the disk did not give back is asked for again later. */
+  /** A reload for delegations that could not be read is scheduled. */
   #isUnreadAwaited = false
 
   constructor({ wallSeconds, later }: Pick<Clock, 'wallSeconds' | 'later'>) {
@@ -63,13 +63,16 @@ export class Delegates {
     this.#later = later
   }
 
-  /** Reads what the registry has, now and whenever an answer of it was lost. `load` gives undefined while it has none. */
+  /**
+   * Loads the registry's delegations, now and whenever one of its answers was lost. `load` gives undefined while the registry does not
+   * answer.
+   */
   begin(load: (told: (found: readonly ToldDelegation[] | undefined) => void) => void): Promise<void> {
     this.#load = load
     return new Promise((resolve) => this.#reload(resolve))
   }
 
-  /** An answer was lost, or the registry was restarted. */
+  /** An answer of the registry was lost, or the registry was restarted. */
   refresh(): void {
     if (this.#load === undefined) return
     if (this.isStale) this.#isStaleAgain = true
@@ -77,8 +80,8 @@ export class Delegates {
   }
 
   /**
-   * Another machine has decided: what that was is asked soon, and until then what is known here counts. Everything is asked anew, so not more
-   * often than that.
+   * Another machine has made a decision. The delegations are reloaded soon, and the known ones apply until then. A reload is complete, so
+   * calls in the meantime are combined.
    */
   renew(): void {
     if (this.#load === undefined || this.#isRenewing) return
@@ -102,7 +105,7 @@ export class Delegates {
     }, unreadAgainMs)
   }
 
-  /** Called whenever delegations end by a decision (not by time). */
+  /** Called whenever delegations are ended by a decision (not by expiry). */
   onEnd(listener: (ended: readonly Delegate[]) => void): void {
     this.#listeners.push(listener)
   }
@@ -116,17 +119,17 @@ export class Delegates {
     return this.#byKey.get(key)
   }
 
-  /** Of an identity, those that act, and those whose end is being decided: that may be refused. */
+  /** The delegates of an identity that are active, including those whose end is being decided and may be refused. */
   thereOf(identity: string): Delegate[] {
     return [...(this.#byIdentity.get(identity) ?? [])].filter(({ id }) => this.isThere(id))
   }
 
-  /** Its key is refused, for ever or while its end is being decided. */
+  /** Its key is refused, permanently or while its end is being decided. */
   isOver({ isEnded, isUnread, holds, expires }: Delegate): boolean {
     return isEnded || isUnread || holds > 0 || this.#now() >= expires
   }
 
-  /** The delegation with this id acts, or will again when what is being decided is refused. */
+  /** The delegation with this id is active, or will be again if its pending end is refused. */
   isThere(id: string): boolean {
     const delegate = this.#byId.get(id)
     return delegate !== undefined && !delegate.isEnded && this.#now() < delegate.expires
@@ -183,7 +186,7 @@ export class Delegates {
     if (delegate !== undefined) this.#end([delegate])
   }
 
-  /** Bars these keys and calls back when nothing they sent is under way; `release` lets them go on, if they have not ended. */
+  /** Blocks these keys and calls back once they have no pending writes; `release` unblocks those that have not ended. */
   hold(delegates: readonly Delegate[], then: () => void): () => void {
     for (const delegate of delegates) delegate.holds++
     const isIdle = () => delegates.every(({ underWay }) => underWay === 0)
@@ -199,7 +202,7 @@ export class Delegates {
     }
   }
 
-  /** A write of this delegate goes to an actor; the returned function says that it was answered. */
+  /** A write of this delegate is sent to an actor; call the returned function once it is answered. */
   sent(delegate: Delegate): () => void {
     delegate.underWay++
     return () => {

@@ -1,4 +1,7 @@
-/** How a verified command goes to its actor: what its letter says, what a delegate may not, and how a delegate's letter is sent. */
+/**
+ * How a verified command is sent to its actor: the content of its letter, the limits of a delegate's scope, and how a delegate's letter is
+ * sent.
+ */
 
 import type { Operation } from '../../actors/kernel/operation.ts'
 import { type Refusal, refusal, unpublishedDelegation } from '../../actors/kernel/refusals.ts'
@@ -15,7 +18,7 @@ import type { Decided } from './plan.ts'
 import type { Actors, NoAnswer, TakeReply } from './ports.ts'
 import { type Signer, signedBy, type Verified } from './verified.ts'
 
-/** Undefined: the delegation covers this operation. */
+/** Undefined if the delegation covers this operation. */
 export function beyondScope({ name, scope }: Operation, { scopes }: Pick<Delegate, 'scopes'>): Refusal | undefined {
   if (scope === undefined)
     return refusal('forbidden', `${name} cannot be delegated: the key of the identity itself must sign it`, 'operation')
@@ -24,24 +27,24 @@ export function beyondScope({ name, scope }: Operation, { scopes }: Pick<Delegat
   return refusal('forbidden', `${name} needs the scope ${scope}; this delegation has ${own}`, 'operation')
 }
 
-/** What an actor is sent about the delegation of a letter. */
+/** What a letter tells the actor about the delegation. */
 function standingOf({ delegates }: LiveFacts, delegate: Delegate): NonNullable<WriteLetter['delegated']> {
   const { expires, isPublished, scopes } = delegate
   const may = { moderates: scopes.has('board:moderate'), reads: !isPublicOnly({ delegate }) }
   return { isOver: delegates.isOver(delegate), expires, isPublished, ...may }
 }
 
-/** Operators act as such with their own keys, or with one that they let operate for a time. */
+/** Operators act as operators with their own keys, or with a delegate's key that has the scope board:operate. */
 export function isOperator({ id, delegate }: Signer, operators: ReadonlySet<string>): boolean {
   return operators.has(id) && (delegate === undefined || delegate.scopes.has('board:operate'))
 }
 
-/** A delegate that may not read in private gets only what is public. */
+/** A delegate without the scope for private reads gets only public content. */
 export function isPublicOnly({ delegate }: Pick<Signer, 'delegate'>): boolean {
   return delegate !== undefined && !delegate.scopes.has(privateScope)
 }
 
-/** Why a key that was good is refused now. */
+/** Why a key that was valid is refused now. */
 export function keyRefusal(news: LiveFacts, key: string): Refusal | undefined {
   if (news.delegates.isKeyOver(key)) return refusal('forbidden', delegationOver, 'public_key')
   if (!news.isRetired(key)) return undefined
@@ -52,7 +55,7 @@ export function keyRefusal(news: LiveFacts, key: string): Refusal | undefined {
   )
 }
 
-/** Last words to who follows by a key that is refused since. */
+/** Closing messages for streams whose key is refused from now on. */
 const keyFarewells = {
   moved: 'your identity moved to another key: closed. Get a token with the new key',
   ended: 'your delegation has ended: closed',
@@ -63,7 +66,7 @@ export function keyFarewell(news: LiveFacts, key: string): string | undefined {
   return news.delegates.isKeyOver(key) ? keyFarewells.ended : undefined
 }
 
-/** Once for all who wait for it: nothing of the delegate's stands in the public log before its delegation. */
+/** Publishes the delegation once for all waiting letters: nothing of the delegate may precede its delegation in the public log. */
 function publish(
   { actors, news }: { readonly actors: Actors; readonly news: LiveFacts },
   delegate: Delegate,
@@ -85,17 +88,20 @@ function publish(
   })
 }
 
-/** A delegate's letter is counted while it is under way, and waits until its delegation is in the public log where it must be. */
+/**
+ * Sends a letter. A delegate's letter is counted while it is pending, and if the actor requires it, waits until its delegation is in the
+ * public log.
+ */
 export function sendAs<Reply extends Facts>(
   { actors, news }: { readonly actors: Actors; readonly news: LiveFacts },
   delegate: Delegate | undefined,
   letter: WriteLetter<object, Reply>,
   answer: TakeReply<Reply>,
 ): void {
-  // What is sent while its end is decided is refused, and nobody waits for it.
+  // Writes that are sent while the delegation's end is being decided are refused, and the decision does not wait for them.
   if (delegate === undefined || letter.delegated?.isOver === true) return actors.write(letter, answer)
   const answered = news.delegates.sent(delegate)
-  // A caller that has to wait for more says so before this one counts as answered.
+  // If the caller has to wait for more, it registers that before this write counts as answered.
   const take: TakeReply<Reply> = (found, head) => {
     answer(found, head)
     answered()
@@ -115,14 +121,14 @@ type SignedLetterOptions = {
   readonly throttle: Pick<Throttle, 'factorOf'>
 }
 
-/** What the actor is given with a letter of this name; of a plan, whatever that gives. */
+/** What the actor is given with a letter of this name; for a plan, whatever the plan gives. */
 export type Given<Name extends AnyWriteName = never> = [Name] extends [never] ? object : ArgsOf<Name>
-/** What it replies; to a retry, what it replied the first time. `sha`: as in Decided. */
+/** The actor's reply; for a retry, the first one. `sha`: as in Decided. */
 export type Said<Name extends AnyWriteName = never> = [Name] extends [never]
   ? Decided
   : ReplyOf<Name> & Pick<Decided, 'sha'>
 
-/** What the main thread knows of a signer and says in each letter. */
+/** What the main thread knows of a signer and includes in each letter. */
 export function standingIn(
   { news, operators, throttle }: SignedLetterOptions,
   signer: Signer,

@@ -1,10 +1,13 @@
-/** What crosses threads of a post that a clerk has packed. Arrays, and no objects: names would cross with each post. */
+/**
+ * The messages between threads for a post that a clerk has packed. They are arrays, because the member names of objects would be copied
+ * with every post.
+ */
 
 /** From a clerk to the main thread. */
 export type PostDraft = readonly [
   publicKey: string,
   room: string,
-  /** Identity id or `@handle` that it is addressed to, or ''. */
+  /** Identity id or `@handle` of the addressee, or ''. */
   to: string,
   signedBytes: number,
   requestIds: 0 | 1,
@@ -18,7 +21,7 @@ export type PostDraft = readonly [
 export type DraftLetter = readonly [
   room: string,
   author: string,
-  /** Of the author, or ''. */
+  /** The author's handle, or ''. */
   handle: string,
   limited: number,
   factor: number,
@@ -26,12 +29,12 @@ export type DraftLetter = readonly [
   suspended: boolean,
   operator: boolean,
   roomWait: number,
-  /** Identity id of the handle that it is addressed to, or ''. */
+  /** Identity id of the handle that the post is addressed to, or ''. */
   addressee: string,
   packed: Uint8Array,
 ]
 
-/** From a shard to the main thread, where the post is new. */
+/** From a shard to the main thread, if the post is new. */
 export type PostedLetter = readonly [
   body: Uint8Array,
   isPublic: boolean,
@@ -40,12 +43,12 @@ export type PostedLetter = readonly [
   screen: Posted['screen'],
 ]
 
-/** What the main thread is answered; to a retry, what the room replied the first time. */
+/** The answer to the main thread; for a retry, the room's first reply. */
 export type Posted = {
   /** JSON: the whole answer to the client. */
   readonly body: Uint8Array
   readonly isPublic: boolean
   readonly madeRoom?: true
-  /** The room wants to know whether it is an advertisement. */
+  /** Set if the room wants the post screened for advertising. */
   readonly screen?: { readonly at: number; readonly isReply: boolean }
 }

@@ -1,7 +1,7 @@
 /**
- * Effects of what an operator decided once, in the rooms of every shard: posts that are hidden or shown, files that are removed. Each is
- * carried out until that succeeds, and one that sets something is looked at once more, because what was under way when it was decided may
- * be written after it. What is left to do is never written down: a start finds it again.
+ * Effects of operator decisions in the rooms of every shard: posts that are hidden or shown, files that are removed. Each is retried until
+ * it succeeds. One that sets something is repeated once more later, because a write that was pending at the decision may be stored after
+ * it. The pending effects are not stored: a start finds them again.
  */
 import { type Clock, pause } from '../clock.ts'
 
@@ -10,17 +10,17 @@ const lookAgainMs = 5_000
 
 type EffectsOptions = {
   readonly later: Clock['later']
-  /** Brings about that it is so, or no longer so, of this name. False: an actor gives no answer now, or something else is wanted since. */
+  /** Applies or reverts the effect for this name. False if an actor gives no answer now, or the wanted state has changed since. */
   readonly carryOut: (name: string, isSet: boolean) => Promise<boolean>
-  /** It was decided, and has not ended since. */
+  /** Whether the decision is in effect. */
   readonly isSet: (name: string) => boolean
 }
 
 export class Effects {
   readonly #options: EffectsOptions
-  /** Name -> what is wanted of it, and not known to be done. */
+  /** Name -> wanted state, if it is not known to be reached. */
   readonly #wanted = new Map<string, boolean>()
-  /** Those that are looked at once more. */
+  /** Names that will be applied once more. */
   readonly #lookedAt = new Set<string>()
   #isRunning = false
   #closed = true
@@ -33,7 +33,7 @@ export class Effects {
     return this.#closed
   }
 
-  /** From now on what is wanted is carried out. */
+  /** From now on, wanted effects are carried out. */
   begin(): void {
     this.#closed = false
     this.#run()

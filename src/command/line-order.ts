@@ -1,49 +1,50 @@
 /**
- * The order of commands that came together: the lines of POST /v1/commands, and the messages of /v1/stream.
+ * The order of commands that arrive together: the lines of POST /v1/commands, and the messages of /v1/stream.
  *
- * They are parsed and verified side by side. A write is sent to its actor after every earlier line was sent or answered, so lines to
- * one actor are decided in line order. A line that names what an earlier one makes, and a read, wait until that is answered.
+ * They are parsed and verified in parallel. A write is sent to its actor after every earlier line was sent or answered, so lines to one
+ * actor are decided in line order. A line that names something an earlier line creates waits for that line's answer. A read waits for all
+ * earlier answers.
  */
 
-/** The part of it that one line sees. */
+/** The interface of the order to one line. */
 export type LinePlace = {
-  /** `id`: event id of what the command makes, 32 hex. `go` is called when it is its turn; never, when the lines were given up. */
+  /** `id`: event id of what the command creates, 32 hex. `go` is called when it is its turn, and never if the lines were given up. */
   write(id: string, go: () => void): void
   read(go: () => void): void
-  /** The letter is with its actor, whose answer comes later. */
+  /** The letter was sent to its actor, and the answer comes later. */
   sent(): void
 }
 
 type Line = {
-  /** What it names that an earlier line may make. */
+  /** Ids in the line that an earlier line may create. */
   names: readonly string[]
   state: 'open' | 'sent' | 'answered'
   id?: string
   isRead?: true
-  /** It was passed by, and its answer is not there. */
+  /** The line was passed while its answer was still pending. */
   isUnanswered?: true
   go?: () => void
 }
 
-/** Ids (32 hex) that a line names, between characters that are not hex. */
+/** Ids (32 hex) in a line, not adjacent to other hex digits. */
 const idsIn = /(?<![0-9a-f])[0-9a-f]{32}(?![0-9a-f])/g
 
-/** Lines that were passed are let go by so many. */
+/** Passed lines are released once there are this many. */
 const passedMax = 1_024
 
 export class LineOrder {
   readonly #lines: Line[] = []
-  /** Ids of what earlier lines make, while they wait for their answers. */
+  /** Ids of what earlier lines create, until those are answered. */
   readonly #pending = new Set<string>()
   /** All lines before this one were sent or answered. */
   #next = 0
-  /** How many of those before it were sent and are not answered. */
+  /** How many of those were sent and are not answered. */
   #unanswered = 0
   #isAdvancing = false
   #isHeld = false
   #isOver = false
 
-  /** Takes a place for the next line. */
+  /** Adds the next line. */
   place(text: string): LinePlace & { answered(): void } {
     const line: Line = { names: [...new Set(text.match(idsIn))], state: 'open' }
     this.#lines.push(line)
@@ -74,7 +75,7 @@ export class LineOrder {
     }
   }
 
-  /** No line is started while the reader of the answers takes none. */
+  /** Starts no line while the reader of the answers takes none. */
   hold(): void {
     this.#isHeld = true
   }
@@ -84,7 +85,7 @@ export class LineOrder {
     this.#advance()
   }
 
-  /** What was not sent yet never is. */
+  /** Lines that were not sent yet never are. */
   giveUp(): void {
     this.#isOver = true
   }
@@ -107,7 +108,7 @@ export class LineOrder {
     this.#isAdvancing = false
   }
 
-  /** Every earlier line has been started by now, so what a line does not wait for here it never waits for. */
+  /** Every earlier line has been started by now, so dependencies not found here cannot appear later. */
   #isTurnOf(line: Line): boolean {
     if (line.go === undefined || this.#isHeld || this.#isOver) return false
     if (line.isRead === true) return this.#unanswered === 0

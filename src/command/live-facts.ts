@@ -1,6 +1,6 @@
 /**
- * What the main thread knows: newest changes by room, the newest signed head, handles, delegates and raised limits. It learns
- * them from the answers to its own writes and from the log and the feed; both only ever move it forward.
+ * What the main thread knows: newest changes by room, the newest signed head, handles, delegates, and raised limits. It learns these from
+ * the answers to its own writes, from the log, and from the feed; all of them only move the state forward.
  */
 
 import { raisedLimits } from '../../actors/kernel/limits.ts'
@@ -25,7 +25,7 @@ export type PeopleNews = {
   readonly moved: readonly Moved[]
   readonly suspended: readonly (readonly [identity: string, isSuspended: boolean, hidesPosts: boolean])[]
   readonly erased: readonly string[]
-  /** Files that were taken down everywhere, or no longer are. */
+  /** Files that were taken down everywhere, or were restored. */
   readonly takenDown: readonly (readonly [sha256: string, isDown: boolean])[]
 }
 
@@ -33,15 +33,15 @@ export class LiveFacts {
   readonly handles = new HandleCache()
   /** Keys that act for an identity. */
   readonly delegates: Delegates
-  /** Whose limits are raised. */
+  /** Callers with raised limits. */
   readonly grants: KnownGrants
   /** Public keys (43 characters) that an identity has moved away from. */
   readonly #retired = new Set<string>()
-  /** Key of a rotation, old or new -> identity id. */
+  /** Old or new key of a rotation -> identity id. */
   readonly #moved = new Map<string, string>()
   /** Identity ids. */
   readonly #suspended = new Set<string>()
-  /** Among them those whose posts are hidden. */
+  /** Suspended identities whose posts are hidden. */
   readonly #hidden = new Set<string>()
   #onSuspension: (identity: string, hidesPosts: boolean) => void = () => {}
   readonly #erased = new Set<string>()
@@ -73,7 +73,7 @@ export class LiveFacts {
     this.#onChange = listener
   }
 
-  /** A public room that was written into since the start; there may be others. */
+  /** Whether this public room was written to since the start; others may exist. */
   hasHeardOf(room: string): boolean {
     return this.#roomChange.has(room)
   }
@@ -82,12 +82,12 @@ export class LiveFacts {
     return this.#retired.has(publicKey)
   }
 
-  /** The key is refused from now on: moved away from, or a delegate's whose delegation has ended. */
+  /** The key is refused from now on: its identity moved to another key, or its delegation has ended. */
   isOver(publicKey: string): boolean {
     return this.#retired.has(publicKey) || this.delegates.isKeyOver(publicKey)
   }
 
-  /** The identity that a key names by a rotation; undefined: the one of its own hash. */
+  /** The identity that a key belongs to by a rotation; undefined for the identity of its own hash. */
   identityOf(publicKey: string): string | undefined {
     return this.#moved.get(publicKey)
   }
@@ -136,7 +136,7 @@ export class LiveFacts {
     this.delegates.endOf(identity)
   }
 
-  /** A shard was restarted: what it decided last may never have arrived here. */
+  /** A shard was restarted, so news of its last decisions may have been lost. */
   shardRestarted(shard: number, shards: number): void {
     if (shard !== shardOf(registryName, shards)) return
     this.delegates.refresh()
@@ -167,7 +167,7 @@ export class LiveFacts {
     return this.#suspended.has(identity)
   }
 
-  /** `change`: one that the head covers. What was made before it and shows a head is old now. */
+  /** `change`: covered by the head. Cached answers from before it that show a head are stale now. */
   noteHead(head: Head, change: number): void {
     if (head.size >= this.head.size) this.head = head
     this.change = Math.max(this.change, change)
@@ -175,8 +175,8 @@ export class LiveFacts {
   }
 
   /**
-   * The change that an answer made now is valid for. Changes come from the answers to writes, heads from the log at its
-   * own pace: an answer that was made between the two shows a head from before the change.
+   * The change that an answer made now is valid for. Changes come from the answers to writes, heads from the log at its own pace: an answer
+   * made between the two shows a head from before the change.
    */
   get settled(): number {
     return Math.min(this.change, this.#covered)
@@ -185,14 +185,14 @@ export class LiveFacts {
   /** Newest change that an answer about this room (undefined: about the whole board) depends on. */
   newestChange(room: string | undefined): number {
     if (room === undefined) return this.change
-    // Handles are shown with every event, so a new one makes every answer old.
+    // Handles are shown with every event, so a new one makes every answer stale.
     return Math.max(this.#roomChange.get(room) ?? 0, this.#roomChange.get(registryName) ?? 0)
   }
 }
 
 /**
- * Handles from the answers to its own claims and from the feed. The shards of private rooms show handles too and know none by
- * themselves: each new one is sent to them before its claim is answered.
+ * Handles, learned from the answers to claims and from the feed. Shards of private rooms show handles too but do not know them: each new
+ * one is sent to them before its claim is answered.
  */
 export class HandleCache {
   /** identity id -> handle. */
@@ -201,7 +201,7 @@ export class HandleCache {
   readonly #identities = new Map<string, string>()
   #onNew: (identity: string, handle: string) => void = () => {}
 
-  /** Called with each handle that was not known before, and with '' for an identity that has none any more. */
+  /** Called with each new handle, and with '' for an identity that lost its handle. */
   onNew(listener: (identity: string, handle: string) => void): void {
     this.#onNew = listener
   }
@@ -210,12 +210,12 @@ export class HandleCache {
     return this.#handles.get(identity)
   }
 
-  /** The identity (64 hex) that bears a handle. */
+  /** The identity (64 hex) that has this handle. */
   identityOf(handle: string): string | undefined {
     return this.#identities.get(handle)
   }
 
-  /** A handle stays with its identity: what is said again changes nothing. */
+  /** A handle stays with its identity, so repeated news changes nothing. */
   set(identity: string, handle: string): void {
     if (this.#handles.get(identity) === handle) return
     this.#handles.set(identity, handle)
@@ -237,7 +237,7 @@ export class HandleCache {
   }
 }
 
-/** Arguments of each read that may name an identity by its handle: the argument, and the field it came in. */
+/** Arguments of each read that may name an identity by its handle: the argument, and the field it came from. */
 const named: ReadonlyMap<string, readonly (readonly [arg: string, field: string])[]> = new Map(
   operations.flatMap(({ name, kind, narrowed = {}, data }) => {
     const properties = data?.properties ?? {}
@@ -251,8 +251,8 @@ const named: ReadonlyMap<string, readonly (readonly [arg: string, field: string]
 )
 
 /**
- * The id that `@handle` stands for, or why there is none. A handle stays with its identity for ever, so what it stands for here and
- * now is what it stands for.
+ * The identity id that `@handle` stands for, or why there is none. A handle stays with its identity permanently, so the current answer
+ * never becomes wrong.
  */
 export function resolveHandle(handles: HandleCache, text: string, field: string): string | Refusal {
   return (
@@ -260,7 +260,7 @@ export function resolveHandle(handles: HandleCache, text: string, field: string)
   )
 }
 
-/** The request with ids for handles, and which id each stands for; or a refusal. */
+/** The request with handles replaced by ids, and the id of each handle; or a refusal. */
 export function resolveRequest(
   handles: HandleCache,
   request: ReadRequest,
@@ -279,7 +279,7 @@ export function resolveRequest(
   return isAny ? { request: { ...request, args }, resolved } : { request, resolved: undefined }
 }
 
-/** The answer with the ids beside it. */
+/** The answer with the resolved ids added. */
 export function withResolved(answer: ReadAnswer, resolved: Readonly<Record<string, string>>): ReadAnswer {
   if (!answer.ok) return answer
   const { value: _, ...scope } = answer
@@ -293,8 +293,8 @@ const againMs = 100
 const identity = /^[0-9a-f]{64}$/
 
 /**
- * How many times its limits a caller may use, as it has to be known for every request: what LIMITS says, and what operators
- * granted. The registry decides and remembers grants; they are read from it at the start, and whenever its answer may be lost.
+ * How many times the normal limits a caller may use, needed for every request: from LIMITS and from operators' grants. The registry decides
+ * and stores grants; they are loaded from it at the start, and whenever one of its answers may be lost.
  */
 export class KnownGrants implements Factors {
   readonly #granted = new Map<string, ToldGrant>()
@@ -303,7 +303,7 @@ export class KnownGrants implements Factors {
   readonly #later: Clock['later']
   #load: Load | undefined
   #identities = new Map<string, number>()
-  /** The largest factor first. */
+  /** Sorted by factor, the largest first. */
   #networks: (readonly [factor: number, networks: NetworkSet])[] = []
   /** When the next grant ends. */
   #nextEnd = Number.POSITIVE_INFINITY
@@ -314,13 +314,13 @@ export class KnownGrants implements Factors {
     this.#arrange()
   }
 
-  /** Reads what the registry has, now and by `refresh`. `load` gives undefined while it has no answer. */
+  /** Loads the registry's grants, now and on `refresh`. `load` gives undefined while it has no answer. */
   begin(load: Load): Promise<void> {
     this.#load = load
     return new Promise((resolve) => this.#reload(resolve))
   }
 
-  /** An answer was lost, or the registry was restarted. */
+  /** An answer of the registry was lost, or the registry was restarted. */
   refresh(): void {
     if (this.#load !== undefined) this.#reload(() => {})
   }

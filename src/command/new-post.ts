@@ -1,6 +1,7 @@
 /**
- * The answer to a new post, as JSON text: what was signed is written in pieces as soon as it is known, in whatever thread, and what only
- * its room decides goes between them. The event in it is the one that a read shows (src/reads/event-view.ts), member by member.
+ * The answer to a new post, as JSON text. Pieces that depend only on the signed command are written as soon as it is parsed, in whatever
+ * thread; what only its room decides goes between them. The event in it equals the one that a read shows (src/reads/event-view.ts), member
+ * by member.
  */
 
 import { formatOf, kindDefault, type PostReply, sourceOf } from '../../actors/rooms/room.ts'
@@ -8,25 +9,25 @@ import { delegationIn } from '../reads/event-view.ts'
 import { given } from './post-args.ts'
 import { type CommandRead, type Signer, signedBy } from './verified.ts'
 
-/** Parts of an answer, in order: before the page, the author, the event replied to, the thread and the place in the log. */
+/** Pieces of an answer, in order: up to the page, the author, the event replied to, the thread, and the place in the log. */
 export type PostPieces = readonly [page: string, author: string, reply: string, thread: string, log: string]
 
-/** What the main thread and the room add. Texts are JSON, written as the pieces are. */
+/** What the main thread and the room add. Strings are JSON, like the pieces. */
 type Placed = {
   readonly page: string
   readonly author: string
-  /** Identity id of the handle that it is addressed to. */
+  /** Identity id of the handle that the post is addressed to. */
   readonly toId: string | undefined
-  /** Seconds that it lives, 0 = forever. */
+  /** Lifetime in seconds, 0 = forever. */
   readonly ttl: number
   readonly reply: Pick<PostReply, 'seq' | 'at' | 'replyTo' | 'thread'>
   readonly leaf: number | undefined
   readonly receipt: string
-  /** Why the handle that it asked for was not claimed, or ''. */
+  /** Why the requested handle was not claimed, or ''. */
   readonly notApplied?: string
 }
 
-/** `via`: the interface that it came by. `signer`: what is shown of a delegate. */
+/** `via`: the interface it came through. `signer`: what is shown of a delegate. */
 export function piecesOf(
   read: Pick<CommandRead<'post'>, 'command' | 'signature' | 'bytes' | 'sha'>,
   { room, via, signer }: { room: string; via: string; signer: Pick<Signer, 'key' | 'delegate'> },
@@ -46,7 +47,7 @@ export function piecesOf(
   ]
 }
 
-/** A name as JSON. Most names are of characters that stand for themselves. */
+/** A name as JSON. Most names consist of characters that need no escaping. */
 export function nameJson(name: string): string {
   return /^[\w.@:-]*$/.test(name) ? `"${name}"` : JSON.stringify(name)
 }

@@ -1,6 +1,6 @@
 /**
- * May this reader follow these rooms? A reader who names a room is answered at once, as for every other read, that it is not
- * there (`not_found`) or that it is private and they are not a member (`private_room`); waiting would reveal neither.
+ * Checks whether a reader may follow these rooms. As for every other read, the answer is immediate: the room does not exist (`not_found`),
+ * or it is private and the reader is not a member (`private_room`). Waiting would reveal neither.
  */
 
 import type { Refusal } from '../../actors/kernel/refusals.ts'
@@ -8,22 +8,22 @@ import { BoundedMap } from '../../storage/bounded-map.ts'
 import { dataOf, type ReadCall } from '../reads/read.ts'
 import type { NoAnswer } from './ports.ts'
 
-/** `NoAnswer`: it could not be found out. */
+/** `NoAnswer`: it could not be determined. */
 type MayRead = 'yes' | Refusal | NoAnswer
 
-/** Names of public rooms kept, so that following them needs no question to another thread. */
+/** Cached names of public rooms, so that following them needs no request to another thread. */
 const publicMax = 4_096
 
 export class OpenRooms {
   readonly #read: ReadCall
-  /** A room that is public stays there and stays public. */
+  /** Public rooms; they never disappear and stay public. */
   readonly #public = new BoundedMap<string, true>(publicMax)
 
   constructor(read: ReadCall) {
     this.#read = read
   }
 
-  /** One room after the other, to the first that may not be read: a request for many that are not there costs one look. */
+  /** Checks the rooms one after the other, up to the first that may not be read, so a request for many missing rooms costs one lookup. */
   may(rooms: readonly string[], reader: string, answer: (verdict: MayRead) => void): void {
     const at = rooms.findIndex((room) => !this.#public.has(room))
     if (at < 0) return answer('yes')

@@ -1,6 +1,6 @@
 /**
- * Plans: how each operation that writes is carried out. Which actor decides, what it is given, and what the answer
- * shows; the path of a write is the same for all (src/board/writes.ts).
+ * Plans: how each write operation is carried out. A plan says which actor decides, what it is given, and what the answer shows; the path of
+ * a write is the same for all (src/board/writes.ts).
  */
 
 import type { FactsOf } from '../../actors/deciders.ts'
@@ -21,36 +21,36 @@ import type { LiveFacts } from './live-facts.ts'
 import type { NoAnswer } from './ports.ts'
 import type { Verified } from './verified.ts'
 
-/** What the actor replied; to a retry, what it replied the first time. */
+/** The actor's reply; for a retry, the first one. */
 export type Decided<Name extends WriteName = never> = {
   readonly at: number
   readonly isPublic: boolean
   readonly facts: [Name] extends [never] ? Facts : FactsOf<Name>
-  /** Of a retry: hex SHA-256 of the command that was accepted, which may be another one. */
+  /** For a retry: hex SHA-256 of the accepted command, which may be another one. */
   readonly sha?: string
 }
 
-/** Id (32 hex) of what the accepted command made. */
+/** Id (32 hex) of what the accepted command created. */
 export function idOf({ sha }: Pick<Verified, 'sha'>, decided: Pick<Decided, 'sha'>): string {
   return (decided.sha ?? sha.toString('hex')).slice(0, 32)
 }
 
-/** An actor by name, or the thing (an event, document, blob or receiver by its 32-hex id) whose actor is looked for. */
+/** An actor by name, or the thing (an event, document, blob, or receiver by its 32-hex id) whose actor must be found. */
 export type Addressee = { readonly actor: string } | { readonly thing: string; readonly field: string }
 
-/** To the actor that has the event of the command. */
+/** Addresses the actor that has the event of the command. */
 export function toEvent({ command }: { readonly command: { readonly event_id: string } }): Addressee {
   return { thing: command.event_id, field: 'event_id' }
 }
 
-/** Besides the receipt the answer shows what a read returns now, or these values. */
+/** What the answer shows besides the receipt: what a read returns now, or these values. */
 export type Shown =
   | { readonly read: ReadName | ShownReadName; readonly args: Readonly<Record<string, string | number>> }
   | { readonly values: Readonly<Record<string, unknown>> }
-  /** It is known later; `give` is called once. */
+  /** Known later; `give` is called once. */
   | { readonly later: (give: Give) => void }
 
-/** Takes values, and what the receipt adds; or a whole reply; undefined cuts the answer. */
+/** Takes values and additions to the receipt, or a complete reply; undefined drops the answer. */
 export type Give = (
   found:
     | { readonly values: Readonly<Record<string, unknown>>; readonly receipt: Readonly<Record<string, unknown>> }
@@ -58,7 +58,7 @@ export type Give = (
     | undefined,
 ) => void
 
-/** What a plan may use. Capabilities declare here what theirs need of them: attachments their files, webhooks their service. */
+/** What a plan may use. Capabilities declare here what their plans need: attachments their files, webhooks their service. */
 export interface Services {
   readonly random: Random
   readonly soon: Timers['soon']
@@ -66,9 +66,9 @@ export interface Services {
   readonly throttle: Throttle
   readonly read: ReadCall
   readonly verify: (signature: Buffer, publicKey: Buffer, message: Buffer, callback: (verdict: Verdict) => void) => void
-  /** Secret of this board, for names that others cannot compute. */
+  /** Secret of this board, for deriving names that nobody else can compute. */
   readonly secret: Buffer
-  /** Calls of tools: what their actor is given, and the result of one that it has accepted. */
+  /** Calls of tools: prepares what their actor is given, and delivers the result of an accepted call. */
   readonly calls: {
     prepare(verified: Verified<'tools.call'>, pass: (found: Found) => void): void
     finish(verified: Verified<'tools.call'>, decided: Decided<'tools.call'>, isDuplicate: boolean, give: Give): void
@@ -78,7 +78,7 @@ export interface Services {
     answer(verified: Verified<'tools.probe'>, decided: Decided<'tools.probe'>, isDuplicate: boolean, give: Give): void
     reviewed(subject: string, author: string, address: string): void
   }
-  /** An identity has posted in public. */
+  /** Called when an identity has posted in public. */
   readonly welcome: (identity: string, address: string) => void
   /** Identity ids of the operators. */
   readonly operators: ReadonlySet<string>
@@ -86,29 +86,29 @@ export interface Services {
   readonly boardIdentity: string
   /** Recovery epoch. */
   readonly generation: string
-  /** Rates and quotas hold. */
+  /** Whether rates and quotas are enforced. */
   readonly limitsOn: boolean
 }
 
 export type Plan<Name extends WriteName> = {
   to(verified: Verified<Name>, services: Services): Addressee
-  /** Whether these writes count against no rate and no daily bytes. */
+  /** Whether these writes are exempt from rates and daily bytes. */
   unmetered?(verified: Verified<Name>, services: Services): boolean
-  /** Refuses before an actor is asked; undefined lets it pass. */
+  /** Refuses before an actor is asked; undefined if nothing is wrong. */
   check?(verified: Verified<Name>): Refusal | undefined
-  /** What a decider needs and cannot take from the letter. */
+  /** Arguments that the decider needs and that are not in the letter. */
   args?(verified: Verified<Name>, services: Services): Partial<ArgsOf<Name>>
-  /** Asks elsewhere before the actor is asked: `pass` takes a refusal, or more args; `undefined` cuts the answer. */
+  /** Queries other parts before the actor is asked. `pass` takes a refusal, or more args; `undefined` drops the answer. */
   ask?(
     verified: Verified<Name>,
     services: Services,
     pass: (found: Found<Partial<ArgsOf<Name>>, ReplyOf<Name>>) => void,
   ): void
-  /** Called when the write is accepted and not answered yet. */
+  /** Called when the write is accepted and not yet answered. */
   heard?(verified: Verified<Name>, decided: Decided<Name>, services: Services, actor: string): void
-  /** Called when what came of it is in the public log, of a retry too. */
+  /** Called when the result is in the public log, including for a retry. */
   logged?(verified: Verified<Name>, services: Services): void
-  /** `args`: what the actor was given this time; of a retry, not what counted. */
+  /** `args`: what the actor was given this time; for a retry, the first args may have differed. */
   show(
     verified: Verified<Name>,
     decided: Decided<Name>,
@@ -119,7 +119,7 @@ export type Plan<Name extends WriteName> = {
   ): Shown
 }
 
-/** A plan, whatever its operation is. */
+/** A plan of any operation. */
 export type AnyPlan = {
   to(verified: Verified, services: Services): Addressee
   unmetered?(verified: Verified, services: Services): boolean
@@ -138,23 +138,23 @@ export type AnyPlan = {
   ): Shown
 }
 
-/** The actor that answers a read in full: its shard is asked, and no other. */
+/** A read that one actor answers completely; only its shard is asked. */
 type HomePlan = { readonly actor: (request: ReadRequest) => string }
 
-/** The feed and every shard have a share of the answer, which `gather` merges in this order. */
+/** The feed and every shard have a share of the answer; `gather` merges them in this order. */
 type SharePlan<Part> = {
   gather(parts: readonly Part[], until: number): ReadAnswer
-  /** Not all requests of this name are answered so. */
+  /** Whether this request is answered from shares; default: all requests of this name are. */
   isShared?(request: ReadRequest): boolean
-  /** Asks first for what every share depends on: `pass` takes the request to be sent, or why there is no answer. */
+  /** First queries what every share depends on: `pass` takes the request to send, or the final answer if there is nothing to share. */
   ask?(request: ReadRequest, read: ReadCall, pass: (found: ReadRequest | ReadAnswer | NoAnswer) => void): void
 }
 
-/** Who answers a read. One without a plan is answered by the feed, else by the shard of its room, or by whichever shard has it. */
+/** Where a read is answered. One without a plan is answered by the feed, else by the shard of its room, or by whichever shard has it. */
 export type ReadPlan<Part = unknown> = HomePlan | SharePlan<Part>
 /** By the name of the read. */
 export type ReadPlans = { readonly [Name in AnyReadName]?: ReadPlan<AnswerOf<Name>> }
-/** Reads whose function gives a share of a list: each has a plan that merges them. */
+/** Reads whose function returns a share of a list; each has a plan that merges the shares. */
 export type SharedReadName = {
   [Name in AnyReadName]: [AnswerOf<Name>] extends [Share] ? Name : never
 }[AnyReadName]
@@ -166,10 +166,10 @@ export type Found<Args extends object = object, Reply extends Facts = Facts> =
 
 export type Asked<Args extends object = object, Reply extends Facts = Facts> = {
   readonly args: Args
-  /** What the record keeps of the signed command, where that is not all of it. */
+  /** What the record stores of the signed command, if not all of it. */
   readonly by?: Signed
-  /** The actor refuses in these words where this charge was not taken. */
+  /** If this charge is over its limit, the actor refuses with these words. */
   readonly limit?: { readonly words: string; readonly charge: Charge }
-  /** Takes the actor's answer, whatever it is, before any other caller. */
+  /** Receives the actor's answer, whatever it is, before any other caller. */
   settle?(answer: ShardAnswer<Reply> | NoAnswer): void
 }

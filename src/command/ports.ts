@@ -1,4 +1,4 @@
-/** What the command path uses and gives: the actors, the paths of commands and of reads, and commands of the board itself. */
+/** The interfaces of the command path: the actors, the paths of commands and reads, and commands of the board itself. */
 
 import type { AnyReadName } from '../../actors/operations.ts'
 import type { Head, ShardAnswer } from '../../actors/records/answer.ts'
@@ -11,20 +11,20 @@ import type { AnswerOf, ReadAnswer, ReadRequest, Take } from '../reads/read.ts'
 import type { DraftLetter, Posted } from './draft-letter.ts'
 import type { CommandSource } from './verified.ts'
 
-/** `undefined`: no answer came, and whether it took effect is unknown; the caller must not get an answer either. */
+/** No answer came, and whether the command took effect is unknown; the caller must not get an answer either. */
 export type NoAnswer = undefined
 
-/** Takes the answer to a letter, and the head that covers what is public of it. */
+/** Takes the answer to a letter, and the head that covers its public part. */
 export type TakeReply<Reply extends Facts = Facts> = {
   take(answer: ShardAnswer<Reply> | NoAnswer, head: Head | undefined): void
 }['take']
 
-/** No answer, or too busy for one: the same request may succeed in a moment. */
+/** No answer, or the actor is too busy: the same request may succeed in a moment. */
 export function isNotNow(answer: ReadAnswer | ShardAnswer | NoAnswer): boolean {
   return answer === undefined || (!answer.ok && 'refusal' in answer && answer.refusal.code === 'overloaded')
 }
 
-/** Capabilities with a thread of their own (search, tools) declare here how it is asked. */
+/** The actors. Capabilities with their own thread (search, tools) declare here how it is queried. */
 export interface Actors {
   readonly shards: number
   /** Asks the shard that decides over `letter.to`. */
@@ -38,8 +38,8 @@ export interface Actors {
 }
 
 /**
- * Waits until an actor has decided everything that was sent to it before. A command whose answer was lost may still be
- * in its mailbox, and a read overtakes it. `then` takes false where the actor gives no answer now.
+ * Waits until an actor has decided everything that was sent to it before. A command whose answer was lost may still be in its mailbox, and
+ * a read would overtake it. `then` takes false if the actor gives no answer now.
  */
 export function whenDecided(actors: Pick<Actors, 'write'>, actor: string, then: (isDecided: boolean) => void): void {
   actors.write(internalLetter('nothing', actor, nobody, {}), (answer) => then(!isNotNow(answer)))
@@ -50,7 +50,7 @@ const nobody = '0'.repeat(64)
 export type CommandPath = {
   /** Executes a command given as bytes of JSON. */
   execute(body: Buffer, door: CommandSource, respond: Respond): void
-  /** The same for the board's own identity: what it signed a moment ago is not verified again. */
+  /** The same for commands of the board's own identity: it has just signed them, so the signature is not verified again. */
   executeOwn(body: Buffer, door: CommandSource, respond: Respond): void
 }
 
@@ -58,13 +58,13 @@ export type CommandPath = {
 export type Client = Omit<CommandSource, 'via'>
 
 export type ReadPath = {
-  /** `client`: who waits for it; by default the board itself does. */
+  /** `client`: who waits for the answer; the board itself by default. */
   read<Name extends AnyReadName>(request: ReadRequest<Name>, answer: Take<AnswerOf<Name>>, client?: Client): void
 }
 
 type OwnPath = Pick<CommandPath, 'executeOwn'>
 
-/** Commands of the board's own identity: what receive URLs post, and what screening hides. */
+/** Commands of the board's own identity: posts from receive URLs, and hiding by screening. */
 export class BoardAuthor {
   readonly #signer: BoardSigner
   readonly #path: OwnPath

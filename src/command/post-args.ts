@@ -1,4 +1,4 @@
-/** What a post says of itself, as its room decides about it, and the proof of work that this board requires of posts. */
+/** The arguments with which a room decides a post, and the proof of work that this board requires of posts. */
 
 import type { Command } from '../../actors/kernel/fields.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
@@ -11,25 +11,25 @@ import { isOperator } from './dispatch.ts'
 import { type HandleCache, resolveHandle } from './live-facts.ts'
 import type { CommandRead, Verified } from './verified.ts'
 
-/** The text of a field, or `fallback` where it is not given. */
+/** The text of a field, or `fallback` if it is not given. */
 export function given(value: Command[keyof Command], fallback: string): string {
   return typeof value === 'string' && value !== '' ? value : fallback
 }
 
-/** 32 hex of the event that a post is a new version of, or ''. */
+/** Event id (32 hex) of the post that this one replaces, or ''. */
 export function supersedesOf({ data }: Pick<CommandRead<'post'>, 'data'>): string {
   return data.supersedes ?? ''
 }
 
-/** The id of the handle that a post is addressed `to`, or why there is none; undefined: it names no handle. */
+/** The identity id of the handle that a post is addressed `to`, or why there is none; undefined if it names no handle. */
 export function addresseeOf(to: string, handles: HandleCache): string | Refusal | undefined {
   return to.startsWith('@') ? resolveHandle(handles, to, 'to') : undefined
 }
 
 type Found = {
-  /** Seconds until its author may make a room again, 0: now. */
+  /** Seconds until its author may create a room again, 0 = now. */
   readonly roomWait: number
-  /** Identity id of a handle that it is addressed to. */
+  /** Identity id of the handle that the post is addressed to. */
   readonly to: string | undefined
 }
 
@@ -53,13 +53,13 @@ export function postArgs(read: CommandRead<'post'>, { roomWait, to }: Found): Po
 /** Operations whose text is a post. */
 const posting: ReadonlySet<string> = new Set(['post', ...requestsOfWork])
 
-/** Why the proof of this command is not enough, or undefined. */
+/** Why this command's proof of work is insufficient; undefined if it is sufficient. */
 export function unproven(
   { operation, command, sha, door, signer }: Verified,
   { proofBits, operators }: { readonly proofBits: number; readonly operators: ReadonlySet<string> },
 ): Refusal | undefined {
   if (proofBits === 0 || !posting.has(operation.name) || !isGiven(command.text)) return undefined
-  // The board's own identity, and its operators.
+  // The board's own identity and its operators need no proof.
   if (door.via === 'board' || isOperator(signer, operators)) return undefined
   const proof = isGiven(command.proof) ? command.proof : ''
   if (provenBits(proof, sha.toString('hex')) >= proofBits) return undefined

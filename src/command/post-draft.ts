@@ -1,6 +1,6 @@
 /**
- * A post that was read, checked and packed away from the main thread. That one adds what only it knows and passes the rest on as it is;
- * the shard decides the letter, and writes the answer.
+ * A post that was parsed, checked, and packed off the main thread. The main thread adds what only it knows and forwards the rest unchanged;
+ * the shard decides the letter and writes the answer.
  */
 
 import { encodeApart, Packr } from '../../actors/kernel/msgpack.ts'
@@ -32,7 +32,9 @@ type Packed = readonly [
 
 const codec = new Packr({ useRecords: false, moreTypes: false })
 
-/** Undefined: it needs more of the main thread than a draft says. `proofBits`: those that the board requires of posts. */
+/**
+ * Undefined if the post needs more of the main thread than a draft says. `proofBits`: the bits of work that the board requires of posts.
+ */
 export function draftOf(
   read: CommandRead<'post'> & { readonly command: SignedCommand },
   key: Buffer,
@@ -55,13 +57,16 @@ export function draftOf(
   return [public_key, room, to, bytes.length, requestId === '' ? 0 : 1, sha, encodeApart(codec, packed)]
 }
 
-/** The letter that a shard decides, and what takes its answer: with that of a new post it makes the one to the client, and tells it. */
+/**
+ * The letter that a shard decides, and the callback for its answer, which renders the client's answer to a new post and passes it to
+ * `tell`.
+ */
 export function openDraft(
   draft: DraftLetter,
   tell: (answer: ShardAnswer | PostedLetter, head: Head | undefined) => void,
 ): { readonly letter: WriteLetter<PostArgs>; readonly take: Answer<PostReply> } {
   const [to, author, handle, limited, factor, rotated, suspended, operator, roomWait, addressee, packed] = draft
-  // From a buffer it gives buffers.
+  // Unpacking a Buffer yields Buffers.
   const opened = codec.unpack(Buffer.from(packed.buffer, packed.byteOffset, packed.byteLength)) as Packed
   const [sha, key, sig, signed, timestamp, nonce, requestId, via, given, publicKey, ...pieces] = opened
   const args = {
@@ -89,7 +94,7 @@ export function openDraft(
   return { letter, take }
 }
 
-/** The answer as the main thread takes it. */
+/** The answer in the form that the main thread takes. */
 export function postedAnswer([body, isPublic, change, madeRoom, screen]: PostedLetter): ShardAnswer<Posted> {
   const reply: Posted = {
     body,

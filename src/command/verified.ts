@@ -1,6 +1,4 @@
-/**
- * Signed commands: who sent one, which identity its key acts for, the verified command itself, and what a record keeps of it.
- */
+/** Signed commands: who sent one, the identity its key acts for, the verified command itself, and what a record stores of it. */
 
 import type { Command, ValueOf } from '../../actors/kernel/fields.ts'
 import type { Infer, Schema } from '../../actors/kernel/schema.ts'
@@ -13,19 +11,19 @@ import { isGiven } from './check.ts'
 import type { Delegate } from './delegates.ts'
 import type { LinePlace } from './line-order.ts'
 
-/** `id`: the identity in whose name the key acts. */
+/** `id`: the identity on whose behalf the key acts. */
 export type Signer = {
   readonly key: Buffer
   readonly id: string
   readonly text: string
-  /** Present where the key is a delegate's. */
+  /** Present if the key belongs to a delegate. */
   readonly delegate?: Delegate
-  /** Something of the identity was accepted; false: not checked yet, or nothing was. */
+  /** Whether anything of the identity was accepted; false also means not checked yet. */
   isKnown: boolean
 }
 
 type KeysKnown = {
-  /** The identity that a key names by a rotation. */
+  /** The identity that a key belongs to by a rotation. */
   identityOf(key: string): string | undefined
   readonly delegates: { of(key: string): Delegate | undefined }
 }
@@ -33,8 +31,8 @@ type KeysKnown = {
 const keptMax = 16_384
 
 /**
- * Recent signers: the raw key and the identity id of a public key text, so that both are computed once. A key that an
- * identity moved to, or named its delegate, acts as that identity, and no longer as the one of its own hash.
+ * Recent signers: caches the raw key and identity id of a public key text. A key that an identity rotated to, or named as its delegate,
+ * acts as that identity instead of the one of its own hash.
  */
 export class KeyCache {
   readonly #known = new BoundedMap<string, Signer>(keptMax)
@@ -44,7 +42,7 @@ export class KeyCache {
     this.#keys = keys
   }
 
-  /** Undefined: not the canonical text of 32 bytes. */
+  /** Undefined if it is not the canonical text of 32 bytes. */
   of(text: string): Signer | undefined {
     const signer = this.#ofKey(text)
     if (signer === undefined) return undefined
@@ -59,7 +57,7 @@ export class KeyCache {
     if (known !== undefined) return known
     const decoded = decodeBytes32(text)
     if (decoded === undefined) return undefined
-    // Copies: what was decoded is in a shared 8 KiB pool, and `text` in the body that it was cut from; both would stay.
+    // Copies: the decoded bytes are in a shared 8 KiB pool, and `text` is a slice of the body; both would be retained.
     const key = Buffer.from(new Uint8Array(decoded).buffer)
     const own = key.toString('base64url')
     const signer = { key, id: identityId(key), text: own, isKnown: false }
@@ -71,17 +69,17 @@ export class KeyCache {
 export type CommandSource = {
   readonly via: string
   readonly address: string
-  /** Identity id of whose sign-in it is, where the board itself signs for it. */
+  /** Identity id of the sign-in for which the board itself signs. */
   readonly signedIn?: string
-  /** Calls back once when the client disconnects before it is answered: what waits on its behalf stops. */
+  /** Calls back once if the client disconnects before it is answered, so that work on its behalf can stop. */
   readonly onGone?: (callback: () => void) => void
-  /** Of a command that came with others: its place among them. */
+  /** For a command that arrived with others: its place in their order. */
   readonly place?: LinePlace
-  /** Takes an updates.get that is to be followed: nothing else answers it. */
+  /** Takes an updates.get that is to be followed; then nothing else answers it. */
   readonly follow?: (request: ReadRequest) => void
 }
 
-/** The fields of a signed command. */
+/** A command with the fields that every signed command has. */
 export type SignedCommand = Command & Required<Pick<Command, 'public_key' | 'signature' | 'timestamp' | 'nonce'>>
 type CommandOf<Name extends WriteName> = [Name] extends [never]
   ? SignedCommand
@@ -97,15 +95,15 @@ export type DataOf<Name extends WriteName> = [Name] extends [never]
       : Readonly<Record<string, never>>
     : never
 
-/** What a command says whose signature is good: of the operation of this name, or of any. */
+/** A command with a valid signature: of the operation of this name, or of any. */
 export type CommandRead<Name extends WriteName = never> = {
   readonly command: CommandOf<Name>
   readonly operation: WriteOperation
   readonly data: DataOf<Name>
   readonly signature: Buffer
-  /** Those that were signed. */
+  /** The signed bytes. */
   readonly bytes: Buffer
-  /** SHA-256 of them. */
+  /** Their SHA-256. */
   readonly sha: Buffer
 }
 
@@ -124,14 +122,14 @@ export function isOf<Name extends WriteName, Read extends CommandRead>(
   return read.operation.name === name
 }
 
-/** What every signed command has. */
+/** Fields that every signed command has. */
 export const envelope = ['public_key', 'signature', 'timestamp', 'nonce'] as const
 
 export function isWhole(command: Command): command is SignedCommand {
   return envelope.every((name) => isGiven(command[name]))
 }
 
-/** What a record keeps of it. */
+/** What a record stores of the command. */
 export function signedBy({
   signer: { key, delegate },
   signature,
@@ -144,16 +142,18 @@ const label = ',"data":"'
 const quote = 0x22
 const backslash = 0x5c
 
-/** What a record keeps of a signed command whose `data` is kept elsewhere, or nowhere. `mark`: 32 bytes that identify what was cut out. */
+/**
+ * What a record stores of a signed command whose `data` is stored elsewhere, or nowhere. `mark`: 32 bytes that identify what was cut out.
+ */
 export function withoutData(verified: Verified, mark: Uint8Array): Signed {
   const { bytes, sha } = verified
-  // Inside a string `"` follows a backslash, so the place is certain.
+  // Inside a string, `"` follows a backslash, so the position is certain.
   const at = bytes.indexOf(label) + label.length
   const signed = Buffer.concat([bytes.subarray(0, at), bytes.subarray(endOfString(bytes, at))])
   return { ...signedBy(verified), signed, cut: { at, file: mark, sha } }
 }
 
-/** Place of the quote that ends the string which begins at `from`: the first one after an even number of backslashes. */
+/** Position of the quote that ends the string which begins at `from`: the first one after an even number of backslashes. */
 function endOfString(bytes: Buffer, from: number): number {
   for (let at = from; ; at++) {
     at = bytes.indexOf(quote, at)

@@ -1,14 +1,14 @@
 /**
- * Reads one HTTP/1.1 answer out of the pieces it arrives in: a head, then a body of a stated length or in chunks (RFC 9112, 6
- * and 7.1), which a proxy may make of the one. Every byte is looked at once. Bodies that end with the connection, interim
- * answers (1xx) and bytes after an answer are errors.
+ * Parses one HTTP/1.1 answer from the pieces in which it arrives: a head, then a body of a stated length or in chunks (RFC 9112, 6 and
+ * 7.1); a proxy may turn the former into the latter. Every byte is examined once. Bodies that end with the connection, interim answers
+ * (1xx), and bytes after an answer are errors.
  */
 
-/** An answer's head is a dozen short lines; more than this is not our board. */
+/** An answer's head is about a dozen short lines; a longer one is not from a board. */
 const headBytesMax = 16 * 1024
 /** The line with the size of a chunk: digits, and extensions that no server sends. */
 const lineMax = 256
-/** Lines between chunks, in all: a body in pieces of one byte would cost minutes. */
+/** Total length of the lines between chunks: without a bound, a body in one-byte chunks would take minutes. */
 const framingBytesMax = 1024 * 1024
 const headEnd = Buffer.from('\r\n\r\n')
 const lineEnd = Buffer.from('\r\n')
@@ -23,16 +23,16 @@ const statusLine = /^HTTP\/1\.1 ([2-5]\d\d) ?[^\r\n]*(?=\r\n|$)/
 
 export class AnswerReader {
   readonly #bodyBytesMax: number
-  /** What has come and is not read. */
+  /** Bytes that have arrived and are not parsed yet. */
   #unread: Buffer = Buffer.alloc(0)
   #head: Head | undefined
-  /** Its first `#bodyBytes` are the body so far: pieces may be of one byte each. */
+  /** Its first `#bodyBytes` bytes are the body so far: chunks may be as small as one byte. */
   #body: Buffer = Buffer.alloc(0)
   #bodyBytes = 0
-  /** Bytes of the body, or of the chunk, that are still to come; undefined: a line is due. */
+  /** Bytes of the body or chunk that are still missing; undefined if a line comes next. */
   #due: number | undefined
   #isChunked = false
-  /** The next line ends a chunk's data, is a size, or is one of the trailers. */
+  /** What the next line is: the end of a chunk's data, a chunk size, or a trailer. */
   #line: 'end of data' | 'size' | 'trailer' = 'size'
   #framingBytes = 0
 
@@ -40,10 +40,7 @@ export class AnswerReader {
     this.#bodyBytesMax = bodyBytesMax
   }
 
-  /**
-   * The answer, when these bytes are the last of it. Throws Error with a sentence when what came can never become an answer that is
-   * accepted here.
-   */
+  /** The answer, if these bytes complete it. Throws an Error with a sentence if the input can never become an acceptable answer. */
   take(bytes: Buffer): WholeAnswer | undefined {
     this.#unread = this.#unread.length === 0 ? bytes : Buffer.concat([this.#unread, bytes])
     if (this.#head === undefined && !this.#readHead()) return undefined
@@ -71,7 +68,7 @@ export class AnswerReader {
     const encoding = header('transfer-encoding')
     if (encoding !== undefined) {
       if (encoding.toLowerCase() !== 'chunked') throw new Error(`the answer has the Transfer-Encoding "${encoding}"`)
-      // Two ways to say where it ends are how one answer is made to look like two.
+      // Two framings let one answer be read as two.
       if (length !== undefined) throw new Error('the answer has both a Content-Length and chunks')
       this.#isChunked = true
     } else if (length !== undefined && /^\d{1,15}$/.test(length)) {
@@ -89,7 +86,7 @@ export class AnswerReader {
     this.#due = bytes
   }
 
-  /** True when all that is due has come. */
+  /** Returns true once all expected bytes have arrived. */
   #readData(): boolean {
     const data = this.#unread.subarray(0, this.#due)
     this.#unread = this.#unread.subarray(data.length)
@@ -147,10 +144,10 @@ export class AnswerReader {
   }
 }
 
-// Compiled once: a fresh RegExp for each header of each answer is a tenth of what a request costs.
+// Compiled once: a new RegExp for each header would be a tenth of the cost of a request.
 const headerPatterns = new Map<string, RegExp>()
 
-/** The only value of a header. Throws when it stands there twice with different values. */
+/** The only value of a header. Throws if it occurs twice with different values. */
 function headerOf(head: string, name: string): string | undefined {
   let pattern = headerPatterns.get(name)
   if (pattern === undefined) {

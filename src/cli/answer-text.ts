@@ -1,4 +1,6 @@
-/** Any answer of a board as a person reads it: events as posts, people by handle, times as dates, and nothing that only proves. */
+/**
+ * Renders any answer of a board for people: events as posts, people by handle, times as dates, without the fields that only serve as proof.
+ */
 import { blockText } from '../follow/text-block.ts'
 import { importedText } from '../format/imported.ts'
 import { isObject } from '../mcp/brief.ts'
@@ -7,14 +9,14 @@ import { inertLine, inertText, wordOf } from './terminal.ts'
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** They prove what stands beside them, or say how to go on, which is said elsewhere. */
+/** Fields that only prove what is next to them, or tell how to continue, which is shown elsewhere. */
 const unshown: ReadonlySet<string> = new Set([
   ...['signature', 'signed_payload', 'command_sha256', 'checkpoint', 'tree_size', 'delegation', 'public_key'],
   ...['next_cursor', 'has_more', 'generation', 'service_generation', 'service_id', 'requester_author'],
 ])
 const timeName = /((^|_)at|_due|_until|^deadline|^last_seen|(^|_)since)$/
 
-/** Of an answer, or of an item of one. */
+/** Renders an answer, or an item of one. */
 export function answerText(answer: unknown): string {
   const item = isObject(answer) ? answer : { value: answer }
   if (isEvent(item)) return eventBlock(item)
@@ -61,7 +63,7 @@ function listLines(label: string, values: readonly unknown[], indent: string): s
   ]
 }
 
-/** What is said in one word or line; undefined: it takes more. */
+/** The value as one word or line; undefined if it takes more. */
 function wordFor(name: string, value: unknown): string | undefined {
   if (typeof value === 'number' && timeName.test(name) && value > 0 && value <= 8.64e12)
     return new Date(value * 1000).toISOString().replace('.000Z', 'Z')

@@ -1,12 +1,13 @@
 /**
- * A backup of a board, running or stopped: a new directory that is complete and checked before it takes the place of the last one.
+ * A backup of a board, running or stopped: a new directory that is complete and checked before it replaces the last one.
  *
- * The order makes it consistent. What may only be older than the journals comes first: delivery positions, cosignatures, files.
- * Then the ends of the shards are noted at one moment, so that no shard has the consequence of what another lacks, and then the newest
- * frame of the log that covers nothing after them: it is one that they may say was durable. The segments are copied up to there. Attachments are copied once more, since records may name
- * new ones. A file that was deleted in between is reported as missing by the check, and the backup is taken again.
+ * The order makes it consistent. Files that may be older than the journals, but not newer, come first: delivery positions, cosignatures,
+ * attachments. Then the ends of all shards are noted at one moment, so that no shard has the consequence of something that another lacks.
+ * Then the newest log frame that covers nothing after those ends is found; the shards refer to no later one. The segments are copied up to
+ * there. Attachments are copied once more, since records may name new ones. If a file was deleted in the meantime, the check reports it as
+ * missing, and the backup is taken again.
  *
- * A sealed segment of the last backup is linked and not copied, as long as no compaction has put another file in its place.
+ * A sealed segment of the last backup is hard-linked instead of copied, unless compaction has replaced the file.
  */
 import { createHash } from 'node:crypto'
 import { existsSync, linkSync, readFileSync, rmSync, statSync } from 'node:fs'
@@ -46,10 +47,10 @@ export type BackupOptions = {
 
 export type BackupTaken = { readonly manifest: Manifest; readonly copiedBytes: number; readonly linkedBytes: number }
 
-/** Of a running board an attachment may be deleted between two steps; this often in a row it is something else. */
+/** On a running board, an attachment may be deleted between two steps. After this many failures in a row, something else is wrong. */
 const triesMax = 3
 
-/** Takes the backup, checks it, and puts it in the place of the last one. Throws CommandFailed, Unverified, and errors of the disk. */
+/** Takes the backup, checks it, and replaces the last one with it. Throws CommandFailed, Unverified, and disk errors. */
 export async function takeBackup(options: BackupOptions): Promise<BackupTaken> {
   const { disk, source, target, isRunning } = options
   const last = lastBackup(options)
@@ -72,10 +73,10 @@ export async function takeBackup(options: BackupOptions): Promise<BackupTaken> {
   }
 }
 
-/** The backup that stands at the target; undefined: none. Throws CommandFailed where something else does. */
+/** The backup at the target; undefined if there is none. Throws CommandFailed if something else is there. */
 function lastBackup({ disk, source, target }: BackupOptions): Manifest | undefined {
   const old = `${target}.old`
-  // A kill between the two renames.
+  // The process was killed between the two renames.
   if (!existsSync(target) && existsSync(join(old, manifestName))) disk.renameDurable(old, target)
   if (!existsSync(target)) return undefined
   if (!disk.look(target).isFile && disk.listFiles(target).length + disk.listDirectories(target).length === 0)
@@ -91,7 +92,7 @@ function lastBackup({ disk, source, target }: BackupOptions): Manifest | undefin
   return last
 }
 
-/** At any moment the old directory or the new one stands there, or the old one beside it as `.old`. */
+/** At any moment either the old or the new directory is in place, or the old one is next to it as `.old`. */
 function replaceDirectory(disk: Disk, from: string, to: string): void {
   const old = `${to}.old`
   rmSync(old, { recursive: true, force: true })
@@ -141,7 +142,10 @@ class BackupCopy {
     return { manifest, copiedBytes: this.#copiedBytes, linkedBytes: this.#linkedBytes }
   }
 
-  /** The shards' first: no frame of theirs knows of a later frame of the log than there is then, and the log is cut to what they have. */
+  /**
+   * Notes the ends of the shards first: their frames refer to no log frame that does not exist yet, and the log is cut to what they
+   * contain.
+   */
   #ends(directories: readonly string[]): { readonly log: number; readonly shards: readonly number[] } {
     const { disk, source } = this.#options
     const journals = directories.map((directory) => new JournalEnd(disk, directory))
@@ -182,7 +186,7 @@ class BackupCopy {
       if (this.#link(path, revision)) continue
       const to = this.#place(path)
       const isWhole = copySegment({ disk, from, to, through })
-      // Compaction may have come in between: then the next backup copies it again.
+      // Compaction may have replaced the file in the meantime; then the next backup copies it again.
       this.#note(path, isWhole && revisionOf(from) === revision ? revision : undefined)
     }
   }
@@ -194,7 +198,7 @@ class BackupCopy {
       for (const name of disk.listFiles(join(blobs, room))) {
         const path = join('blobs', room, name)
         if (!/^[0-9a-f]{64}$/.test(name) || this.#files[path] !== undefined) continue
-        // Named by their hash: a file of this name never changes.
+        // Attachments are named by their hash, so a file with this name never changes.
         if (!this.#link(path, name)) this.#copyIfThere(path, name)
       }
   }
@@ -203,7 +207,7 @@ class BackupCopy {
     try {
       this.#copy(path, revision)
     } catch (error) {
-      // Deleted a moment ago. Where a record still names it the check says so.
+      // Deleted a moment ago. If a record still names it, the check reports that.
       if (!(error instanceof Error && 'code' in error && error.code === 'ENOENT')) throw error
     }
   }
@@ -214,7 +218,7 @@ class BackupCopy {
     this.#note(path, revision)
   }
 
-  /** True: the last backup has this very file, and now this one has it too. */
+  /** True if the last backup has this very file, which is then linked into this one. */
   #link(path: string, revision: string): boolean {
     const known = this.#last?.files[path]
     const file = join(this.#options.target, path)
@@ -222,7 +226,7 @@ class BackupCopy {
     try {
       linkSync(file, this.#place(path))
     } catch {
-      // A file system without links: it is copied.
+      // The file system has no hard links, so copy the file.
       return false
     }
     this.#files[path] = known
@@ -230,7 +234,7 @@ class BackupCopy {
     return true
   }
 
-  /** Where a file of the backup goes, in a directory that is there. */
+  /** The path of a file in the backup; creates its directory. */
   #place(path: string): string {
     const file = join(this.directory, path)
     this.#options.disk.makeDirectory(dirname(file))
@@ -247,7 +251,7 @@ class BackupCopy {
   }
 }
 
-/** The newest frame of the log that covers no record after these ends. */
+/** The newest log frame that covers no record after these ends. */
 function newestWithin(disk: Disk, directory: string, ends: readonly number[]): number {
   const end = new JournalEnd(disk, directory)
   end.advance()
@@ -266,7 +270,7 @@ function newestWithin(disk: Disk, directory: string, ends: readonly number[]): n
   }
 }
 
-/** Changes when another file takes the place of this one. */
+/** Changes when the file is replaced by another. */
 function revisionOf(file: string): string {
   const { ino, size, mtimeNs } = statSync(file, { bigint: true })
   return `${ino}-${size}-${mtimeNs}`

@@ -1,4 +1,4 @@
-/** `backup.json`: what a backup holds, and what it was taken from. It is written last, so a backup without it is not complete. */
+/** `backup.json`: what a backup contains, and what it was taken from. It is written last, so a backup without it is incomplete. */
 import { createHash } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -12,7 +12,7 @@ export const manifestName = 'backup.json'
 export type BackedUpFile = {
   readonly bytes: number
   readonly sha256: string
-  /** Tells a sealed segment in the board's directory from one that compaction has put in its place. */
+  /** Distinguishes a sealed segment in the board's directory from one that replaced it in a compaction. */
   readonly revision?: string
 }
 
@@ -22,7 +22,7 @@ export type Manifest = {
   readonly service_id: string
   /** Unix seconds. */
   readonly taken_at: number
-  /** The board went on: what it wrote after this is not here. */
+  /** The board kept running: later writes are not in the backup. */
   readonly is_of_running: boolean
   readonly has_keys: boolean
   /** The newest signed head: origin, size and root, as the first lines of a checkpoint. */
@@ -61,7 +61,7 @@ function isManifest(value: unknown): value is Manifest {
   return Object.keys(files).every((path) => !path.startsWith('/') && !path.split('/').includes('..'))
 }
 
-/** Every file is the one that was backed up. Throws Unverified. */
+/** Checks that every file is the one that was backed up. Throws Unverified. */
 export function checkFiles(directory: string, { files }: Manifest): void {
   for (const [path, { bytes, sha256 }] of Object.entries(files)) {
     const file = join(directory, path)

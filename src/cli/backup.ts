@@ -81,7 +81,7 @@ export const backupCommand: Command = {
   },
 }
 
-/** The lock of a board that is stopped, so that it stays so; undefined: it is running. */
+/** Takes the lock of a stopped board, so that it stays stopped; undefined if the board is running. */
 async function holdIfStopped(directory: string): Promise<{ release(): void } | undefined> {
   const { lockDirectory, Locked } = await import('../../storage/lock.ts')
   try {
@@ -92,18 +92,18 @@ async function holdIfStopped(directory: string): Promise<{ release(): void } | u
   }
 }
 
-/** A backup that is renamed over a link would be on another disk than the host means. */
+/** Resolves links: a backup that was renamed over a link could end up on another disk than the host intended. */
 function withoutLinks(path: string): string {
   if (existsSync(path)) return realpathSync(path)
   return existsSync(dirname(path)) ? join(realpathSync(dirname(path)), basename(path)) : path
 }
 
-/** Leaves no directory, and nothing else where it fails. Throws DiskFull, CommandFailed. */
+/** Packs a directory into a tar file; on failure, removes the unfinished file. Throws DiskFull, CommandFailed. */
 function pack(directory: string, file: string): void {
   const temporary = `${file}.tmp`
   try {
     rmSync(temporary, { force: true })
-    // The file is there with its mode before the first byte is.
+    // Create the file with its mode before the first byte is written.
     closeSync(openSync(temporary, 'wx', 0o600))
     const { status, stderr, error } = spawnSync('tar', ['-cf', temporary, '-C', directory, '.'], { encoding: 'utf8' })
     if (/No space left|quota exceeded/i.test(stderr)) throw new DiskFull(file)

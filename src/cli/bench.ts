@@ -1,4 +1,4 @@
-/** `broadside bench`: runs the project's benches, in a process of their own so that they measure only themselves. */
+/** `broadside bench`: runs the project's benches in a separate process, so that they measure only themselves. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { existsSync } from 'node:fs'

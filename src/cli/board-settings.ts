@@ -1,4 +1,4 @@
-/** Settings of a board, as the commands of who hosts one take them: from the environment, from a file, and from `--data`. */
+/** Settings of a board for the commands of its host: from the environment, from a settings file, and from `--data`. */
 import { readFileSync } from 'node:fs'
 import { resolve } from 'node:path'
 import type { Config } from '../config.ts'
@@ -25,14 +25,14 @@ export const settingsHelp: Command['optionHelp'] = [
   configHelp,
 ]
 
-/** Throws BadConfig. Loads what holds limits only when the file of settings has been read. */
+/** Throws BadConfig. The modules that hold limits are loaded only after the settings file was read. */
 export async function boardSettings(args: Arguments): Promise<Config> {
   takeSettingsFile(args)
   const { readConfig } = await import('../config.ts')
   return readConfig(args.text('data'))
 }
 
-/** Reads the file of settings, if there is one, into what the environment leaves out. Throws BadConfig. */
+/** Reads the settings file, if there is one, and fills in what the environment leaves out. Throws BadConfig. */
 export function takeSettingsFile(args: Arguments): SettingsFile | undefined {
   const file = readSettingsFile(args.text('config'))
   if (file !== undefined) fillEnvironment(file.given)
@@ -41,10 +41,10 @@ export function takeSettingsFile(args: Arguments): SettingsFile | undefined {
 
 const settingsFileDefault = 'broadside.json'
 
-/** A file of settings: its path, and what it says. */
+/** A settings file: its path and its contents. */
 type SettingsFile = { readonly path: string; readonly given: ReadonlyMap<SettingName, string> }
 
-/** A file of settings: `broadside.json` where none is named and there is one. Throws BadConfig. */
+/** The settings file; by default `broadside.json`, if it exists. Throws BadConfig. */
 export function readSettingsFile(named: string | undefined): SettingsFile | undefined {
   const path = resolve(named ?? settingsFileDefault)
   let text: string
@@ -88,9 +88,9 @@ function textOf(path: string, name: SettingName, value: unknown): string {
   throw new BadConfig(`${path}: ${name} must be ${rule}.`)
 }
 
-/** Variables of the environment that look like a setting and are none, each with the one that was probably meant. */
+/** Environment variables that look like misspelled settings, each with the one that was probably meant. */
 export function misspelledSettings(variables: Variables = environment()): (readonly [name: string, meant: string])[] {
-  // Shorter names are those of other programs.
+  // Short names belong to other programs.
   const long = Object.keys(settings).filter((name) => name.length > 6)
   return Object.keys(variables).flatMap((name) => {
     if (isSetting(name) || name.length <= 6) return []

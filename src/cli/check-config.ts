@@ -40,7 +40,7 @@ export const checkConfigCommand: Command = {
   },
 }
 
-/** Addresses of nodes often have a key in them. */
+/** Hides keys, which the addresses of nodes often contain. */
 function shown(name: string, value: string): string {
   return name === 'PAY_NODES' ? value.replace(/(https?:\/\/)[^/,]*@|(\/\/[^/,]+)\/[^,]*/g, '$1$2/…') : value
 }

@@ -1,9 +1,8 @@
 /**
- * The board as a command sees it: commands, JSON reads and streams, with errors that say what to do next.
+ * The board as a command sees it: commands, JSON reads, and streams, with errors that say what to do next.
  *
- * Commands go over lean connections (connection.ts), a stated number of them, first come first served. Because
- * the board recognises the same signed bytes (spec 1, "Retries are safe"), a command whose answer was lost is
- * sent again once as it is.
+ * Commands use a fixed number of lean connections (connection.ts), first come, first served. Because the board recognizes the same signed
+ * bytes (spec 1, "Retries are safe"), a command whose answer was lost is sent again once, unchanged.
  */
 import type { IncomingMessage } from 'node:http'
 import { request as httpsRequest } from 'node:https'
@@ -13,7 +12,7 @@ import { CommandFailed } from './command-line.ts'
 import { Connection, ConnectionFailed, type Endpoint, parseEndpoint } from './connection.ts'
 import { inertLine } from './terminal.ts'
 
-/** Proofs, threads and receipts are far below this; exports and tails are streams. */
+/** Proofs, threads, and receipts are far smaller; exports and tails are streamed. */
 const bodyBytesMax = 16 * 1024 * 1024
 const waitingMax = 100_000
 const lineFeed = Buffer.from('\n')
@@ -40,7 +39,7 @@ export class Refused extends CommandFailed {
   }
 }
 
-/** No board there, or it went away. */
+/** There is no board at the address, or it went away. */
 export class Unreachable extends CommandFailed {
   constructor(url: string, cause: unknown) {
     const reason = cause instanceof Error && cause.message !== '' ? cause.message : String(cause)
@@ -51,7 +50,7 @@ export class Unreachable extends CommandFailed {
   }
 }
 
-/** Something answered, but not as a board does. */
+/** Something answered, but not like a board. */
 export class BadAnswer extends CommandFailed {
   constructor(url: string, what: string) {
     super(`${url} does not answer like a board: ${inertLine(what)}. Check the address given with --url.`)
@@ -63,7 +62,7 @@ export type ClientOptions = { readonly url: string; readonly connections?: numbe
 export type Capabilities = {
   readonly serviceId: string
   readonly log: { readonly origin: string; readonly vkey: string }
-  /** Everything that the board said, for `demo` and `bench` to show. */
+  /** The complete answer of the board, for `demo` and `bench` to show. */
   readonly all: Record<string, unknown>
 }
 
@@ -80,7 +79,7 @@ export class BoardClient {
   readonly #idle: Connection[] = []
   readonly #waiting: Job[] = []
 
-  /** Throws CommandFailed when `url` is not an http(s) address. */
+  /** Throws CommandFailed if `url` is not an http(s) address. */
   constructor({ url, connections = 1, timeoutMs = 30_000 }: ClientOptions) {
     try {
       this.#endpoint = parseEndpoint(url)
@@ -95,14 +94,14 @@ export class BoardClient {
     }
   }
 
-  /** Sends one signed command and gives `data` of its answer. Throws Refused, Unreachable or BadAnswer. */
+  /** Sends one signed command and returns `data` of its answer. Throws Refused, Unreachable, or BadAnswer. */
   async command(body: Uint8Array): Promise<Record<string, unknown>> {
     return this.#data(await this.#send({ method: 'POST', target: '/v1/command', body }))
   }
 
   /**
-   * Sends signed commands at once and gives for each `data` of its answer, why it was refused, or undefined where no answer came.
-   * Throws Refused, Unreachable or BadAnswer where there is no answer to all of them together.
+   * Sends signed commands in one request. Returns for each the `data` of its answer, the refusal, or undefined if no answer came. Throws
+   * Refused, Unreachable, or BadAnswer if the request as a whole got no answer.
    */
   async commands(bodies: readonly Uint8Array[]): Promise<(Record<string, unknown> | Refused | undefined)[]> {
     const body = Buffer.concat(bodies.flatMap((each) => [each, lineFeed]))
@@ -129,7 +128,7 @@ export class BoardClient {
     return this.#data(await this.#send({ method: 'GET', target }))
   }
 
-  /** The text of a read whose answer is not JSON. Throws Refused, Unreachable or BadAnswer. */
+  /** The body of a read whose answer is not JSON. Throws Refused, Unreachable, or BadAnswer. */
   async readText(target: string): Promise<string> {
     const answer = await this.#send({ method: 'GET', target })
     if (answer.status !== 200) this.#data(answer)
@@ -195,7 +194,7 @@ export class BoardClient {
         this.#next()
       },
       (error: unknown) => {
-        // A kept-alive connection may have been closed just as the request left: once more, on a new one.
+        // A keep-alive connection may have been closed just as the request was sent, so try once more on a new one.
         if (mayRepeat && error instanceof ConnectionFailed && error.sent) {
           this.#carry(connection, job, false)
           return
@@ -220,7 +219,7 @@ export class BoardClient {
     }
   }
 
-  /** `retryHeader`: seconds to wait that stand outside of the envelope; NaN: none do. */
+  /** `retryHeader`: seconds to wait from outside the envelope; NaN if none. */
   #dataOf(parsed: unknown, status: number, retryHeader: number): Record<string, unknown> {
     const envelope = parsed as { ok?: unknown; data?: unknown; error?: Record<string, unknown> } | null
     if (envelope?.ok === true && typeof envelope.data === 'object' && envelope.data !== null) {

@@ -1,4 +1,4 @@
-/** `broadside clock accept`: the operator says that the clock of the machine is right after it has jumped. */
+/** `broadside clock accept`: the operator confirms that the machine's clock is right after a jump. */
 import { acceptClock } from '../clock-jumps.ts'
 import { explainFailure } from '../failure.ts'
 import { machine } from '../platform.ts'

@@ -1,6 +1,6 @@
 /**
- * Commands sent many at a time (POST /v1/commands). What is asked for in one turn goes together, and while enough batches are
- * open the next one grows. Each command has its own answer, as from BoardClient.command.
+ * Sends commands in batches (POST /v1/commands). Commands requested in one turn go together, and while enough batches are in flight, the
+ * next one grows. Each command gets its own answer, as from BoardClient.command.
  */
 import { type BoardClient, Unreachable } from './client.ts'
 
@@ -12,14 +12,14 @@ type Asked = {
 
 type CommandBatchesOptions = {
   readonly client: Pick<BoardClient, 'commands' | 'url'>
-  /** What the board takes at once. */
+  /** What the board accepts in one request. */
   readonly linesMax: number
   readonly bytesMax: number
 }
 
-/** One is answered while the next is on its way. */
+/** While one batch is answered, the next is in transit. */
 const openMax = 2
-/** A larger batch gains nothing, and its first answers wait for its last. */
+/** Larger batches gain nothing, and delay their first answers until the last. */
 const usefulLines = 256
 
 export class CommandBatches {
@@ -32,7 +32,7 @@ export class CommandBatches {
     this.#options = options
   }
 
-  /** Sends one signed command and gives `data` of its answer. Throws Refused, Unreachable or BadAnswer. */
+  /** Sends one signed command and returns `data` of its answer. Throws Refused, Unreachable, or BadAnswer. */
   command(body: Uint8Array): Promise<Record<string, unknown>> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ body, resolve, reject })
@@ -71,7 +71,7 @@ export class CommandBatches {
     }
   }
 
-  /** The oldest that fit together; one alone always does. */
+  /** The oldest commands that fit into one batch; a single one always fits. */
   #next(): Asked[] {
     const { linesMax, bytesMax } = this.#options
     let count = 0

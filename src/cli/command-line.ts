@@ -1,5 +1,5 @@
 /**
- * What all commands have in common: how one is described, how its arguments are read, and how it ends.
+ * What all commands have in common: how one is described, how its arguments are parsed, and how it exits.
  *
  * | exit code | meaning |
  * |---|---|
@@ -17,52 +17,52 @@ export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes]
 
 export type Options = NonNullable<ParseArgsConfig['options']>
 
-/** The two clocks of src/clock.ts, handed in. */
+/** The two clocks of src/clock.ts, injected. */
 type Clock = {
   /** Unix seconds. */
   readonly wallSeconds: () => number
   readonly monotonicMs: () => number
 }
 
-/** Where a command writes, and what time it is. Handed in, so that a test reads what a person would see. */
+/** Where a command writes, and its clocks. Injected, so that a test can read what a person would see. */
 export type Terminal = {
   readonly clock: Clock
-  /** Resolves after so many milliseconds, and keeps the process until then. */
+  /** Resolves after this many milliseconds, and keeps the process alive until then. */
   readonly wait: (ms: number) => Promise<void>
   readonly out: (text: string) => void
   readonly err: (text: string) => void
-  /** True where one line may be drawn over itself. */
+  /** True if a line may be redrawn in place. */
   readonly isInteractive: boolean
-  /** Standard output is a terminal that shows colors, and nobody has forbidden them. */
+  /** Standard output is a terminal that shows colors, and colors are not disabled. */
   readonly isColored?: boolean
   /** Standard output itself, for commands that stream bytes with backpressure. */
   readonly outStream: NodeJS.WritableStream
-  /** Standard output of a command that was given --json: whole lines of JSON. All other words then go to `err`. */
+  /** Set for a command with --json: writes whole lines of JSON to standard output. All other text then goes to `err`. */
   readonly json?: (line: string) => void
 }
 
-/** What a command answers: `facts` as one line of JSON where it was given --json, else `text`. */
+/** Prints the result of a command: `facts` as one line of JSON with --json, otherwise `text`. */
 export function print({ out, json }: Terminal, facts: unknown, text: string): void {
   if (json === undefined) out(text)
   else json(`${inertJson(facts)}\n`)
 }
 
-/** The same terminal for a command that was given --json: what is printed as words leaves standard output to the JSON. */
+/** The terminal for a command with --json: text goes to standard error, so that standard output has only JSON. */
 export function jsonTerminal(terminal: Terminal): Terminal {
   return { ...terminal, json: terminal.out, out: terminal.err }
 }
 
-/** Runs a command with its arguments; every one takes --json. */
+/** Runs a command with its arguments; every command accepts --json. */
 export function runCommand(command: Command, args: Arguments, terminal: Terminal): Promise<ExitCode> {
   return command.run(args, args.flag('json') ? jsonTerminal(terminal) : terminal)
 }
 
 export type Arguments = {
   readonly positionals: readonly string[]
-  /** The value of a string option, or undefined when it was not given. */
+  /** The value of a string option; undefined if it was not given. */
   text(name: string): string | undefined
   flag(name: string): boolean
-  /** A decimal integer within [min, max]; throws UsageError naming the option and the range otherwise. */
+  /** A decimal integer within [min, max]; otherwise throws a UsageError that names the option and the range. */
   integer(name: string, range: { fallback: number; min: number; max: number }): number
 }
 
@@ -70,15 +70,15 @@ export type Command = {
   readonly name: string
   /** One line, for the list of commands. */
   readonly summary: string
-  /** The form of the command line after `broadside`. */
+  /** The syntax of the command after `broadside`. */
   readonly usage: string
-  /** What `--help` says of each option, in order. */
+  /** The description of each option in `--help`, in order. */
   readonly optionHelp: readonly (readonly [string, string])[]
   readonly example: string
   /** More lines of `--help`, after the example. */
   readonly notes?: readonly string[]
   readonly options: Options
-  /** Options that are true or false: without a value they are true. */
+  /** Boolean options, which are true if given without a value. */
   readonly switches?: ReadonlySet<string>
   readonly positionals: { readonly min: number; readonly max: number }
   run(args: Arguments, terminal: Terminal): Promise<ExitCode>
@@ -87,7 +87,7 @@ export type Command = {
 /** The command line is wrong: exit 2. The message is a sentence that names the fix. */
 export class UsageError extends Error {}
 
-/** The command cannot go on: exit 1. The message is a sentence that names the fix. */
+/** The command cannot continue: exit 1. The message is a sentence that names the fix. */
 export class CommandFailed extends Error {}
 
 /** Something does not verify: exit 3. The message names the place and the reason. */
@@ -99,7 +99,7 @@ const everyCommandHelp: Command['optionHelp'] = [
   ['--help', 'this text'],
 ]
 
-/** Reads the arguments of one command. Throws UsageError. `help` is true when `--help` was asked for. */
+/** Parses the arguments of one command. Throws UsageError. `help` is true if `--help` was given. */
 export function readArguments(command: Command, argv: readonly string[]): { args: Arguments; help: boolean } {
   let parsed: ReturnType<typeof parseArgs>
   try {
@@ -191,7 +191,7 @@ function firstSentence(error: unknown): string {
   return end < 0 ? `${message.replace(/\.$/, '')}.` : message.slice(0, end + 1)
 }
 
-/** What `work` gives. Until then the process stays, though it may wait for timers alone, which keep none. */
+/** The result of `work`. Keeps the process alive until then, because the timers that `work` may wait for do not. */
 export async function stayingFor<Result>(work: Promise<Result>): Promise<Result> {
   const staying = setInterval(() => {}, 60_000)
   try {

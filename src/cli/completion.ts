@@ -1,4 +1,4 @@
-/** `broadside completion`: scripts that complete commands, their subcommands and the operations of `call`. */
+/** `broadside completion`: shell scripts that complete commands, their subcommands, and the operations of `call`. */
 import { operations } from '../../actors/operations.ts'
 import { type Command, exitCodes, print, UsageError } from './command-line.ts'
 import { verbWords } from './verbs.ts'
@@ -9,7 +9,7 @@ const shells: Readonly<Record<string, Shell>> = {
   bash: (commands, subcommands) =>
     [
       '_broadside() {',
-      // What is typed of a word, and the word before it: of the second word, the command.
+      // The typed part of a word, and the word before it; for the second word, that is the command.
       '  local words="" typed="$2" before="$3"',
       `  if [ "$COMP_CWORD" -eq 1 ]; then words="${commands.join(' ')}"`,
       '  elif [ "$COMP_CWORD" -eq 2 ]; then',

@@ -1,9 +1,9 @@
 /**
- * One keep-alive HTTP/1.1 connection that carries one request at a time, at the least cost per request.
+ * One keep-alive HTTP/1.1 connection that carries one request at a time, at minimal cost per request.
  *
- * An import or a bench runs beside the board on the same cores, and `node:http` spends more on a request than
- * the board spends on a post. This client does less: it writes head and body with one call and reads what
- * answer-reader.ts takes for an answer. Streams go through `node:http` instead (client.ts).
+ * An import or a bench runs next to the board on the same cores, and `node:http` spends more on a request than the board spends on a post.
+ * This client does less: it writes head and body with one call, and parses the answer with answer-reader.ts. Streams go through `node:http`
+ * instead (client.ts).
  */
 import { connect as connectTcp, type Socket } from 'node:net'
 import { connect as connectTls } from 'node:tls'
@@ -24,12 +24,12 @@ type HttpRequest = {
 
 export type ConnectionOptions = {
   readonly endpoint: Endpoint
-  /** No byte for this long while an answer is due: the request fails. */
+  /** The request fails if no byte arrives for this long while an answer is pending. */
   readonly timeoutMs: number
   readonly bodyBytesMax: number
 }
 
-/** The connection failed or the far end is not speaking the HTTP we accept. `sent` = the request may have arrived. */
+/** The connection failed, or the peer does not speak acceptable HTTP. `sent`: the request may have arrived. */
 export class ConnectionFailed extends Error {
   readonly sent: boolean
   constructor(message: string, options: { sent: boolean; cause?: unknown }) {
@@ -40,7 +40,7 @@ export class ConnectionFailed extends Error {
 
 type Pending = { readonly resolve: (answer: HttpAnswer) => void; readonly reject: (error: Error) => void }
 
-/** Splits `http://host:port/prefix`. Throws TypeError with a sentence when it is not an http(s) address. */
+/** Splits `http://host:port/prefix`. Throws a TypeError with a sentence if it is not an http(s) address. */
 export function parseEndpoint(url: string): Endpoint {
   const parsed = URL.parse(url)
   if (parsed === null || (parsed.protocol !== 'http:' && parsed.protocol !== 'https:')) {
@@ -65,7 +65,7 @@ export class Connection {
     this.#hostLine = `Host: ${host.includes(':') ? `[${host}]` : host}:${port}\r\n`
   }
 
-  /** Sends one request and gives its answer. Connects when needed. One at a time: a second call while one is open throws. */
+  /** Sends one request and returns its answer. Connects if needed. Throws if another request is still pending. */
   request(request: HttpRequest): Promise<HttpAnswer> {
     if (this.#pending !== undefined) throw new Error('one request at a time on a connection')
     return new Promise((resolve, reject) => {
@@ -103,7 +103,7 @@ export class Connection {
     })
     socket.on('data', (chunk) => this.#take(socket, chunk))
     socket.on('timeout', () => {
-      // An idle connection may time out quietly; an awaited answer may not.
+      // An idle connection may time out quietly; a pending request may not.
       this.#lose(socket, new ConnectionFailed(`no answer within ${this.#options.timeoutMs / 1000} s`, { sent: true }))
     })
     socket.on('error', (cause) => {

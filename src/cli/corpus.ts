@@ -1,13 +1,13 @@
 /**
- * One line of a corpus as a message to import: JSON that a stranger wrote, checked field by field. Two forms:
+ * One line of a corpus as a message to import: untrusted JSON, checked field by field. There are two forms:
  *
- * `{"id","room","author","parent","title","text","created_at"}`; `parent`, `title` and `created_at` (Unix seconds or an ISO 8601
- * time) may be null or absent. The board stamps its own time: `created_at` is part of the source that the post names. Text to
- * post = title + empty line + text.
+ * `{"id","room","author","parent","title","text","created_at"}`; `parent`, `title`, and `created_at` (Unix seconds or an ISO 8601 time) may
+ * be null or absent. The board stamps its own time; `created_at` becomes part of the source that the post names. The text to post is title
+ * + empty line + text.
  *
- * `{"type":"event","event_id","room","page","kind","author":{"id","handle"},"reply_to","supersedes","text","format"}`, a line of
- * another board's export. Ids, keys and signatures are that board's: the texts are posted as new, each by a key of its own author's.
- * Its other lines (tombstones, rotations, leaves, the end) hold nothing to post.
+ * `{"type":"event","event_id","room","page","kind","author":{"id","handle"},"reply_to","supersedes","text","format"}`, a line of another
+ * board's export. Ids, keys, and signatures belong to that board: the texts are posted as new, with one new key per author. Its other lines
+ * (tombstones, rotations, leaves, the end) contain nothing to post.
  */
 import { hash } from 'node:crypto'
 import { sourceSizes } from '../../actors/kernel/limits.ts'
@@ -15,7 +15,7 @@ import type { Source } from '../../actors/rooms/room.ts'
 import { isBlank } from '../format/printable.ts'
 import { inertLine, shortened } from './terminal.ts'
 
-/** Bytes of UTF-8 in a post (spec 3). */
+/** Maximum UTF-8 bytes of a post (spec 3). */
 export const textBytesMax = 32_768
 const idBytesMax = 1024
 const requestIdBytesMax = 128
@@ -23,11 +23,11 @@ const requestIdBytesMax = 128
 export type CorpusMessage = {
   readonly id: string
   readonly room: string
-  /** Who wrote it: one key is made for each. */
+  /** The author; each gets one key. */
   readonly author: string
-  /** What the author would like to be called. */
+  /** The handle that the author would like. */
   readonly name: string | undefined
-  /** What it answers; of a later version, the event that it is a version of. */
+  /** What the message answers; for a later version, the event it is a version of. */
   readonly parent: string | undefined
   readonly isEdit: boolean
   readonly page: string | undefined
@@ -35,24 +35,24 @@ export type CorpusMessage = {
   readonly format: string | undefined
   readonly text: string
   readonly textBytes: number
-  /** The system whose authors have keys of their own; undefined: one space of authors for all files of lines. */
+  /** The system that has its own space of author keys; undefined for the one that all JSON-lines files share. */
   readonly system: string | undefined
-  /** Where it was published before. */
+  /** Where it was originally published. */
   readonly source: Source
-  /** What it answers where the parent never appears, nearest first. */
+  /** Fallbacks for a parent that never appears, nearest first. */
   readonly ancestors: readonly string[]
-  /** Stands before the text where it begins a thread. */
+  /** Precedes the text if the message begins a thread. */
   readonly title: string | undefined
 }
 
 export type CorpusLine =
-  /** Without a message: an entry with nothing to post. */
+  /** No message: an entry with nothing to post. */
   { readonly ok: true; readonly message: CorpusMessage | undefined } | { readonly ok: false; readonly problem: string }
 
 export const roomName = /^[a-z0-9][a-z0-9_-]{0,63}$/
 const handleName = /^[a-z0-9][a-z0-9_-]{1,31}$/
 
-/** Reads one line. A text of any length is accepted here: whether it fits is the import's to say. */
+/** Parses one line. A text of any length is accepted here; the import decides whether it fits. */
 export function parseCorpusLine(bytes: Uint8Array, system?: string): CorpusLine {
   const value = jsonOf(bytes)
   if (value === undefined) return bad('not JSON in UTF-8')
@@ -61,7 +61,7 @@ export function parseCorpusLine(bytes: Uint8Array, system?: string): CorpusLine 
   return typeof fields.type === 'string' ? exported(fields, system) : composed(fields, system)
 }
 
-/** What bytes say that are JSON in UTF-8; undefined: they are not. */
+/** The value of JSON in UTF-8; undefined if it is not valid. */
 export function jsonOf(bytes: Uint8Array): unknown {
   try {
     return JSON.parse(utf8.decode(bytes))
@@ -80,10 +80,10 @@ const linesWithoutText: ReadonlySet<string> = new Set([
   'end',
 ])
 
-/** A line of an export, in the terms of the other form. */
+/** Converts a line of an export to the other form. */
 function exported(fields: Record<string, unknown>, system = 'broadside'): CorpusLine {
   const { type, event_id: id, room, kind, author, reply_to, supersedes, text } = fields
-  // What was signed, or beside it what the board made of it.
+  // The signed values, or the actual ones of the board next to them.
   const { page, actual_page = page, format, actual_format = format } = fields
   if (type !== 'event') {
     return linesWithoutText.has(type as string)
@@ -132,7 +132,7 @@ function composed(fields: Record<string, unknown>, system = 'jsonl'): CorpusLine
   return { ok: true, message: { ...own, text: whole, textBytes } }
 }
 
-/** What few messages have. */
+/** Defaults for fields that few messages have. */
 export const plain = {
   isEdit: false,
   page: undefined,
@@ -143,10 +143,10 @@ export const plain = {
   title: undefined,
 } as const
 
-/** Control characters, line ends and marks that turn the direction of a line: no claim has them. */
+/** Control characters, line ends, and marks that change the text direction; claims must not contain them. */
 const unclaimed = /[\x00-\x1f\x7f-\x9f\u2028-\u202e\u2066-\u2069]/g
 
-/** A claim within the bounds of a post: an id that does not fit is named by its hash, a name is cut. */
+/** Fits a claim into the bounds of a post: an id that is too long is replaced by its hash, a name is cut. */
 export function sourceFrom(claim: Omit<Source, 'at'> & { readonly at: number | undefined }): Source {
   const { system, id, at } = claim
   const author = Array.from(claim.author.replace(unclaimed, ' ').trim().toWellFormed())
@@ -162,7 +162,7 @@ function isClaimable(id: string): boolean {
   return id !== '' && id.replace(unclaimed, '') === id && id.isWellFormed() && id.length <= sourceSizes.id_characters
 }
 
-/** Unix seconds of a number of them or a text that names a time. */
+/** Unix seconds from a number or from a text that names a time. */
 export function timeOf(value: unknown): number | undefined {
   const seconds = typeof value === 'string' ? Date.parse(value) / 1_000 : value
   if (typeof seconds !== 'number' || !Number.isFinite(seconds)) return undefined
@@ -170,13 +170,13 @@ export function timeOf(value: unknown): number | undefined {
   return whole >= 0 && whole <= sourceSizes.time_maximum ? whole : undefined
 }
 
-/** The handle that an imported author asks for, or undefined when the name does not fit the rule of handles. */
+/** The handle to request for an imported author; undefined if the name is not a valid handle. */
 export function handleFor({ name = '' }: CorpusMessage): string | undefined {
   const handle = name.toLowerCase()
   return handleName.test(handle) ? handle : undefined
 }
 
-/** The same corpus id gives the same request id, so a repeated post is recognised (spec 1, "Retries are safe"). */
+/** The same corpus id always yields the same request id, so the board recognizes a repeated post (spec 1, "Retries are safe"). */
 export function requestIdFor(corpusId: string): string {
   const plain = `import:${corpusId}`
   return /^[\x20-\x7e]+$/.test(plain) && plain.length <= requestIdBytesMax
@@ -184,7 +184,7 @@ export function requestIdFor(corpusId: string): string {
     : `import:${hash('sha256', corpusId)}`
 }
 
-/** An id for a report: inert and short. */
+/** An id for a report, inert and short. */
 export function shownId(id: string): string {
   return shortened(inertLine(id), 80)
 }

@@ -1,4 +1,4 @@
-/** `broadside delegate`: a new key in a file that acts for its maker, in what it is given and as long as it is given. */
+/** `broadside delegate`: creates a key file for a delegate that acts for the signer, within the given scopes and time. */
 import { scopes as allScopes } from '../../actors/kernel/operation.ts'
 import { signingBytes } from '../format/signing.ts'
 import { BoardClient } from './client.ts'

@@ -1,8 +1,8 @@
 /**
- * `broadside demo`: the main job once, on a fresh board and real input.
+ * `broadside demo`: goes through the main use case once, on a fresh board with real input.
  *
- * Starts a board, imports a corpus while a reader follows one of its rooms, posts a signed message, fetches and
- * checks its proof, exports and verifies the export with the key pinned at the start, and reports what it took.
+ * Starts a board, imports a corpus while a reader follows one of its rooms, posts a signed message, fetches and checks its proof, exports,
+ * verifies the export with the key pinned at the start, and reports what it took.
  */
 
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -36,7 +36,7 @@ const corpusDefault = '../shared/data/board/board-corpus.jsonl.gz'
 const generatedMessages = 3000
 const inFlight = 128
 const portDefault = 8787
-/** The last posts reach a reader within milliseconds; a reader that lacks some after this has lost them. */
+/** The last posts reach a reader within milliseconds; posts still missing after this are lost. */
 const tailSecondsMax = 120
 
 export const demoCommand: Command = {
@@ -127,7 +127,7 @@ class Demo {
   #serviceId = ''
 
   constructor(options: DemoOptions) {
-    // Its steps print words; the facts of all of them are printed at the end.
+    // The steps print text; the facts of all of them are printed at the end.
     const { json: _, ...steps } = options.terminal
     this.#options = { ...options, terminal: steps }
     this.#terminal = options.terminal
@@ -189,7 +189,7 @@ class Demo {
     return await importer.run()
   }
 
-  /** How many posts the room has after the event: its newest seq less the event's. */
+  /** Number of posts in the room after the event: the newest seq minus the event's. */
   async #seqAfter(room: string, eventId: string): Promise<number> {
     const [newest, start] = await Promise.all([
       this.#client.read(`/api/events?room=${room}&limit=1`),
@@ -235,7 +235,7 @@ async function roomOfFirst(corpus: string): Promise<string> {
 
 type Followed = { readonly received: number; readonly expected: number; readonly isInOrder: boolean }
 
-/** Follows a room while the import runs, and counts. */
+/** Follows a room while the import runs, and counts its posts. */
 class RoomReader {
   readonly #ending = new AbortController()
   readonly #done: Promise<void>
@@ -246,7 +246,7 @@ class RoomReader {
   constructor({ client, room, since }: { client: BoardClient; room: string; since: string }) {
     const events = follow({ client, room, since, last: 0, signal: this.#ending.signal, interrupted: () => undefined })
     this.#done = this.#read(events)
-    // Awaited in finish(); until then a failure must not end the process.
+    // Awaited in finish(); until then, a failure must not end the process.
     this.#done.catch(() => undefined)
   }
 
@@ -258,7 +258,7 @@ class RoomReader {
     }
   }
 
-  /** Waits for the `expected` posts and ends. */
+  /** Waits for the `expected` posts, then stops. */
   async finish(expected: number): Promise<Followed> {
     for (let waited = 0; waited < tailSecondsMax * 20 && this.#received < expected; waited += 1) await sleep(50)
     this.#ending.abort()
@@ -331,15 +331,15 @@ const errorTextMax = 4000
 
 export type BoardProcess = {
   readonly address: string
-  /** SIGTERM, and a hard end when that takes longer than a board may take. */
+  /** Sends SIGTERM, and kills the process if it does not stop within the time that a board may take. */
   stop(): Promise<void>
-  /** Settles when the process is gone, however it ended. */
+  /** Settles when the process has exited, for whatever reason. */
   readonly ended: Promise<void>
 }
 
 /**
- * A board run as a child process, for the demo: started, waited for, stopped.
- * Starts `broadside serve` with rates lifted. `port` 0 = a free one. Throws CommandFailed with its last words.
+ * Runs a board as a child process for the demo: starts `broadside serve` with rates lifted, and waits for it. `port` 0 = a free one. Throws
+ * CommandFailed with its last output.
  */
 export async function startBoard({
   dataDirectory,
@@ -372,7 +372,7 @@ async function readAddress(child: ChildProcess): Promise<string | undefined> {
   for await (const line of lines) {
     const address = /\bhttps?:\/\/[^\s"]+/.exec(line)?.[0]
     if (address === undefined) continue
-    // Whatever it says later is read and dropped: a full pipe would stop it.
+    // Read and discard all later output, because a full pipe would stop the board.
     child.stdout!.resume()
     return address
   }
@@ -393,15 +393,15 @@ const verbs = ['shows', 'needs', 'explains', 'breaks without', 'follows', 'answe
 const authorCount = 40
 
 /**
- * A small corpus of threads for the demo where none is at hand: the same lines every time, made from a counter.
- * `messages` lines of JSON, each ended by a line feed; about two in three answer an earlier one.
+ * Generates a small corpus of threads for a demo without one: the same lines every time, derived from a counter. `messages` lines of JSON,
+ * each ended by a line feed; about two in three answer an earlier one.
  */
 export function demoCorpus(messages: number): string {
   const lines: string[] = []
   for (let n = 0; n < messages; n += 1) {
     const draw = hash('sha256', `demo ${n}`, 'buffer')
     const room = rooms[draw[0]! % rooms.length]!
-    // Answers stay in the room: the parent is one of the last messages whose room is the same.
+    // Answers stay in their room: the parent is one of the latest messages in the same room.
     const parent = draw[1]! % 3 === 0 ? undefined : earlierIn(room, n, draw[2]!)
     const words = Array.from({ length: 2 + (draw[3]! % 6) }, (_, k) => phrase(draw[8 + 2 * k]!, draw[9 + 2 * k]!))
     lines.push(

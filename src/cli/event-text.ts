@@ -1,4 +1,4 @@
-/** An event as a person reads it in a terminal; everything in it was written by strangers, so all is made inert. */
+/** An event rendered for a terminal. Everything in it was written by strangers, so all of it is made inert. */
 import { blockText, lineText } from '../follow/text-block.ts'
 import { importedField } from '../format/imported.ts'
 import { inertLine, inertText, shortened, wordOf } from './terminal.ts'
@@ -8,21 +8,21 @@ export type ShownEvent = Readonly<Record<string, unknown>>
 type Look = {
   /** Spaces before each line. */
   readonly indent?: string
-  /** What it replies to, where the reader has it. */
+  /** The event it replies to, if the reader has it. */
   readonly parent?: ShownEvent | undefined
   readonly isColored?: boolean | undefined
 }
 
 const quotedMax = 40
 
-/** `[id] room/page @handle 2026-01-31T12:00:00Z reply_to=id`, the text, an empty line. A parent that is known is quoted instead. */
+/** `[id] room/page @handle 2026-01-31T12:00:00Z reply_to=id`, the text, an empty line. A known parent is quoted instead of named. */
 export function eventBlock(event: ShownEvent, { indent = '', parent, isColored = false }: Look = {}): string {
   const head = headOf(event, parent)
   const lines = [isColored ? `\u001b[1m${head}\u001b[0m` : head, ...blockText(inertText(bodyOf(event))).split('\n')]
   return `${lines.map((line) => indent + line).join('\n')}\n\n`
 }
 
-/** The same on one line, line feeds shown as `⏎`. */
+/** The same on one line, with line feeds shown as `⏎`. */
 export function eventLine(event: ShownEvent): string {
   return `${headOf(event)} ${inertLine(lineText(bodyOf(event)))}\n`
 }
@@ -44,7 +44,7 @@ function importedOf({ source }: ShownEvent): string {
   return claim === undefined ? '' : ` ${importedField(claim)}`
 }
 
-/** The claim of an importer, as far as it can be shown: the board is not trusted either. */
+/** The source claimed by an importer, if it can be shown. It is validated, because the board is not trusted either. */
 export function claimIn(source: unknown): { readonly author: string; readonly at?: number } | undefined {
   const { system, author, at } = Object(source) as ShownEvent
   if (typeof system !== 'string' || typeof author !== 'string') return undefined
@@ -66,7 +66,7 @@ function bodyOf(event: ShownEvent): string {
   return `(removed${typeof event.reason === 'string' && event.reason !== '' ? `: ${event.reason}` : ''})`
 }
 
-/** The largest time that a Date can hold. */
+/** Whether a Date can hold the time. */
 function isTime(seconds: unknown): seconds is number {
   return typeof seconds === 'number' && Math.abs(seconds) <= 8.64e12
 }

@@ -1,9 +1,9 @@
 /**
- * The logs of an export, checked as their leaves come: the root of every log, its last head, and what ties a closed log to
- * the one that follows it.
+ * Checks the logs of an export as their leaves arrive: the root of every log, its last head, and the tie between a closed log and its
+ * successor.
  *
- * One pinned key is enough for all of them. Forward: the last entry of a closed log names the next log and its key. Backward:
- * the first entry of a log names the size and root of the one before, so who trusts the newer head trusts the older root.
+ * One pinned key suffices for all of them. Forward: the last entry of a closed log names the next log and its key. Backward: the first
+ * entry of a log names the size and root of the previous one, so trust in the newer head extends to the older root.
  */
 import { nextOf, previousOf } from '../../actors/log/rotation.ts'
 import { decodeBase64 } from '../../storage/base64.ts'
@@ -17,36 +17,36 @@ import { wordOf } from './terminal.ts'
 const leavesPerLineMax = 4096
 
 type ExportLogsOptions = {
-  /** The key that is pinned, of any of the logs. */
+  /** The pinned key, of any of the logs. */
   readonly logKey: VerifierKey | undefined
   readonly fail: (line: number, reason: string) => void
 }
 
-/** What a closed log says of the next one, and the leaf that the next one must begin with. */
+/** What a closed log says of its successor, and the leaf that the successor must begin with. */
 type Tie = { readonly origin: string; readonly open: Buffer }
 
 export class ExportLogs {
   /** Leaves in the file. */
   leaves = 0
-  /** Leaves that a line of the file is the entry of. */
+  /** Leaves whose entry is a line of the file. */
   named = 0
-  /** Logs that are closed in the file. */
+  /** Number of closed logs in the file. */
   closed = 0
   /** The newest head in the file. */
   checkpoint: ParsedCheckpoint | undefined
-  /** Undefined: no key to check with. */
+  /** Undefined if there is no key to check with. */
   isSigned: boolean | undefined
   readonly #options: ExportLogsOptions
   readonly #claims = new Map<string, LeafClaims>()
   readonly #keys = new Map<string, VerifierKey>()
-  /** What CompactRange writes for storage, which is not needed here. */
+  /** Receives the nodes that CompactRange writes for storage; not needed here. */
   readonly #nodes = Buffer.alloc(leavesPerLineMax * 64 + 54 * 32)
   #range = new CompactRange()
   #last = Buffer.alloc(0)
-  /** Of the log whose leaves are read. */
+  /** The log whose leaves are being read. */
   #origin: string | undefined
   #tie: Tie | undefined
-  /** The newest log whose end is lost: no entry of it names the key of the next one. */
+  /** The newest log whose end is lost: none of its entries names the key of the next one. */
   #lost: string | undefined
   #areLeavesBroken = false
 
@@ -55,14 +55,14 @@ export class ExportLogs {
     if (options.logKey !== undefined) this.#keys.set(options.logKey.name, options.logKey)
   }
 
-  /** A line says that it is this leaf of that log. */
+  /** A line claims to be this leaf of that log. */
   claim(origin: string, index: number, hash: Uint8Array, line: number): void {
     const claims = this.#claims.get(origin) ?? new LeafClaims()
     this.#claims.set(origin, claims)
     claims.add(index, hash, line)
   }
 
-  /** Claims by the log that they are of. */
+  /** Claims by log. */
   get claims(): ReadonlyMap<string, LeafClaims> {
     return this.#claims
   }
@@ -99,7 +99,7 @@ export class ExportLogs {
     this.leaves += hashes.length / 32
   }
 
-  /** A log ends here, and another follows it. */
+  /** A log ends here, and its successor begins. */
   takeClosed(number: number, value: Readonly<Record<string, unknown>>): void {
     if (this.#origin === undefined || value.origin !== this.#origin)
       return this.#fail(number, `it closes ${textOf(value.origin)}, whose leaves do not precede it`)
@@ -107,7 +107,7 @@ export class ExportLogs {
     const close = decodeBase64(textOf(value.close))
     const open = decodeBase64(textOf(value.open))
     const previous = open === undefined ? undefined : previousOf(open)
-    // Of a log whose end is lost the next one says so, and no entry names its key.
+    // If the end of a log is lost, its successor says so, and no entry names the successor's key.
     const lost = previous?.isLost ? { origin: textOf(value.next), vkey: '' } : undefined
     const next = lost ?? (close === undefined ? undefined : nextOf(close))
     if (close === undefined || next === undefined || !leafHash(close).equals(this.#last))
@@ -142,7 +142,7 @@ export class ExportLogs {
     if (logKey === undefined) return
     this.isSigned = this.#isSignedBy(number, checkpoint, parsed.origin)
     if (this.isSigned !== undefined) return
-    // A key of a log that is not among these: the checkpoint is of another one.
+    // The key belongs to none of these logs, so the checkpoint belongs to another one.
     this.isSigned = false
     const opened = openCheckpoint(checkpoint, logKey)
     if (this.#lost !== undefined)
@@ -153,9 +153,9 @@ export class ExportLogs {
     if (!opened.ok) this.#fail(number, `the checkpoint does not verify: ${opened.problem}`)
   }
 
-  /** Every line has been read. */
+  /** All lines have been read. */
   finish(): void {
-    // Leaves that were not read are one fault, not one for each line that names them.
+    // Leaves that could not be read are one fault, not one per line that names them.
     if (this.#areLeavesBroken) return
     this.#endClaims()
     for (const [origin, claims] of this.#claims) {
@@ -196,7 +196,7 @@ export class ExportLogs {
     return parsed.value
   }
 
-  /** Undefined: no key of this log is known. */
+  /** Undefined if no key of this log is known. */
   #isSignedBy(number: number, checkpoint: string, origin: string): boolean | undefined {
     const key = this.#keys.get(origin)
     if (key === undefined) return undefined

@@ -1,4 +1,4 @@
-/** `broadside export`: downloads the board's public messages with all that is needed to verify them. */
+/** `broadside export`: downloads the board's public messages with everything needed to verify them. */
 import { existsSync } from 'node:fs'
 import { open, rename, rm } from 'node:fs/promises'
 import { Transform } from 'node:stream'
@@ -47,7 +47,7 @@ export const exportCommand: Command = {
     if (path !== undefined) {
       const rate = bytesText(Math.round(bytes / Math.max(seconds, 0.001)))
       print(
-        // The words have always stood on standard error.
+        // The summary goes to standard error, since the export itself may go to standard output.
         { ...terminal, out: terminal.err },
         { file: path, bytes, seconds, unreadable, ...(nextCursor !== undefined && { next_cursor: nextCursor }) },
         `${path}: ${bytesText(bytes)} of lines in ${durationText(seconds)} (${rate}/s)\n`,
@@ -81,17 +81,20 @@ type Download = {
 
 type Downloaded = {
   readonly bytes: number
-  /** Lines that stand for records that the board could not read. */
+  /** Lines for records that the board could not read. */
   readonly unreadable: number
   readonly nextCursor: string | undefined
 }
 
-/** Streams an export to its place; a file appears under its name only when it is whole. Throws CommandFailed, or the error of a name that cannot be opened. */
+/**
+ * Streams an export to its destination; a file gets its final name only when it is complete. Throws CommandFailed, or the error of a path
+ * that cannot be opened.
+ */
 export async function download({ client, query, path, out }: Download): Promise<Downloaded> {
   if (path !== undefined && existsSync(path))
     throw new CommandFailed(`${path} exists and is not overwritten. Choose another name.`)
   const part = `${path}.part`
-  // Before the board is asked: a name that cannot be written must not cost a download.
+  // Before the request: a path that cannot be written must not cost a download.
   const file = path === undefined ? undefined : await open(part, 'w')
   const seen = new SeenLines()
   try {
@@ -128,7 +131,7 @@ function isOfWriting(error: Error): boolean {
 
 const unreadableStart = Buffer.from('\n{"type":"unreadable",')
 
-/** Counts what passes. A text cannot imitate the start of a line: JSON escapes its line feeds. */
+/** Counts bytes and unreadable records in the stream. A text cannot imitate the start of a line, because JSON escapes its line feeds. */
 class SeenLines extends Transform {
   #bytes = 0
   #unreadable = 0
@@ -140,7 +143,7 @@ class SeenLines extends Transform {
 
   override _transform(chunk: Buffer, _encoding: string, done: (error: null, chunk: Buffer) => void): void {
     this.#bytes += chunk.length
-    // The end of what came before is too short to hold the mark itself.
+    // The kept tail is shorter than the marker, so no marker is counted twice.
     const seen = Buffer.concat([this.#end, chunk])
     for (let at = seen.indexOf(unreadableStart); at !== -1; at = seen.indexOf(unreadableStart, at + 1))
       this.#unreadable++

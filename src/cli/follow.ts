@@ -1,7 +1,7 @@
 /**
- * A room followed without loss: the tail as server-sent events, taken up again after the last id when it breaks.
+ * Follows a room without loss: reads the tail as server-sent events, and resumes after the last id when the connection breaks.
  *
- * SSE and not the plain text, because there a post whose text looks like the head of a post could pass for one.
+ * Uses SSE instead of plain text, because in plain text a post that imitates the header of a post could pass for one.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { BadAnswer, type BoardClient, Refused, Unreachable } from './client.ts'
@@ -16,10 +16,10 @@ export type FollowOptions = {
   readonly room: string
   /** Resume after this event. */
   readonly since: string | undefined
-  /** Newest posts to begin with, when `since` is not given. */
+  /** Newest posts to begin with if `since` is not given. */
   readonly last: number
   readonly signal: AbortSignal
-  /** Called with breaks: what happened, and how long until the next attempt. */
+  /** Called when the connection breaks: what happened, and how long until the next attempt. */
   readonly interrupted: (reason: string, waitMs: number) => void
 }
 
@@ -52,7 +52,7 @@ export async function* follow(options: FollowOptions): AsyncGenerator<ShownEvent
     } catch (error) {
       if (signal.aborted) return
       if (error instanceof BadAnswer) throw error
-      // The board may ask for patience (429); anything else that it refuses will not change by asking again.
+      // The board may ask for a pause (429); any other refusal will not change on a retry.
       if (error instanceof Refused && error.status !== 429) throw error
       if (error instanceof Refused) waitMs = Math.max(waitMs, (error.retryAfterSeconds ?? 1) * 1000)
       reason = error instanceof Unreachable ? 'the board does not answer' : (error as Error).message
@@ -64,7 +64,7 @@ export async function* follow(options: FollowOptions): AsyncGenerator<ShownEvent
   }
 }
 
-/** Server-sent events (WHATWG HTML 9.2.6) that carry an id and JSON data; comments and other fields pass by. */
+/** Server-sent events (WHATWG HTML 9.2.6) with an id and JSON data; comments and other fields are ignored. */
 async function* readEvents(chunks: AsyncIterable<Buffer>): AsyncGenerator<{ id: string; event: ShownEvent }> {
   let id: string | undefined
   let data = ''

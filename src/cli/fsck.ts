@@ -6,7 +6,7 @@ import { type Command, CommandFailed, exitCodes, print } from './command-line.ts
 import { Progress } from './progress.ts'
 import { grouped, inertLine } from './terminal.ts'
 
-/** More lines than this tell a person nothing new. */
+/** More lines than this would tell a person nothing new. */
 const findingsShownMax = 50
 
 export const fsckCommand: Command = {

@@ -1,4 +1,4 @@
-/** `broadside hand-over`: a stopped board gives its place to one of its followers. */
+/** `broadside hand-over`: a stopped board hands its leadership to one of its followers. */
 import { machine } from '../platform.ts'
 import { boardSettings, settingsHelp, settingsOptions } from './board-settings.ts'
 import { type Command, CommandFailed, exitCodes, print } from './command-line.ts'

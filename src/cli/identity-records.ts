@@ -1,6 +1,6 @@
 /**
- * What the journals of a board hold of one identity: what it did, and what was done about it, in private rooms too. Read from the
- * files, also of a running board: what it appends meanwhile is not there.
+ * What the journals of a board contain about one identity: its own acts and acts about it, in private rooms too. Read from the files; on a
+ * running board, records appended in the meantime are missing.
  */
 import { join } from 'node:path'
 import type { BlobFacts, DeletedFacts } from '../../actors/attachments/attachments.ts'
@@ -26,23 +26,23 @@ export type HeldRecord = {
   /** Id of the command, 32 hex. */
   readonly id: string
   readonly record: BoardRecord
-  /** The identity did it, or it was done about them. */
+  /** Whether the identity is the author of the record or its subject. */
   readonly relation: 'by' | 'about'
-  /** The signed bytes were taken back and have left the disk. */
+  /** The signed bytes were redacted and are gone from the disk. */
   readonly isRemoved: boolean
 }
 
-/** What is still there of an identity, to be taken back. */
+/** What of an identity is still there to be erased. */
 export type Standing = {
   /** 32 hex each. */
   readonly events: readonly string[]
   readonly files: readonly string[]
   readonly documents: readonly string[]
-  /** Its profile and handle are gone. */
+  /** Its profile and handle are erased. */
   readonly isErased: boolean
 }
 
-/** Every record by and about this identity (64 hex), shard by shard in their order. */
+/** Every record by and about this identity (64 hex), shard by shard in journal order. */
 export function* recordsOf(disk: Disk, dataDirectory: string, identity: string): Generator<HeldRecord> {
   for (const { shard, seq, id, record, isRemoved } of allRecords(disk, dataDirectory)) {
     const relation = relationOf(record, identity)
@@ -61,7 +61,7 @@ function* allRecords(disk: Disk, dataDirectory: string) {
     reader.advance(end.seq)
     try {
       for (const frame of reader.scan(1)) {
-        // The next step overwrites what the frame is a view of.
+        // The frame is a view of a buffer that the next step overwrites.
         const kept = { ...frame, payload: Buffer.from(frame.payload) }
         const id = frameKey(kept).toString('hex')
         yield { shard, seq: frame.seq, id, record: fromFrame(kept), isRemoved: isStub(kept) }
@@ -83,7 +83,7 @@ function relationOf(record: BoardRecord, identity: string): HeldRecord['relation
   return record.type === RecordType.act && names(record.facts, identity) ? 'about' : undefined
 }
 
-/** A value in these facts is the identity, or its account. */
+/** Whether a value in these facts is the identity or its account. */
 function names(value: unknown, identity: string): boolean {
   if (value === identity || value === `user:${identity}`) return true
   if (value instanceof Uint8Array) return value.length === 32 && hexOf(value) === identity
@@ -92,10 +92,10 @@ function names(value: unknown, identity: string): boolean {
 
 const hexOf = (bytes: Uint8Array): string => Buffer.from(bytes).toString('hex')
 
-/** Sealed secrets and hashes of secrets: of no use to the person, and of use to a thief. */
+/** Sealed secrets and hashes of secrets: useless to the person, useful to a thief. */
 const secrets: ReadonlySet<string> = new Set(['sealed', 'hash', 'tag'])
 
-/** A record as a line of JSON has it: bytes as hex, what was signed as it was signed. */
+/** A record as a JSON object: bytes as hex, signed text as it was signed. */
 export function shownRecord({ shard, frame, id, record, relation, isRemoved }: HeldRecord): object {
   const { type, by, ...rest } = record
   return {
@@ -129,7 +129,7 @@ function plain(value: unknown): unknown {
   )
 }
 
-/** Place of the file that a `blob.put` names, inside the directory of attachments. */
+/** Path of the file that a `blob.put` names, in the directory of attachments. */
 export function fileOf(dataDirectory: string, { record }: HeldRecord): { path: string; sha256: string } | undefined {
   if (!put.is(record)) return undefined
   const sha256 = hexOf(record.facts.sha256)
@@ -142,7 +142,7 @@ const redacted = new ActsOf<RedactFacts>('event.redact')
 const deleted = new ActsOf<Pick<DeletedFacts, 'target'>>('blob.delete', 'blob.remove', 'docs.delete')
 const erased = new ActsOf<EraseFacts>('identity.erase')
 
-/** What of this identity is not taken back yet. Reads everything once. */
+/** What of this identity is not erased yet. Reads everything once. */
 export function standingOf(disk: Disk, dataDirectory: string, identity: string): Standing {
   const [events, files, documents, gone] = [new Set<string>(), new Set<string>(), new Set<string>(), new Set<string>()]
   let isErased = false

@@ -1,6 +1,6 @@
 /**
- * `broadside identity`: what is done with an identity as a whole. It moves to another key by its own signature. A host gives its owner a
- * copy of what the board holds of them, and takes back what can be taken back, by signed acts of an operator.
+ * `broadside identity`: commands about an identity as a whole. Its owner moves it to another key with their own signature. A host gives the
+ * owner a copy of what the board stores about them, and erases what can be erased, by an operator's signed commands.
  */
 import { copyFileSync, existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -78,7 +78,8 @@ async function rotate(file: string, args: Arguments, terminal: Terminal): Promis
   const client = new BoardClient({ url: urlOf(args), connections: 1 })
   try {
     const { serviceId } = await capabilitiesToSign(client, terminal)
-    // On disk before the board knows it: a kill in between leaves a key too many, never an identity without its key.
+    // Written to disk before the board knows it: if the process is killed in between, there is an unused key, never an identity without its
+    // key.
     const next = createKeyFile(file)
     const command = {
       operation: 'identity.rotate',
@@ -102,7 +103,7 @@ async function rotate(file: string, args: Arguments, terminal: Terminal): Promis
   }
 }
 
-/** What the files of a board say. Throws CommandFailed with the sentence for the host. */
+/** The result of reading a board's files. Throws CommandFailed with the sentence for the host. */
 async function fromFiles<Found>(args: Arguments, read: (dataDirectory: string) => Found): Promise<Found> {
   const { dataDirectory } = await boardSettings(args)
   try {
@@ -124,7 +125,7 @@ async function exportAll(identity: string, to: string, args: Arguments, terminal
       lines.push(inertJson(shownRecord(held)))
       const file = held.relation === 'by' ? fileOf(dataDirectory, held) : undefined
       if (file === undefined) continue
-      // Deleted, or taken back with its post.
+      // Deleted, or redacted with its post.
       if (!existsSync(file.path)) missing++
       else {
         copyFileSync(file.path, join(to, 'attachments', file.sha256))
@@ -197,7 +198,7 @@ class Eraser {
     this.#progress = progress
   }
 
-  /** The identity first, so that it adds nothing while this runs. What an earlier call has done is not done again. */
+  /** Erases the identity first, so that it adds nothing in the meantime. What an earlier call erased is skipped. */
   async run(
     identity: string,
     { events, files, documents, isErased }: Standing,
@@ -213,7 +214,7 @@ class Eraser {
     const refused: string[] = []
     let done = 0
     const total = left.length
-    // The first alone: where it is refused nothing else is tried.
+    // The first command alone: if it is refused, nothing else is tried.
     for (let size = 1; left.length > 0; size = batchMax) {
       const batch = left.splice(0, size)
       const options = { signer: this.#signer, serviceId, nowSeconds: this.#terminal.clock.wallSeconds() }

@@ -1,6 +1,6 @@
 /**
- * A directory or a zip of small files, read one at a time and never unpacked to disk. Names are labels: nothing is opened by a name
- * that a zip gives, links in a directory are not followed, and sizes are bounded, so that a zip bomb ends with an error.
+ * A directory or zip of small files, read one at a time and never unpacked to disk. Names are only labels: no file is opened by a name from
+ * a zip, links in a directory are not followed, and sizes are bounded, so that a zip bomb fails with an error.
  */
 import { createReadStream } from 'node:fs'
 import { readdir } from 'node:fs/promises'
@@ -8,16 +8,16 @@ import { join } from 'node:path'
 import { openPromise, type ZipFile } from 'yauzl'
 import { CommandFailed } from './command-line.ts'
 
-/** Of one file, and of all, unpacked. */
+/** Unpacked size limits of one file, and of all files. */
 const fileBytesMax = 64 * 1024 * 1024
 const allBytesMax = 8 * 1024 * 1024 * 1024
 const filesMax = 500_000
 const depthMax = 4
 
 export type ArchivedFile = {
-  /** With `/` between its parts. */
+  /** With `/` as the separator. */
   readonly path: string
-  /** Its bytes. Throws CommandFailed, also where they are too many. */
+  /** Its bytes. Throws CommandFailed, also if there are too many. */
   read(): Promise<Buffer>
 }
 
@@ -27,7 +27,7 @@ export type Archive = {
   close(): void
 }
 
-/** The files whose names end with `.json`. Throws CommandFailed. */
+/** The files whose names end in `.json`. Throws CommandFailed. */
 export async function openArchive(path: string, isZip: boolean): Promise<Archive> {
   try {
     const archive = isZip ? await zipOf(path) : { files: await filesUnder(path, '', 0), close: () => {} }
@@ -67,7 +67,7 @@ async function zipOf(path: string): Promise<{ files: ArchivedFile[]; close(): vo
 async function zipped(zip: ZipFile, zipPath: string): Promise<ArchivedFile[]> {
   const files: ArchivedFile[] = []
   let sum = 0
-  // The reader refuses absolute names and names with `..`, and data that unpacks to another size than the entry says.
+  // The zip library refuses absolute names, names with `..`, and data whose unpacked size differs from the one stated.
   for await (const entry of zip.eachEntry()) {
     const { fileName, uncompressedSize } = entry
     if (!fileName.endsWith('.json')) continue

@@ -1,4 +1,4 @@
-/** `broadside import --as-it-was`: a new data directory out of the whole-board export of another board. */
+/** `broadside import --as-it-was`: creates a data directory from the whole-board export of another board. */
 import { join } from 'node:path'
 import { importFile } from '../board-directory.ts'
 import type { Line } from '../board-import/checks.ts'
@@ -49,7 +49,7 @@ export async function importAsItWas(path: string, args: Arguments, terminal: Ter
 }
 
 type Facts = Pick<ImportOptions, 'platform' | 'publicHost' | 'boardKey'> & {
-  /** The public address is not known. */
+  /** The public address is unknown. */
   readonly isUnnamed: boolean
 }
 
@@ -72,7 +72,7 @@ function boardKeyIn(keys: string): Buffer {
   return secret
 }
 
-/** `onLine`: the number of the line that is looked at. */
+/** `onLine`: receives the number of the current line. */
 async function take(
   path: string,
   options: ImportOptions & Facts,

@@ -1,9 +1,9 @@
 /**
- * Topics and posts of Discourse, in the JSON that its API and its export give: a topic (`/t/{id}.json`), a list of posts
- * (`/posts.json`), an array of either, or one of either a line.
+ * Topics and posts of Discourse, in the JSON of its API and its export: a topic (`/t/{id}.json`), a list of posts (`/posts.json`), an array
+ * of either, or one of either per line.
  *
- * `raw`, which the API gives with `?include_raw=1`, is Markdown and stays it; where there is `cooked` alone, its HTML becomes plain text.
- * Private messages, whispers, hidden and deleted posts are not imported.
+ * `raw`, which the API includes with `?include_raw=1`, is Markdown and stays Markdown; if there is only `cooked`, its HTML becomes plain
+ * text. Private messages, whispers, and hidden or deleted posts are not imported.
  */
 import { timeOf } from './corpus.ts'
 import {
@@ -41,7 +41,7 @@ export async function* discourseEntries(value: unknown, where: string, place: Pl
   if (missing > 0) yield skipped(where, 'posts are not in the file, though their topic lists them', missing)
 }
 
-/** Whispers, which staff alone reads, and records of what moderators did. */
+/** Posts that are neither whispers, which only staff can read, nor records of moderation. */
 const regularTypes: ReadonlySet<unknown> = new Set([undefined, 1, 2])
 
 async function postEntry(post: Topic, topic: Topic, where: string, { room, system }: Place): Promise<SourceEntry> {

@@ -1,6 +1,6 @@
 /**
- * How long the limits of a board make an import take, said before it begins: by the file, which is read once for it, and by what
- * the board says is left to this client's network.
+ * Forecasts, before an import begins, how long the board's limits will make it take. It reads the file once, and queries what this client's
+ * network has left.
  */
 import { type BoardClient, type Capabilities, Refused } from './client.ts'
 import { CommandFailed } from './command-line.ts'
@@ -9,13 +9,13 @@ import type { ImportState } from './import-state.ts'
 import type { MessageSource } from './message-source.ts'
 import { durationText, grouped } from './terminal.ts'
 
-/** What the board answers at quota.get, of one thing that is counted. */
+/** One allowance in the board's answer to quota.get. */
 type Allowance = { readonly remaining?: number; readonly regained?: number; readonly per_seconds: number }
 type Network = { readonly network: string; readonly allowances: Readonly<Record<string, Allowance>> }
 
 type Needs = {
   readonly posts: number
-  /** Texts and what is signed with them. */
+  /** Texts and the bytes signed with them. */
   readonly bytes: number
   readonly authors: number
   readonly rooms: number
@@ -23,9 +23,9 @@ type Needs = {
   readonly mostBytesOfOne: number
 }
 
-/** Bytes that are signed beside a text: names of fields, key, nonce, request id. */
+/** Signed bytes in addition to a text: field names, key, nonce, request id. */
 const signedBytes = 420
-/** Less than this is not worth a sentence. */
+/** A shorter delay is not mentioned. */
 const secondsMin = 30
 
 type ForecastOptions = {
@@ -35,11 +35,11 @@ type ForecastOptions = {
   readonly state: ImportState
 }
 
-/** Undefined: nothing to speak of. */
+/** Undefined if there is nothing worth mentioning. */
 export async function importForecast(options: ForecastOptions): Promise<string | undefined> {
   const { client, capabilities, source } = options
   const limits = (capabilities.all.limits ?? {}) as Readonly<Record<string, number | null | undefined>>
-  // A pipe cannot be read twice, an older board counts no networks, and one without limits has nothing to say.
+  // A pipe cannot be read twice, an older board counts no networks, and a board without limits causes no delay.
   const isCounted = Object.entries(limits).some(([name, value]) => name.includes('_per_network_') && value !== null)
   if (!isCounted || !source.isRepeatable) return undefined
   const networks = await networksOf(client)
@@ -75,13 +75,13 @@ async function networksOf(client: BoardClient): Promise<readonly Network[]> {
     const { quota } = await client.command(Buffer.from('{"operation":"quota.get"}'))
     return (quota as { networks?: readonly Network[] }).networks ?? []
   } catch (error) {
-    // It may be asked too often just now: the import goes on without.
+    // The quota request itself may be rate-limited; the import continues without a forecast.
     if (error instanceof Refused) return []
     throw error
   }
 }
 
-/** What is left of the file for this import to post. */
+/** What of the file is still to be posted. */
 async function needsOf({ source, state }: ForecastOptions): Promise<Needs> {
   const posted = new Set<string>()
   const left = new Map<string, { posts: number; bytes: number }>()
@@ -104,7 +104,7 @@ async function needsOf({ source, state }: ForecastOptions): Promise<Needs> {
       rooms.add(message.room)
     }
   } catch (error) {
-    // A file that ends before it should: the import itself says so, when it has posted what is there.
+    // A truncated file: the import itself reports it after posting what is there.
     if (!(error instanceof CommandFailed)) throw error
   }
   const all = [...left.values()]

@@ -1,5 +1,5 @@
 /**
- * Which format a file or directory has: by its content, or as `--format` says. What reads a format is loaded when it is met.
+ * Detects the format of a file or directory by its content, or takes it from `--format`. The reader of a format is loaded only when needed.
  */
 import { closeSync, openSync, readSync, statSync } from 'node:fs'
 import { CommandFailed, UsageError } from './command-line.ts'
@@ -13,10 +13,10 @@ import { type MessageSource, type Place, type SourceEntry, type SourceOptions, u
 export const formats = ['jsonl', 'mbox', 'discourse', 'slack', 'hackernews'] as const
 export type Format = (typeof formats)[number]
 
-/** An array, or one topic, is read as a whole; larger collections are one record a line. */
+/** An array or a single topic is read as a whole; larger collections have one record per line. */
 const wholeBytesMax = 256 * 1024 * 1024
 
-/** Opens what there is to import. Throws CommandFailed, and UsageError where an option does not fit the format. */
+/** Opens what is to be imported. Throws CommandFailed, and UsageError if an option does not fit the format. */
 export async function openSource(
   path: string,
   { format: asked, ...options }: SourceOptions & { readonly format: Format | undefined },
@@ -51,7 +51,7 @@ const recordReaders = {
     },
 } satisfies Partial<Record<Format, (place: Place) => RecordReader>>
 
-/** Records one a line, or as one JSON value that may be an array of them. */
+/** One record per line, or one JSON value, which may be an array of records. */
 function recordsSource(file: LineSource, read: RecordReader): MessageSource {
   async function* each(value: unknown, where: string): AsyncGenerator<SourceEntry> {
     if (!Array.isArray(value)) return yield* read(value, where)
@@ -91,7 +91,7 @@ function kindOf(path: string): Kind {
   try {
     const stats = statSync(path)
     if (stats.isDirectory()) return 'directory'
-    // A pipe gives its first bytes once.
+    // The first bytes of a pipe can be read only once.
     if (!stats.isFile()) return 'pipe'
     const magic = Buffer.alloc(4)
     const file = openSync(path, 'r')
@@ -106,7 +106,7 @@ function kindOf(path: string): Kind {
   }
 }
 
-/** Of a zip, and of one without files. */
+/** The magic of a zip, and of an empty one. */
 const zipMagic: readonly string[] = ['PK\x03\x04', 'PK\x05\x06']
 
 async function formatOfFile(file: LineSource): Promise<Exclude<Format, 'slack'>> {

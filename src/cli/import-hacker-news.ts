@@ -1,5 +1,5 @@
 /**
- * Items of Hacker News in the public JSON form of its API: one item a line, or an array of them.
+ * Items of Hacker News in the public JSON form of its API: one item per line, or an array of them.
  *
  * `{"id","type","by","time","text","parent","title","url","deleted","dead","poll"}`. Texts are HTML and become plain text.
  */
@@ -24,7 +24,7 @@ export function isHackerNewsItem(value: unknown): boolean {
 }
 
 export async function hackerNewsEntry(value: unknown, where: string, { room, system }: Place): Promise<SourceEntry> {
-  // The API gives null for an item that there is not.
+  // The API returns null for an item that does not exist.
   if (value === null) return skipped(where, 'items that the API did not have were skipped')
   const { id, by, time, text, parent, poll, title, url, deleted, dead } = fieldsOf(value)
   if (deleted === true || dead === true) return skipped(where, 'deleted and dead items were skipped')

@@ -1,4 +1,4 @@
-/** The corpus of today: JSON lines, or the export of a board. */
+/** Reads a corpus of JSON lines, or the export of a board. */
 import { parseCorpusLine } from './corpus.ts'
 import { type LineSource, lineBytesMax } from './lines.ts'
 import { type MessageSource, unreadable } from './message-source.ts'

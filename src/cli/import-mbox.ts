@@ -1,8 +1,9 @@
 /**
  * Mail as mbox (RFC 4155): messages of RFC 5322 with MIME. Threads follow In-Reply-To and References.
  *
- * A message begins at a line `From ` with a time, behind an empty one; a `>` before `From ` inside a text was put there by whoever wrote the
- * file. Identities are mail addresses, which are not shown: a post names the author as the mail did, or by the part before the @.
+ * A message begins with a line `From ` that has a time, after an empty line. A `>` before `From ` inside a text was added by the program
+ * that wrote the file. Identities are mail addresses, which are not shown: a post names the author as the mail did, or by the part before
+ * the @.
  */
 import { hash } from 'node:crypto'
 import PostalMime, { type Email } from 'postal-mime'
@@ -19,7 +20,7 @@ import {
   unreadable,
 } from './message-source.ts'
 
-/** Attachments are in it as text. */
+/** Attachments are included, as text. */
 const mailBytesMax = 32 * 1024 * 1024
 const mailLinesMax = 500_000
 const ancestorsMax = 50
@@ -67,13 +68,13 @@ async function* mailsIn(file: LineSource): AsyncGenerator<Mail> {
     size += bytes.length + 1
     isTooLong ||= isCut || size > mailBytesMax || pieces.length > 2 * mailLinesMax
     if (isTooLong) pieces = []
-    // The next line takes the place of these bytes.
+    // A copy, because the next line overwrites these bytes.
     else pieces.push(Buffer.from(unquoted(bytes)), lineEnd)
   }
   if (firstLine > 0) yield { firstLine, bytes: Buffer.concat(pieces), isTooLong }
 }
 
-/** `From ines@harbour.example Sat Mar  2 09:15:00 2019`. A sentence that begins so has no time of day and year. */
+/** `From ines@harbour.example Sat Mar  2 09:15:00 2019`. A sentence that begins with From has no time of day and year. */
 function isSeparator(bytes: Buffer): boolean {
   if (bytes[0] !== 0x46) return false
   return /^From .*\d:\d\d.*\d{4}/.test(bytes.subarray(0, separatorBytes).toString('latin1'))
@@ -81,7 +82,7 @@ function isSeparator(bytes: Buffer): boolean {
 
 const separatorBytes = 512
 
-/** `>From ` and `>>From ` lose one mark. */
+/** Removes one mark from `>From ` and `>>From `. */
 function unquoted(bytes: Buffer): Buffer {
   return bytes[0] === 0x3e && /^>+From /.test(bytes.subarray(0, 64).toString('latin1')) ? bytes.subarray(1) : bytes
 }
@@ -128,14 +129,14 @@ function authorOf({ from, headers }: Email): Author | undefined {
   if (from !== undefined && address.includes('@')) {
     return { address, name: from.name === '' ? address.replace(/@.*$/s, '') : from.name }
   }
-  // Archives of mailing lists write `ines at harbour.example (Ines Marlow)`.
+  // Mailing list archives write `ines at harbour.example (Ines Marlow)`.
   const given = headers.find(({ key }) => key === 'from')?.value.trim() ?? ''
   const [, local = given, host, name = local] = /^(\S+) at (\S+)(?: \((.*)\))?$/.exec(given.slice(0, 1_000)) ?? []
   if (given === '') return undefined
   return { address: (host === undefined ? local : `${local}@${host}`).toLowerCase(), name }
 }
 
-/** What it answers, then what that answers, as far as the mail says. */
+/** What it answers, followed by that message's ancestors, as far as the mail names them. */
 function parentsOf({ inReplyTo, references }: Email): readonly string[] {
   const above = idsIn(references).reverse()
   return [...new Set([...idsIn(inReplyTo).slice(0, 1), ...above])].slice(0, ancestorsMax)

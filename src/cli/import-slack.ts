@@ -1,8 +1,9 @@
 /**
- * An export of Slack: a directory or a zip with users.json, channels.json and a directory for each channel with a file for each day.
- * Every channel becomes a room, threads follow `thread_ts`. Private channels and direct messages are not imported.
+ * An export of Slack: a directory or zip with users.json, channels.json, and a directory per channel with a file per day. Every channel
+ * becomes a room, and threads follow `thread_ts`. Private channels and direct messages are not imported.
  *
- * In texts, mentions and links become names: `<@U01>` is `@name`, `<#C01|general>` is `#general`, `<https://x.test|x>` is `x (https://x.test)`.
+ * In texts, mentions and links become names: `<@U01>` is `@name`, `<#C01|general>` is `#general`, `<https://x.test|x>` is `x
+ * (https://x.test)`.
  */
 
 import { CommandFailed } from './command-line.ts'
@@ -45,10 +46,10 @@ export function slackSource(path: string, isZip: boolean, { room, system = 'slac
 }
 
 type Names = {
-  /** Directories above users.json: a zip may hold the export in one. */
+  /** Directories above users.json: a zip may contain the export in one. */
   readonly depth: number
   readonly users: ReadonlyMap<string, string>
-  /** By id, and by the name of their directory. */
+  /** By id, and by directory name. */
   readonly channels: ReadonlyMap<string, string>
   readonly isListed: (directory: string) => boolean
 }
@@ -100,7 +101,7 @@ async function* dayEntries(day: ArchivedFile, context: Context): AsyncGenerator<
     yield messageEntry(fieldsOf(message), `${day.path}, message ${n + 1}`, channel, context)
 }
 
-/** Messages of people and programs; the others say who joined, left or renamed. */
+/** Messages of people and programs; other subtypes record joins, departures, and renames. */
 const spoken: ReadonlySet<unknown> = new Set([undefined, 'bot_message', 'thread_broadcast', 'me_message', 'file_share'])
 
 function messageEntry(

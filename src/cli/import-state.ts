@@ -1,9 +1,9 @@
 /**
- * What an import has done so far, in a file beside its input, so that a killed import goes on where it was.
+ * The progress of an import, in a file next to its input, so that a killed import can resume.
  *
- * JSON lines: first `{"broadside_import":1,"service_id","seed_check"}`, then `["<corpus id>","<event id>"]` for every
- * acknowledged post. Rows are written in groups without a sync, because nothing depends on them: a row that a
- * crash took is a post sent again with the same `request_id`, and the board answers it with the first event id.
+ * JSON lines: first `{"broadside_import":1,"service_id","seed_check"}`, then `["<corpus id>","<event id>"]` for every acknowledged post.
+ * Rows are written in groups without a sync, because nothing depends on them: if a crash loses a row, the post is sent again with the same
+ * `request_id`, and the board answers with the first event id.
  */
 
 import { hash } from 'node:crypto'
@@ -24,7 +24,10 @@ export class ImportState {
     this.#eventIds = eventIds
   }
 
-  /** Opens or makes the file. Throws CommandFailed when it cannot, when it belongs to another board or seed, or is damaged before its last line. */
+  /**
+   * Opens or creates the file. Throws CommandFailed if it cannot, if the file belongs to another board or seed, or if it is damaged before
+   * its last line.
+   */
   static open(path: string, identity: ImportIdentity): ImportState {
     const header = headerOf(identity)
     let kept: string | undefined
@@ -38,7 +41,7 @@ export class ImportState {
     }
     if (kept === undefined) return new ImportState(path, new Map())
     const lines = kept.split('\n')
-    // A kill may have torn the last row; the others were written whole.
+    // A kill may have torn the last row; the others are whole.
     const torn = lines.pop() ?? ''
     if (lines[0] !== header && !(lines.length === 0 && header.startsWith(torn))) {
       throw new CommandFailed(
@@ -73,7 +76,7 @@ export class ImportState {
 }
 
 function headerOf({ serviceId, seed }: ImportIdentity): string {
-  // The check tells seeds apart and gives nothing of the seed away.
+  // The check distinguishes seeds without revealing anything about them.
   const check = hash('sha256', Buffer.concat([Buffer.from('broadside-import-check\n'), seed])).slice(0, 16)
   return JSON.stringify({ broadside_import: 1, service_id: serviceId, seed_check: check })
 }

@@ -1,4 +1,4 @@
-/** `broadside import`: posts messages of other systems in their threads, one derived key per author, resumable. */
+/** `broadside import`: posts messages of other systems in their threads, with one derived key per author; resumable. */
 import { randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, writeFileSync } from 'node:fs'
 import { configHelp, settingsOptions } from './board-settings.ts'
@@ -135,14 +135,14 @@ function sourceOptionsOf(args: Arguments) {
   return { format: known, room, system }
 }
 
-/** Undefined: a board of an older release, which takes no batches. */
+/** Undefined for a board of an older release, which accepts no batches. */
 function batchesOf(client: BoardClient, { all }: Capabilities): CommandBatches | undefined {
   const { batch_lines, body_bytes } = Object(all.limits) as { batch_lines?: unknown; body_bytes?: unknown }
   if (typeof batch_lines !== 'number' || typeof body_bytes !== 'number') return undefined
   return new CommandBatches({ client, linesMax: batch_lines, bytesMax: body_bytes })
 }
 
-/** A seed that was not given is made once and kept: a resumed import must sign as the same people. */
+/** A seed that was not given is generated once and stored: a resumed import must sign as the same people. */
 function seedFor(given: string | undefined, path: string): Buffer {
   if (given !== undefined) return importSeedOf(given)
   try {
@@ -157,7 +157,7 @@ function seedFor(given: string | undefined, path: string): Buffer {
 
 const namesShown = 10
 
-/** Everything that happened, for a person; what was not posted by name. */
+/** Everything that happened, for a person; messages that were not posted are named. */
 type ReportOptions = { readonly listAll: boolean; readonly entriesName: string; readonly takesSources: boolean }
 
 export function printReport(

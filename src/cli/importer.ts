@@ -1,9 +1,8 @@
 /**
- * The run of an import: reads messages, signs each message as its author and posts it once its parent stands.
+ * The run of an import: reads messages, signs each as its author, and posts it once its parent has been posted.
  *
- * What is not posted is counted and named, never silent. The board's 429 is obeyed; a board that is away is
- * waited for; anything else that the board refuses is reported with its reason and leaves its children to the
- * nearest posted ancestor.
+ * Messages that are not posted are counted and named, never dropped silently. The board's 429 is obeyed, and an unreachable board is waited
+ * for. Any other refusal is reported with its reason, and the message's children are attached to the nearest posted ancestor.
  */
 
 import { BoundedMap } from '../../storage/bounded-map.ts'
@@ -18,14 +17,14 @@ import { type ReadyMessage, ReadyQueue } from './ready-queue.ts'
 import { type CommandFields, type Signer, signCommand } from './sign.ts'
 import { durationText, inertLine } from './terminal.ts'
 
-/** Messages read ahead of the board: enough to find ready ones after a deep thread, small enough to hold. */
+/** Messages read ahead: enough to find ready ones after a deep thread, few enough to fit in memory. */
 const heldMax = 20_000
-/** Derived keys kept: 200 bytes each. */
+/** Cached derived keys: 200 bytes each. */
 const signersMax = 100_000
-/** A longer pause than this is said, and waited for only where nothing but time helps: the import is resumable. */
+/** A longer pause is announced, and awaited only if nothing but time helps, because the import is resumable. */
 const pauseSecondsMax = 120
 const awaySecondsMax = 30
-/** Ids and line numbers kept of each kind for the report; the counts go on. */
+/** Ids and line numbers of each kind stored for the report; counting continues beyond this. */
 const namedMax = 1000
 
 export type Dropped = { count: number; readonly names: string[] }
@@ -34,14 +33,14 @@ export type ImportReport = {
   posted: number
   /** Acknowledged in an earlier run. */
   before: number
-  /** Recognised by the board as already posted. */
+  /** Recognized by the board as already posted. */
   duplicates: number
   readonly tooLong: Dropped
   readonly refused: Dropped
   readonly badLines: Dropped
-  /** Lines of an export that hold nothing to post. */
+  /** Lines of an export that contain nothing to post. */
   others: number
-  /** What else is not imported, in words -> how many. */
+  /** Other things that are not imported: description -> count. */
   readonly notes: Map<string, number>
   reattached: number
   rootless: number
@@ -59,7 +58,7 @@ type ImportOptions = {
   readonly sender: Pick<BoardClient, 'command'>
   readonly serviceId: string
   readonly source: MessageSource
-  /** The board takes what a post claims about its source; an older one does not. */
+  /** Whether the board accepts a post's claim about its source; older ones do not. */
   readonly takesSources: boolean
   readonly state: ImportState
   readonly seed: Uint8Array
@@ -77,7 +76,7 @@ export class Importer {
   readonly report: ImportReport
   /** Corpus id of an original -> that of its newest version read. */
   readonly #newestVersions = new Map<string, string>()
-  /** Corpus ids whose post asks for its author's handle. */
+  /** Corpus ids whose post requests its author's handle. */
   readonly #asksHandle = new Set<string>()
   readonly #closedRooms = new Set<string>()
   #inFlight = 0
@@ -95,7 +94,7 @@ export class Importer {
     this.report = emptyReport()
   }
 
-  /** Runs to the end of the corpus. Throws CommandFailed when it cannot go on; the state then holds what was done. */
+  /** Runs to the end of the corpus. Throws CommandFailed if it cannot continue; the state then contains what was done. */
   async run(): Promise<ImportReport> {
     try {
       await this.#readAll()
@@ -124,7 +123,7 @@ export class Importer {
     if (this.#failure !== undefined) throw this.#failure
   }
 
-  /** Waits until something changes; when nothing can, lets the oldest message go that waits for a parent. */
+  /** Waits until something changes. If nothing can, releases the oldest message that waits for a parent. */
   async #makeRoom(): Promise<void> {
     if (this.#failure !== undefined) throw this.#failure
     if (this.#inFlight === 0 && !this.#queue.hasReady && !this.#isPaused) this.#queue.releaseOldest()
@@ -151,8 +150,7 @@ export class Importer {
       this.#drop(this.report.tooLong, `${shownId(message.id)} (${message.textBytes} bytes)`)
       return this.#queue.drop(message.id, message.parent)
     }
-    // The first post of an author in the file asks for the handle, whatever run sends it: a repeated request must
-    // be the same request.
+    // An author's first post in the file requests the handle, whichever run sends it: a repeated request must be identical.
     if (!this.#authorsSeen.has(message.author)) {
       this.#authorsSeen.add(message.author)
       if (handleFor(message) !== undefined) this.#asksHandle.add(message.id)
@@ -164,7 +162,7 @@ export class Importer {
     this.#queue.add(message)
   }
 
-  /** A version follows the one before it, so that they stand in the order of the file. */
+  /** Each version follows the previous one, so that they stay in the order of the file. */
   #chained(message: CorpusMessage): CorpusMessage {
     const { id, parent, isEdit } = message
     if (!isEdit || parent === undefined) return message
@@ -173,7 +171,7 @@ export class Importer {
     return { ...message, parent: before }
   }
 
-  /** Never throws: it also runs where no caller could catch. */
+  /** Never throws, because some callers cannot catch. */
   #pump(): void {
     try {
       while (!this.#isPaused && this.#failure === undefined && this.#inFlight < this.#options.inFlightMax) {
@@ -187,7 +185,7 @@ export class Importer {
     }
   }
 
-  /** A room that takes no imports takes none of the messages that follow. */
+  /** A room that accepts no imports accepts none of the later messages either. */
   #leaveOut({ id, room, parent }: CorpusMessage): void {
     this.#drop(this.report.refused, `${shownId(id)}: room ${room} does not accept imported posts`)
     this.#queue.drop(id, parent)
@@ -229,7 +227,7 @@ export class Importer {
     if (replyTo !== undefined && !isEdit) fields.reply_to = replyTo
     if (message.page !== undefined && !isEdit) fields.page = message.page
     if (message.kind !== undefined) fields.kind = message.kind
-    // An edit that names no format keeps the one before, which may not be what this version had.
+    // An edit without a format would keep the previous one, which may not be this version's.
     const format = message.format ?? (isEdit ? 'text' : undefined)
     const source = this.#options.takesSources ? message.source : undefined
     if (isEdit || format !== undefined || source !== undefined)
@@ -292,7 +290,7 @@ export class Importer {
           'which turns off the rates; any other operator can raise them for you (limits.grant).',
       )
     }
-    // A board remembers so many request ids and no more, and lets them go when their time is over.
+    // A board stores a bounded number of request ids and drops them when they expire.
     if (isLong && !this.#isPaused) {
       this.#progress.say(
         `${error.message} Waiting ${durationText(seconds)}, as requested. ` +
@@ -334,7 +332,7 @@ export class Importer {
     if (kind.names.length < namedMax) kind.names.push(inertLine(name))
   }
 
-  /** Lines are of like length on average: lines read over the share of the file read. Exact once all is read. */
+  /** Estimates the total: lines read divided by the share of the file read, assuming lines of similar length. Exact once all is read. */
   #totalEstimate(): number {
     const share = this.#options.source.share()
     const lines = this.#isWhollyRead || share === 0 ? this.#linesRead : this.#linesRead / share
@@ -369,13 +367,11 @@ function emptyReport(): ImportReport {
   }
 }
 
-/** Bucket k holds latencies from 1 us * 1.02^k on; 1,200 of them reach beyond 5 hours. */
+/** Bucket k holds latencies from 1 us * 1.02^k on; 1,200 buckets reach beyond 5 hours. */
 const ratio = 1.02
 const bucketCount = 1200
 
-/**
- * Latencies as a histogram of fixed size: any number of samples, percentiles within 2 %.
- */
+/** Latencies as a histogram of fixed size: any number of samples, percentiles within 2%. */
 class Latencies {
   readonly #buckets = new Float64Array(bucketCount)
   #count = 0

@@ -1,12 +1,11 @@
 /**
- * Where a person's signing key lives on disk, and how an import derives one key per author.
+ * How a person's signing key is stored on disk, and how an import derives one key per author.
  *
- * A key file is JSON `{"type":"broadside-key","public_key","id","seed"}` (seed = base64url of the 32 secret bytes)
- * or a PKCS#8 PEM as OpenSSL writes it. Only its owner may read it (mode 0600): a key that others can read
- * signs for others.
+ * A key file is JSON `{"type":"broadside-key","public_key","id","seed"}` (seed = base64url of the 32 secret bytes) or a PKCS#8 PEM as
+ * OpenSSL writes it. Only its owner may read it (mode 0600), because whoever can read a key can sign with it.
  *
- * Derived keys: Ed25519 seed = HMAC-SHA256(key = import seed, `broadside-import-v1\n` + author). Of systems whose authors are named
- * by ids of their own, `broadside-import-v2\n` + system + `\n` + author: no author of one system has the key of another's.
+ * Derived keys: Ed25519 seed = HMAC-SHA256(key = import seed, `broadside-import-v1\n` + author). For systems with their own author ids,
+ * `broadside-import-v2\n` + system + `\n` + author: no author of one system has the key of an author of another.
  */
 import { createHash, createHmac, createPrivateKey, randomBytes } from 'node:crypto'
 import { existsSync, readFileSync, statSync, writeFileSync } from 'node:fs'
@@ -18,7 +17,7 @@ import { type Signer, signerFromSeed } from './sign.ts'
 const keyFileBytesMax = 16 * 1024
 const seedBytes = 32
 
-/** Makes a fresh key and writes it to `path`, which must not exist. Throws CommandFailed. */
+/** Creates a new key and writes it to `path`, which must not exist. Throws CommandFailed. */
 export function createKeyFile(path: string): Signer {
   const seed = randomBytes(seedBytes)
   const signer = signerFromSeed(seed)
@@ -32,7 +31,10 @@ export function createKeyFile(path: string): Signer {
   return signer
 }
 
-/** Makes a fresh key of a user of NATS servers and writes its seed to `path`, which must not exist. Gives the public key. Throws CommandFailed. */
+/**
+ * Creates a new user key for NATS servers, writes its seed to `path`, which must not exist, and returns the public key. Throws
+ * CommandFailed.
+ */
 export async function createNatsKeyFile(path: string): Promise<string> {
   const { nkeys } = await import('@nats-io/transport-node')
   const pair = nkeys.createUser()
@@ -40,7 +42,7 @@ export async function createNatsKeyFile(path: string): Promise<string> {
   return pair.getPublicKey()
 }
 
-/** Makes a secret that a board and its followers share and writes it to `path`, which must not exist. Throws CommandFailed. */
+/** Creates the secret that a board and its followers share and writes it to `path`, which must not exist. Throws CommandFailed. */
 export function createReplicaKeyFile(path: string): void {
   writeKeyText(path, randomBytes(seedBytes).toString('hex'))
 }
@@ -70,7 +72,7 @@ function readKeyText(path: string): string {
 }
 
 /**
- * Reads a key file of any form, as what signs here and as the client's own. One that is sealed opens with BROADSIDE_PASSPHRASE.
+ * Reads a key file of any form, and returns it as a signer and as the client's key. A sealed one is opened with BROADSIDE_PASSPHRASE.
  * Throws CommandFailed.
  */
 export async function openKeyFile(path: string): Promise<{ readonly signer: Signer; readonly key: Key }> {
@@ -115,18 +117,18 @@ function seedOfJson(text: string): Buffer | undefined {
   if (typeof secret !== 'string') return undefined
   const seed = Buffer.from(secret, 'base64url')
   if (seed.length !== seedBytes || seed.toString('base64url') !== secret) return undefined
-  // A file whose two halves disagree was edited by hand: signing with it would make another person.
+  // A file whose two halves disagree was edited by hand: signing with it would create another identity.
   if (publicKey !== undefined && publicKey !== signerFromSeed(seed).publicKey) return undefined
   return seed
 }
 
-/** The signer of an imported author. The same seed text, system and author give the same key for ever. */
+/** The signer of an imported author. The same seed, system, and author always yield the same key. */
 export function authorSigner(importSeed: Uint8Array, author: string, system?: string): Signer {
   const named = system === undefined ? `broadside-import-v1\n${author}` : `broadside-import-v2\n${system}\n${author}`
   return signerFromSeed(createHmac('sha256', importSeed).update(named).digest())
 }
 
-/** An import seed given as text: 64 hex characters are the bytes themselves, anything else is hashed. */
+/** An import seed given as text: 64 hex characters are the bytes themselves; anything else is hashed. */
 export function importSeedOf(text: string): Buffer {
   if (/^[0-9a-f]{64}$/.test(text)) return Buffer.from(text, 'hex')
   return createHash('sha256').update(text).digest()

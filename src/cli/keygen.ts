@@ -1,4 +1,4 @@
-/** `broadside keygen`: makes a signing key. */
+/** `broadside keygen`: creates a signing key. */
 import { type Command, exitCodes, print, UsageError } from './command-line.ts'
 import { createKeyFile, createNatsKeyFile, createReplicaKeyFile } from './key-file.ts'
 import { keyFileDefault } from './shared-options.ts'

@@ -1,10 +1,10 @@
 /**
- * Which service id each board has, as it was when something was first signed for it. A signature names the service that it is for and
- * nothing else: a server that calls itself by the id of another board would be given commands that it could pass on to that one.
+ * Remembers the service id of each board since something was first signed for it. A signature names only the service it is for. So a server
+ * that claims another board's id would receive commands that it could pass on to that board.
  *
- * One text file in the configuration directory, a line for each: the address and the service id. The last line of an address
- * counts, so that a person settles a doubt with one line more. Addresses of this machine change boards as they like, and may be
- * several ways to one: between them there is no doubt.
+ * One text file in the configuration directory with one line per board: the address and the service id. The last line of an address
+ * applies, so a person can settle a conflict by adding a line. Loopback addresses may change boards freely, and several may lead to one
+ * board: they never conflict.
  */
 
 import { existsSync, mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs'
@@ -16,21 +16,21 @@ import { CommandFailed, type Terminal } from './command-line.ts'
 import { inertLine } from './terminal.ts'
 
 const serviceIdPattern = /^[a-z0-9][a-z0-9._-]{0,63}$/
-/** Ports of this machine come and go. */
+/** Loopback ports come and go, so only the newest are stored. */
 const localMax = 100
 
 export function knownBoardsFile(): string {
   return join(userSettings().directory, 'known-boards')
 }
 
-/** What a board says of itself, to sign for it. Throws CommandFailed where it may be taken for another one. */
+/** A board's capabilities, to sign for it. Throws CommandFailed if it may impersonate another one. */
 export async function capabilitiesToSign(client: BoardClient, terminal: Pick<Terminal, 'err'>): Promise<Capabilities> {
   const capabilities = await client.capabilities()
   mayBeSignedFor(client.url, capabilities.serviceId, terminal)
   return capabilities
 }
 
-/** Throws CommandFailed where a board at this address is known by another id, or this id at another address. */
+/** Throws CommandFailed if this address is known with another id, or this id with another address. */
 export function mayBeSignedFor(url: string, service: string, terminal: Pick<Terminal, 'err'>): void {
   if (!serviceIdPattern.test(service)) throw new BadAnswer(url, '/capabilities names no service_id')
   const place = placeOf(url)
@@ -58,7 +58,7 @@ export function mayBeSignedFor(url: string, service: string, terminal: Pick<Term
   }
 }
 
-/** Without what is no part of where a board is: a name and password, a query, slashes at the end. */
+/** The address without the parts that do not identify a board: name and password, query, trailing slashes. */
 function placeOf(url: string): string {
   const { protocol, hostname, port, pathname } = new URL(url)
   return `${protocol}//${hostname}${port === '' ? '' : `:${port}`}${pathname.replace(/\/+$/, '')}`
@@ -79,7 +79,7 @@ function knownIn(file: string): Map<string, string> {
   return known
 }
 
-/** '' where no board is known yet. Throws CommandFailed where it cannot be told. */
+/** '' if no board is known yet. Throws CommandFailed if the file cannot be read. */
 function textOf(file: string): string {
   try {
     return existsSync(file) ? readFileSync(file, 'utf8') : ''

@@ -1,4 +1,4 @@
-/** `broadside lead`: a stopped follower takes the place of its leader. */
+/** `broadside lead`: a stopped follower replaces its leader. */
 import { machine } from '../platform.ts'
 import { boardSettings, settingsHelp, settingsOptions } from './board-settings.ts'
 import { type Command, CommandFailed, exitCodes, print } from './command-line.ts'

@@ -1,7 +1,7 @@
 /**
- * Which leaf each line of an export says it is, kept until the leaves themselves come at the end of the file.
+ * Which leaf each line of an export claims to be, stored until the leaves themselves arrive at the end of the file.
  *
- * 48 bytes a line in flat arrays, whatever the lines claim: indexes may be sparse, huge or out of order.
+ * 48 bytes per line in flat arrays, whatever the lines claim: indexes may be sparse, huge, or out of order.
  */
 
 const hashBytes = 32
@@ -12,7 +12,7 @@ export class LeafClaims {
   #lines = new Float64Array(firstCapacity)
   #hashes = Buffer.alloc(firstCapacity * hashBytes)
   #count = 0
-  /** Claims by rising index, once `sort` ran; the next to be compared is at `#next`. */
+  /** Claims in ascending order of index, once `sort` ran; the next to be compared is at `#next`. */
   #order: Uint32Array | undefined
   #next = 0
 
@@ -28,11 +28,11 @@ export class LeafClaims {
     this.#count += 1
   }
 
-  /** Ends adding. */
+  /** Call after the last `add`. */
   sort(): void {
     const indexes = this.#indexes
     const order = Uint32Array.from({ length: this.#count }, (_, k) => k)
-    // A good export is in order already; sorting costs only where it is not.
+    // A valid export is in order already, so sorting costs only if it is not.
     let isSorted = true
     for (let k = 1; k < this.#count; k += 1) isSorted &&= indexes[k - 1]! <= indexes[k]!
     if (!isSorted) order.sort((a, b) => indexes[a]! - indexes[b]!)
@@ -40,8 +40,8 @@ export class LeafClaims {
   }
 
   /**
-   * Compares the claims on leaves [start, start + hashes.length / 32), which must rise from call to call.
-   * Returns the number of those leaves that a line claims rightly; `differs` is called with each that differs.
+   * Compares the claims on leaves [start, start + hashes.length / 32), which must ascend from call to call. Returns the number of those
+   * leaves that a line claims correctly; `differs` is called with each that differs.
    */
   compare(start: number, hashes: Buffer, differs: (line: number, index: number) => void): number {
     const order = this.#order!
@@ -62,7 +62,7 @@ export class LeafClaims {
     return named
   }
 
-  /** Numbers of the tiles, `width` leaves each, that hold a claimed leaf below `size`, rising. After `sort`. */
+  /** Numbers of the tiles, `width` leaves each, that contain a claimed leaf below `size`, ascending. Call after `sort`. */
   *tiles(width: number, size: number): Generator<number, void, undefined> {
     let before = -1
     for (const claim of this.#order!) {

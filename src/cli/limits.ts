@@ -1,4 +1,4 @@
-/** `broadside limits`: whose rates and quotas an operator has raised, and raising them. */
+/** `broadside limits`: shows whose rates and quotas an operator has raised, and raises them. */
 import { BoardClient } from './client.ts'
 import { type Arguments, type Command, exitCodes, print, UsageError } from './command-line.ts'
 import { openKeyFile } from './key-file.ts'
@@ -7,7 +7,7 @@ import { keyFileOf, keyOptionHelp, urlOf, urlOption, urlOptionHelp } from './sha
 import { type CommandFields, signCommand } from './sign.ts'
 import { inertLine } from './terminal.ts'
 
-/** What a board says of one; of the settings it says no time. */
+/** One grant as the board reports it; a grant from the settings has no time. */
 type Grant = {
   readonly target: string
   readonly factor?: number

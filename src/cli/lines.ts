@@ -1,13 +1,13 @@
 /**
- * A file of lines, plain or gzip, read as a stream at constant memory.
+ * A file of lines, plain or gzip, streamed in constant memory.
  *
- * Its first two bytes show whether it is gzip, not its name.
+ * Gzip is recognized by the first two bytes, not by the name.
  */
 import { closeSync, createReadStream, openSync, type ReadStream, readSync, statSync } from 'node:fs'
 import { createGunzip } from 'node:zlib'
 import { CommandFailed } from './command-line.ts'
 
-/** A leaves line of 4,096 hashes is 175 KB; an event with 32 KiB of text twice in it, escaped, under 512 KB. */
+/** A leaves line of 4,096 hashes is 175 KB; an event that contains 32 KiB of text twice, escaped, is under 512 KB. */
 export const lineBytesMax = 4 * 1024 * 1024
 const readBytes = 256 * 1024
 
@@ -15,20 +15,20 @@ export type Line = { readonly number: number; readonly bytes: Buffer }
 
 export type LineSource = {
   /**
-   * Every line without its end, the empty ones too; an over-long one comes as its first bytes with `isCut`. Throws CommandFailed
-   * where the file ends before it should.
+   * Every line without its end, including empty ones; for an overlong one, its first bytes with `isCut`. Throws CommandFailed if the file
+   * is truncated.
    */
   lines(): AsyncGenerator<Line & { readonly isCut: boolean }>
-  /** All of it, unpacked; undefined: it has more bytes than that. Throws CommandFailed as `lines` does. */
+  /** The whole file, unpacked; undefined if it has more bytes than that. Throws CommandFailed as `lines` does. */
   whole(bytesMax: number): Promise<Buffer | undefined>
-  /** Its first bytes, unpacked: a line at least where it is no longer than `readBytes`. */
+  /** The first bytes, unpacked: at least one line, if that is no longer than `readBytes`. */
   beginning(): Promise<Buffer>
   /** Share of the file that was read, 0..1. */
   share(): number
   readonly fileBytes: number
 }
 
-/** Opens `path`. Throws CommandFailed when there is no such file. Bytes of a line are good until the next one is asked for. */
+/** Opens `path`. Throws CommandFailed if there is no such file. The bytes of a line are valid until the next one is requested. */
 export function openLines(path: string): LineSource {
   let fileBytes: number
   let isGzip: boolean
@@ -39,7 +39,7 @@ export function openLines(path: string): LineSource {
     throw new CommandFailed(`${path} cannot be read (${(error as Error).message}). Check the file's name.`)
   }
   let file: ReadStream | undefined
-  // Nothing is read before there is a listener, which then gets any error.
+  // Reading starts only with a listener in place, so that it gets any error.
   async function* reading<Part>(read: (chunks: AsyncIterable<Buffer>) => AsyncIterable<Part>): AsyncGenerator<Part> {
     file = createReadStream(path, { highWaterMark: readBytes })
     const bytes = isGzip ? file.pipe(createGunzip({ chunkSize: readBytes })) : file
@@ -75,7 +75,7 @@ export function openLines(path: string): LineSource {
   }
 }
 
-/** Splits at LF; a CR before it is dropped. Throws what the stream throws (a damaged gzip, for one). */
+/** Splits at LF; a CR before it is dropped. Throws what the stream throws (for example on damaged gzip). */
 export async function* splitLines(chunks: AsyncIterable<Buffer>): AsyncGenerator<Line & { isCut: boolean }> {
   let number = 0
   let pieces: Buffer[] = []

@@ -1,8 +1,8 @@
 /**
- * A log's leaf hashes, fetched tile by tile and each one held against the log's signed root before it is believed.
+ * A log's leaf hashes, fetched tile by tile, each verified against the log's signed root before use.
  *
- * The root is made from the last tile of every level, so those are proved by it; a full tile is proved by its node in the tile
- * above. What a lying server can do is to refuse.
+ * The root is computed from the last tile of every level, so it proves those; a full tile is proved by its node in the tile above. A
+ * malicious server can only refuse to answer.
  */
 import { openCheckpoint } from '../../storage/checkpoint.ts'
 import { HASH_BYTES, rootOf } from '../../storage/merkle.ts'
@@ -16,7 +16,7 @@ export class LogTiles {
   readonly origin: string
   readonly size: number
   readonly #prefix: string
-  /** Upper tiles by level and index; they are few. */
+  /** Upper tiles by level and index; there are few. */
   readonly #upper = new Map<string, Buffer>()
 
   private constructor(origin: string, prefix: string, size: number) {
@@ -25,7 +25,7 @@ export class LogTiles {
     this.size = size
   }
 
-  /** Fetches the newest checkpoint of the log that `key` signs, below this address. Throws Unverified or CommandFailed. */
+  /** Fetches the newest checkpoint of the log signed by `key`, below this address. Throws Unverified or CommandFailed. */
   static async open(url: string, key: VerifierKey): Promise<LogTiles> {
     const prefix = `${url.replace(/\/+$/, '')}${key.name.slice(key.name.indexOf('/'))}`
     const opened = openCheckpoint((await fetchBytes(`${prefix}/checkpoint`)).toString('utf8'), key)
@@ -73,7 +73,7 @@ export class LogTiles {
     const width = Math.min(TILE_WIDTH, tileNodes(level, this.size) - index * TILE_WIDTH)
     const path = formatTilePath({ kind: 'hashes', level, index, width })
     let bytes = await fetchBytes(`${this.#prefix}/${path}`, width < TILE_WIDTH)
-    // The log may have grown meanwhile: a full tile begins as the partial one did.
+    // The log may have grown in the meantime: the full tile begins with the content of the partial one.
     if (bytes.length === 0) {
       const full = formatTilePath({ kind: 'hashes', level, index, width: TILE_WIDTH })
       bytes = (await fetchBytes(`${this.#prefix}/${full}`)).subarray(0, width * HASH_BYTES)

@@ -1,4 +1,4 @@
-/** `broadside log rotate`: closes the log of a stopped board, and begins the next one under a new key. */
+/** `broadside log rotate`: closes the log of a stopped board, and begins a new one with a new key. */
 import { machine } from '../platform.ts'
 import { boardSettings, settingsHelp, settingsOptions } from './board-settings.ts'
 import { type Command, exitCodes, print, UsageError } from './command-line.ts'

@@ -1,4 +1,4 @@
-/** `broadside login` and `whoami`: the key and the board that the other commands use where none is named. */
+/** `broadside login` and `whoami`: the default key and board of the other commands. */
 import { existsSync, mkdirSync, writeFileSync } from 'node:fs'
 import { dirname } from 'node:path'
 import { type Board, BoardError } from '../client/broadside.ts'
@@ -32,7 +32,7 @@ export const loginCommand: Command = {
       ...args,
       text: (name) => (name === 'url' ? url : name === 'key' ? file : args.text(name)),
     }
-    // The board is asked first: an address that is none is not remembered, and makes no key.
+    // Contact the board first: a wrong address is not stored, and creates no key.
     await connected({ ...own, text: (name) => (name === 'url' ? url : undefined) }, false, terminal)
     if (isNew) {
       mkdirSync(dirname(file), { recursive: true, mode: 0o700 })
@@ -59,7 +59,7 @@ export const whoamiCommand: Command = {
   run: show,
 }
 
-/** A board knows nobody before they have acted in public. */
+/** A board does not know an identity before it has acted in public. */
 async function identityAt(board: Board, id: string): Promise<{ readonly id: string; readonly handle?: string }> {
   try {
     const { identity } = await board.call('identity.get', {})
@@ -71,7 +71,7 @@ async function identityAt(board: Board, id: string): Promise<{ readonly id: stri
   }
 }
 
-/** What a board answered may be anything. */
+/** The board's answer may be any value. */
 function asText(value: unknown): string {
   return typeof value === 'string' ? value : JSON.stringify(value)
 }

@@ -1,6 +1,6 @@
 /**
- * What a copy of a lost board knows that a backup does not: a mirror of its log, or an export, verified with the key of the log that
- * the backup has. Texts that were taken back are in the log of the lost board; keys that moved are in an export, with both signatures.
+ * What a copy of a lost board knows that a backup does not. The copy is a mirror of its log, or an export, verified with the key of the log
+ * that the backup has. Redactions are in the log of the lost board; key changes are in an export, with both signatures.
  */
 import { statSync } from 'node:fs'
 import { parseEntry } from '../../actors/records/entry.ts'
@@ -17,26 +17,29 @@ import { entriesIn, MirrorStore } from './mirror-store.ts'
 import { verifyMirror } from './verify.ts'
 import { verifyExport } from './verify-export.ts'
 
-/** The log as the backup has it. */
+/** The log as in the backup. */
 type OldLog = { readonly origin: string; readonly vkey: string; readonly size: number; readonly root: Uint8Array }
 
 export type LostCopy = {
-  /** Newest log that it has, and how far it goes. */
+  /** Newest log in the copy, and its size there. */
   readonly origin: string
   readonly size: number
-  /** Origins of all of its logs. */
+  /** Origins of all logs in the copy. */
   readonly origins: readonly string[]
   readonly redacted: readonly string[]
-  /** SHA-256 of files that were taken down, which a mirror names. One whose takedown ended is among them: that is for an operator to say. */
+  /**
+   * SHA-256 of files that were taken down, which only a mirror names. It includes files whose takedown ended; an operator must decide about
+   * those.
+   */
   readonly takenDown: readonly string[]
   readonly moved: readonly MovedKey[]
-  /** Moves to other keys that it names, without what was signed. */
+  /** Key changes that it names without the signed command. */
   readonly movedUnknown: number
-  /** Tombstones of texts that were hidden. */
+  /** Tombstones of hidden texts. */
   readonly hidden: number
 }
 
-/** Throws CommandFailed, and Unverified where it is not a sound copy of this log. */
+/** Throws CommandFailed, and Unverified if it is not a sound copy of this log. */
 export async function readLostCopy(path: string, log: OldLog): Promise<LostCopy> {
   const found = statSync(path, { throwIfNoEntry: false })
   if (found === undefined) throw new CommandFailed(`There is no copy ${path}.`)
@@ -110,7 +113,7 @@ async function fromExport(path: string, { origin, size: from }: OldLog, logKey: 
     if (line.type === 'rotation' && isNewer(recordOf(line.log))) moved.push(moveIn(line))
     if (line.type !== 'tombstone') continue
     const redaction = recordOf(line.redaction)
-    // What was posted after the backup is not there any more.
+    // Posts from after the backup are not in it, so they need no redaction.
     if (isNewer(recordOf(line.log))) continue
     if (line.redaction === undefined && line.hidden_by !== undefined) hidden++
     if (isNewer(recordOf(redaction.log))) redacted.push(textOf(line.event_id))
@@ -128,7 +131,7 @@ async function fromExport(path: string, { origin, size: from }: OldLog, logKey: 
   }
 }
 
-/** Of a verified line: the command as it was sent. */
+/** The command as sent, from a verified line. */
 function moveIn(line: Fields): MovedKey {
   const payload = openPayload(line)
   if (typeof payload === 'string') throw new Unverified(payload)

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /**
- * The command line: finds the command, runs it, and turns what went wrong into one sentence and an exit code.
+ * The command line: finds the command, runs it, and turns errors into one sentence and an exit code.
  *
  * Commands are loaded when they are called, so that `post` does not pay for what `serve` needs.
  */
@@ -28,26 +28,26 @@ import {
 } from './command-line.ts'
 import { inertLine, inertText } from './terminal.ts'
 
-/** A command, and where its words are more than one, the arguments behind them. */
+/** A command, and, if its name has several words, the arguments after them. */
 type Load = (
   argv: readonly string[],
 ) => Promise<Command | { readonly command: Command; readonly argv: readonly string[] }>
 
-/** Words that are operations, by the table of verbs. */
+/** Commands that are operations, from the table of verbs. */
 const verb =
   (first: string): Load =>
   async (argv) =>
     (await import('./verbs.ts')).verbCommand(first, argv)
 
-/** `tools import` and `tools relay` do more than one operation. */
+/** `tools import` and `tools relay` perform more than one operation. */
 const loadTools: Load = async (argv) =>
   argv[0] === 'import' || argv[0] === 'relay' ? (await import('./tools.ts')).toolsCommand : verb('tools')(argv)
 
-/** `thread` prints one, and is the first word of what moderators do with it. */
+/** `thread` prints a thread, and is the first word of moderation commands. */
 const loadThread: Load = async (argv) =>
   ['pin', 'lock', 'move'].includes(argv[0] ?? '') ? verb('thread')(argv) : (await import('./read.ts')).threadCommand
 
-/** In the order of the help. The one-line texts stand here so that the list loads nothing. */
+/** In the order of the help. The one-line texts are here so that printing the list loads nothing. */
 const commands: readonly (readonly [name: string, gist: string, load: Load])[] = [
   ['serve', 'run a board', async () => (await import('./serve.ts')).serveCommand],
   ['follow', 'run a follower of another board', async () => (await import('./serve.ts')).followCommand],
@@ -157,7 +157,7 @@ export async function main(argv: readonly string[], terminal: Terminal): Promise
   }
 }
 
-/** Whatever made it, a sentence may contain what a stranger wrote: a file's lines, a board's answer, an argument. */
+/** The sentence may contain untrusted text, such as a line of a file, a board's answer, or an argument. */
 function ended(error: unknown, terminal: Terminal): ExitCode {
   if (error instanceof UsageError) {
     terminal.err(`${inertText(error.message)}\n`)
@@ -175,13 +175,13 @@ function ended(error: unknown, terminal: Terminal): ExitCode {
     terminal.err(`${inertText(error.message)}. Check that name, its permissions and the free space on its disk.\n`)
     return exitCodes.failed
   }
-  // An unforeseen error: the trace is what its maintainers need.
+  // An unexpected error: the maintainers need the trace.
   const trace = error instanceof Error ? sourceStack(error.stack ?? error.message) : String(error)
   terminal.err(`${inertText(trace)}\n`)
   return exitCodes.failed
 }
 
-/** What the system says of a file that a command was given: it names the file, and a trace says no more. */
+/** A system error about a file that the command was given: it names the file, and a trace would add nothing. */
 function isOfFile(error: unknown): error is Error {
   const { path, syscall, name } = Object(error) as { path?: unknown; syscall?: unknown; name?: unknown }
   return error instanceof Error && typeof path === 'string' && (typeof syscall === 'string' || name === 'DiskFull')
@@ -204,7 +204,7 @@ function overview(): string {
 
 function processTerminal(): Terminal {
   process.stdout.on('error', (error: NodeJS.ErrnoException) => {
-    // A reader that has seen enough (| head) closes the pipe: no error, just the end.
+    // A reader that has seen enough (| head) closes the pipe: this is not an error.
     if (error.code === 'EPIPE') process.exit(exitCodes.ok)
     const words = `Standard output is incomplete (${error.message}). Write it to a place with free space.\n`
     process.stderr.write(words, () => process.exit(exitCodes.failed))
@@ -220,19 +220,19 @@ function processTerminal(): Terminal {
   }
 }
 
-// Node before 22.18 does not know which module is the program, and would end here without a word.
+// Before 22.18, Node does not tell which module is the program, and would exit here silently.
 if (import.meta.main === undefined) {
   process.stderr.write(
     `Broadside needs Node 22.18 or newer, and this is ${process.version}. Install a newer one from nodejs.org or with "npm install node@22".\n`,
   )
   process.exitCode = exitCodes.usage
 } else if (import.meta.main) {
-  // Loaded here, as the Node that is too old has nothing of what it imports.
+  // Imported dynamically, because too old a Node lacks what it imports.
   ;(await import('../compile-cache.ts')).keepCompiledCode()
   const code = await main(process.argv.slice(2), processTerminal())
-  // Written answers leave first; threads or sockets that a command has left open must not keep the process.
+  // Flush the output, then exit: threads or sockets that a command has left open must not keep the process alive.
   process.stdout.write('', (error) => {
-    // The listener above ends the process then.
+    // On an error, the listener above exits.
     if (!error) process.stderr.write('', () => process.exit(code))
   })
 }

@@ -1,4 +1,4 @@
-/** One box of several that run the same board: whether it leads or follows, and how it comes to lead. */
+/** One of several boxes that run the same board: whether it leads or follows, and how it takes the lead. */
 import { lockDirectory } from '../../storage/lock.ts'
 import { holdsDecidingBoard } from '../board-directory.ts'
 import { pause } from '../clock.ts'
@@ -17,8 +17,8 @@ import { forgetCarried, useCarried } from '../webhooks/carried.ts'
 const retryMs = 1_000
 
 /**
- * Whether this box follows: its directory is a follower's, or is made one because another has taken its place. Waits while the stream is
- * out of reach, which alone can say that. Throws what names its own fix.
+ * Whether this box follows: its directory belongs to a follower, or is converted to one because another box has taken its place. Only the
+ * stream can tell, so this waits while the stream is unreachable. Thrown errors name their own fix.
  */
 export async function isReplaced(config: Config, stopped: Promise<void>): Promise<boolean> {
   const { disk } = machine
@@ -47,12 +47,12 @@ export async function isReplaced(config: Config, stopped: Promise<void>): Promis
   }
 }
 
-/** What could not be done is tried again after this, where nothing came that could change it. */
+/** A failed attempt is repeated after this long if nothing relevant changed. */
 const refusedForMs = 600_000
 
 /**
- * Takes the place of the leader, which was missed since this message of the stream. Where that fails, this box follows again; resolves with
- * what would be in its way again.
+ * Takes the place of the leader, which is missing since this message of the stream. On failure this box follows again; resolves with the
+ * problem that would prevent another attempt.
  */
 export async function leadAfter(config: Config, after: number): Promise<RefusedLead | undefined> {
   const { dataDirectory, lead: settings } = config
@@ -66,7 +66,7 @@ export async function leadAfter(config: Config, after: number): Promise<RefusedL
     log('info', 'lead.taken', led)
     return undefined
   } catch (error) {
-    // Of several boxes one is first.
+    // Of several boxes, only one can be first.
     const isOther = error instanceof NotVacant || error instanceof Deposed
     const failure = explainFailure(error)
     log(isOther ? 'info' : 'error', 'lead.not_taken', failure)

@@ -1,52 +1,52 @@
 /**
- * What an import reads from: a file or a directory of one format, as messages in the terms of a corpus (src/cli/corpus.ts).
+ * The input of an import: a file or directory of one format, as messages in the form of a corpus (src/cli/corpus.ts).
  *
- * Everything in it was written by strangers. A source holds one record at a time, reports what it cannot read, and goes on.
+ * All content is untrusted. A source holds one record at a time, reports what it cannot read, and continues.
  */
 import { hash } from 'node:crypto'
 import { isBlank } from '../format/printable.ts'
 import { type CorpusLine, plain, sourceFrom } from './corpus.ts'
 
-/** Something that is not imported, as its count is reported: `3 attachments of messages`. */
+/** Something that is not imported, as counted in the report: `3 attachments of messages`. */
 type Note = readonly [count: number, what: string]
 
 export type SourceEntry = {
-  /** Where it stands, for a report: `line 3`. */
+  /** Its location for a report: `line 3`. */
   readonly where: string
   readonly line: CorpusLine
   readonly notes?: readonly Note[]
 }
 
 export type MessageSource = {
-  /** Reads it from its beginning. Throws CommandFailed where it cannot be read on. */
+  /** Reads from the beginning. Throws CommandFailed if it cannot continue. */
   entries(): AsyncGenerator<SourceEntry>
-  /** Share of it that was read, 0..1. */
+  /** Share that was read, 0..1. */
   share(): number
-  /** It can be read twice, which a pipe cannot. */
+  /** Whether it can be read twice; a pipe cannot. */
   readonly isRepeatable: boolean
-  /** What its entries are, where some are no messages. */
+  /** What to call its entries, if not all are messages. */
   readonly entriesName: string
 }
 
 export type SourceOptions = {
-  /** The room of all messages; undefined: the format says it. */
+  /** The room of all messages; undefined if the format determines it. */
   readonly room: string | undefined
-  /** What `source.system` names; undefined: the format. */
+  /** The name in `source.system`; undefined for the name of the format. */
   readonly system: string | undefined
 }
 
-/** Where the messages of a system go, and the name of that system in their source. */
+/** The destination of a system's messages, and the name of that system in their source. */
 export type Place = { readonly room: string; readonly system: string }
 
 type Found = {
   readonly system: string
-  /** Inside the system. */
+  /** Unique within the system. */
   readonly id: string
   readonly room: string
-  /** Inside the system: one key is made for each. */
+  /** Unique within the system; each author gets one key. */
   readonly author: string
   readonly authorName: string
-  /** Id inside the system of what it answers, and of what stands above that, nearest first. */
+  /** Ids within the system of what it answers and of that message's ancestors, nearest first. */
   readonly parents?: readonly string[]
   /** Unix seconds. */
   readonly at: number | undefined
@@ -55,10 +55,10 @@ type Found = {
   readonly format?: 'markdown' | undefined
 }
 
-/** Names of corpora are as long as this at most. */
+/** Longest id in a corpus. */
 const idCharactersMax = 400
 
-/** A message of a system with ids of its own. */
+/** A message of a system with its own ids. */
 export function messageOf(found: Found): CorpusLine {
   const { system, room, author, authorName, parents = [], at, format } = found
   const corpusId = (id: string): string => `${system}:${id.length > idCharactersMax ? hash('sha256', id) : id}`
@@ -76,7 +76,7 @@ export function messageOf(found: Found): CorpusLine {
       id,
       room,
       author: legible(author),
-      // A name elsewhere claims no handle here.
+      // A name in another system does not claim a handle here.
       name: undefined,
       parent: above[0],
       ancestors: above.slice(1),
@@ -90,7 +90,7 @@ export function messageOf(found: Found): CorpusLine {
   }
 }
 
-/** What no post may hold is taken out. */
+/** Removes what no post may contain. */
 function legible(text: string): string {
   return text.replaceAll('\0', '').replaceAll('\r\n', '\n').toWellFormed()
 }
@@ -104,7 +104,7 @@ export function unreadable(where: string, problem: string): SourceEntry {
   return { where, line: { ok: false, problem } }
 }
 
-/** An object's fields; of anything else, none. */
+/** An object's fields; none for any other value. */
 export function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value) ? { ...value } : {}
 }
@@ -113,16 +113,16 @@ export function listIn(value: unknown): readonly unknown[] {
   return Array.isArray(value) ? value : []
 }
 
-/** A text, or undefined where there is none or an empty one. */
+/** A nonempty text, or undefined. */
 export function textIn(value: unknown): string | undefined {
   return typeof value === 'string' && value !== '' ? value : undefined
 }
 
-/** Eight times what a post may hold. */
+/** Eight times the limit of a post. */
 export const markupCharactersMax = 262_144
 export const tooMuchMarkup = `its text has more than ${markupCharactersMax} characters with its markup`
 
-/** HTML of strangers as plain text; undefined: it is too long. What is nested deeper than any honest text is shown as `...`. */
+/** Untrusted HTML as plain text; undefined if it is too long. Nesting deeper than in any honest text is shown as `...`. */
 export async function textOfHtml(html: string): Promise<string | undefined> {
   if (html.length > markupCharactersMax) return undefined
   const { convert } = await import('html-to-text')

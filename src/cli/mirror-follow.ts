@@ -1,9 +1,9 @@
 /**
- * Follows a log by its tiles alone: takes its checkpoint, fetches the entries that are new, and keeps them only when the
- * tree that the mirror then holds has the signed root. So a mirror never holds anything that was not proved, and two
- * checkpoints that do not belong to one log are found out, even if both are signed.
+ * Follows a log by its tiles alone: takes its checkpoint, fetches the new entries, and stores them only if the resulting tree has the
+ * signed root. So a mirror never contains anything unproved, and two checkpoints that do not belong to one log are detected, even if both
+ * are signed.
  *
- * Entries are fetched; every hash is computed here. A full bundle that an interrupted run has left is checked and used.
+ * Only entries are fetched; every hash is computed here. A full bundle that an interrupted run has left is checked and used.
  */
 import { type OpenCheckpoint, openCheckpoint } from '../../storage/checkpoint.ts'
 import { HASH_BYTES, leafHash, rootOf } from '../../storage/merkle.ts'
@@ -12,16 +12,16 @@ import { formatTilePath, newTiles, TILE_WIDTH, type TilePath } from '../../stora
 import { CommandFailed, Unverified } from './command-line.ts'
 import { entriesIn, type MirrorStore, rootOfHashes } from './mirror-store.ts'
 
-/** Bundles under way at once. */
+/** Bundles fetched concurrently. */
 const fetchesMax = 8
 const attemptsMax = 4
 const fetchMs = 30_000
-/** A full bundle: 256 entries of 65,535 bytes, each after its length. */
+/** A full bundle: 256 entries of 65,535 bytes, each preceded by its length. */
 const fileBytesMax = TILE_WIDTH * (2 + 65_535)
 
 export type FollowOptions = {
   readonly store: MirrorStore
-  /** Address of the log's prefix, without a slash at its end. */
+  /** Address of the log's prefix, without a trailing slash. */
   readonly prefix: string
   readonly key: VerifierKey
   readonly progress: (entries: number, of: number) => void
@@ -34,7 +34,7 @@ type Followed = {
   readonly bytesFetched: number
 }
 
-/** Brings the mirror up to the log's newest checkpoint. Throws Unverified with what is wrong, CommandFailed where the log does not answer. */
+/** Updates the mirror to the log's newest checkpoint. Throws Unverified with what is wrong, or CommandFailed if the log does not answer. */
 export async function followLog({ store, prefix, key, progress }: FollowOptions): Promise<Followed> {
   const note = (await fetchBytes(`${prefix}/checkpoint`)).toString('utf8')
   const newest = open(note, key, 'the log serves')
@@ -48,7 +48,7 @@ export async function followLog({ store, prefix, key, progress }: FollowOptions)
   if (before !== undefined) proveKept(store, before)
   let bytesFetched = note.length
   let done = 0
-  // One after the other: a size that is signed may still be too large for any disk.
+  // Generated lazily: a signed size may still be too large for any disk.
   const queue = bundlesOf(from, newest.size)
   const worker = async (): Promise<void> => {
     for (const bundle of queue) {
@@ -75,7 +75,7 @@ function* bundlesOf(from: number, size: number): Generator<TilePath> {
   for (const tile of newTiles(from, size)) if (tile.level === 0) yield { ...tile, kind: 'entries' }
 }
 
-/** What the mirror keeps still is what its checkpoint covers: a byte that changed on its disk is found here. */
+/** Verifies that the stored mirror still matches its checkpoint: a byte that changed on disk is detected here. */
 function proveKept(store: MirrorStore, kept: OpenCheckpoint): void {
   let root: Buffer
   try {
@@ -95,7 +95,7 @@ function open(note: string, key: VerifierKey, whose: string): OpenCheckpoint {
   return opened.value
 }
 
-/** Fetches a bundle and writes it with the tile of its hashes; a full one that is here already is used. Bytes fetched. */
+/** Fetches a bundle and writes it with the tile of its hashes; a full one that is already stored is used. Returns the bytes fetched. */
 async function takeBundle(store: MirrorStore, prefix: string, path: TilePath): Promise<number> {
   const kept = path.width === TILE_WIDTH ? store.read(path) : undefined
   const bundle = kept ?? (await fetchBundle(prefix, path))
@@ -108,7 +108,7 @@ async function takeBundle(store: MirrorStore, prefix: string, path: TilePath): P
   return kept === undefined ? bundle.length : 0
 }
 
-/** A partial bundle may be gone where the full one is there: its beginning is the same. */
+/** A partial bundle may be gone once the full one exists, which begins with the same bytes. */
 async function fetchBundle(prefix: string, path: TilePath): Promise<Buffer> {
   const partial = await fetchBytes(`${prefix}/${formatTilePath(path)}`, path.width < TILE_WIDTH)
   if (partial.length > 0) return partial
@@ -120,7 +120,7 @@ async function fetchBundle(prefix: string, path: TilePath): Promise<Buffer> {
   )
 }
 
-/** What was fetched and did not verify would be taken for fetched the next time. */
+/** Removes what was fetched and did not verify; otherwise the next run would use it. */
 function forget(store: MirrorStore, from: number, size: number): void {
   for (const tile of newTiles(from, size)) {
     store.remove(tile)
@@ -128,7 +128,7 @@ function forget(store: MirrorStore, from: number, size: number): void {
   }
 }
 
-/** Each hash of an upper tile is the root of a full tile below. */
+/** Each hash of an upper tile is the root of a full tile below it. */
 function writeUpperTiles(store: MirrorStore, from: number, size: number): void {
   for (const tile of newTiles(from, size)) {
     if (tile.level === 0) continue
@@ -146,7 +146,7 @@ function writeUpperTiles(store: MirrorStore, from: number, size: number): void {
   }
 }
 
-/** Empty: there is no such file, where that may be. */
+/** Empty if the file does not exist and `mayBeAbsent` is set. */
 export async function fetchBytes(url: string, mayBeAbsent = false): Promise<Buffer> {
   let problem = ''
   for (let attempt = 0; attempt < attemptsMax; attempt++) {
@@ -166,7 +166,7 @@ export async function fetchBytes(url: string, mayBeAbsent = false): Promise<Buff
   )
 }
 
-/** The body of a 200, and no other. Throws what fetch throws, and where an answer is larger than any file of a log. */
+/** The status, and the body if the status is 200. Throws what fetch throws, and if an answer is larger than any file of a log. */
 export async function fetchOnce(url: string): Promise<{ status: number; body: Buffer }> {
   const answer = await fetch(url, { signal: AbortSignal.timeout(fetchMs) })
   const { status } = answer
@@ -183,7 +183,7 @@ export async function fetchOnce(url: string): Promise<{ status: number; body: Bu
   return { status, body: Buffer.concat(chunks) }
 }
 
-/** Why something could not be fetched: fetch says it in the cause. */
+/** Why a fetch failed: the reason is in the cause. */
 export function reasonOf(error: unknown): string {
   const { cause, message } = Object(error) as { cause?: unknown; message?: unknown }
   return cause instanceof Error && cause.message !== '' ? cause.message : String(message ?? error)

@@ -1,10 +1,10 @@
 /**
- * A mirror's directory: a log as static files, laid out as C2SP tlog-tiles serves them, so that any web server can serve
- * it on and any client of that format can read it.
+ * A mirror's directory: a log as static files in the C2SP tlog-tiles layout, so that any web server can serve it and any client of that
+ * format can read it.
  *
- *   vkey                       the key that every checkpoint here was verified with
- *   checkpoint                 the newest verified one; written last, so what it covers is here
- *   tile/<L>/<N>[.p/<W>]       hashes; partial tiles are kept for the newest checkpoint
+ *   vkey                       the key that verified every checkpoint here
+ *   checkpoint                 the newest verified one; written last, so everything it covers is here
+ *   tile/<L>/<N>[.p/<W>]       hashes; partial tiles only for the newest checkpoint
  *   tile/entries/<N>[.p/<W>]   entries
  */
 
@@ -16,14 +16,14 @@ import { HASH_BYTES, type NodeReader, nodeHash } from '../../storage/merkle.ts'
 import { formatTilePath, newTiles, TILE_HEIGHT, TILE_WIDTH, type TilePath, tileNodes } from '../../storage/tile-path.ts'
 import { CommandFailed } from './command-line.ts'
 
-/** Upper tiles are read again and again while a root is computed. */
+/** Computing a root reads upper tiles repeatedly, so they are cached. */
 const tilesKeptMax = 64
 
 export class MirrorStore {
   readonly #directory: string
   readonly #kept = new BoundedMap<string, Buffer>(tilesKeptMax)
 
-  /** Makes the directory. Throws CommandFailed where it cannot be one. */
+  /** Creates the directory. Throws CommandFailed if it cannot. */
   constructor(directory: string) {
     this.#directory = directory
     try {
@@ -35,7 +35,7 @@ export class MirrorStore {
     }
   }
 
-  /** A file's text, or '' when it is not there. */
+  /** A file's text, or '' if it does not exist. */
   text(name: 'vkey' | 'checkpoint'): string {
     const path = join(this.#directory, name)
     return existsSync(path) ? readFileSync(path, 'utf8') : ''
@@ -71,7 +71,7 @@ export class MirrorStore {
     rmSync(join(this.#directory, name), { force: true })
   }
 
-  /** Removes the partial tiles that a checkpoint of `from` entries needed and that of `size` does not. */
+  /** Removes the partial tiles that a checkpoint of `from` entries needed and one of `size` entries does not. */
   dropPartials(from: number, size: number): void {
     for (const tile of newTiles(0, from)) {
       if (tile.width === TILE_WIDTH) continue
@@ -82,7 +82,7 @@ export class MirrorStore {
     }
   }
 
-  /** Reads nodes of a tree of `size` leaves out of its tiles. Throws when a tile is missing or too short. */
+  /** Reads nodes of a tree of `size` leaves from its tiles. Throws if a tile is missing or too short. */
   nodes(size: number): NodeReader {
     const read: NodeReader = (level, index) => {
       const tileLevel = Math.floor(level / TILE_HEIGHT)
@@ -101,7 +101,7 @@ export class MirrorStore {
   }
 }
 
-/** The root over a power of two of hashes that stand one after the other. */
+/** The root over consecutive hashes, whose number is a power of two. */
 export function rootOfHashes(hashes: Buffer): Buffer {
   let row = hashes
   while (row.length > HASH_BYTES) {
@@ -115,7 +115,7 @@ export function rootOfHashes(hashes: Buffer): Buffer {
   return row
 }
 
-/** The entries of a bundle, or undefined when its lengths do not add up to it. */
+/** The entries of a bundle, or undefined if its lengths do not add up. */
 export function entriesIn(bundle: Buffer): Buffer[] | undefined {
   const entries: Buffer[] = []
   for (let at = 0; at < bundle.length; ) {

@@ -1,4 +1,4 @@
-/** `broadside mirror`: keeps a verified copy of any C2SP log as static files, and brings it up to date. */
+/** `broadside mirror`: creates a verified copy of any C2SP log as static files, and updates it. */
 import { type Next, nextOf } from '../../actors/log/rotation.ts'
 import { openCheckpoint } from '../../storage/checkpoint.ts'
 import { parseVkey, type VerifierKey } from '../../storage/note.ts'
@@ -91,8 +91,8 @@ export const mirrorCommand: Command = {
 type Loss = { readonly size: number; readonly next: Next }
 
 /**
- * A board that was restored from a backup says so of the log that it had: its end is lost, and no entry of it names the next one.
- * `address`: of the board; undefined where only tiles are known.
+ * A board that was restored from a backup declares that the end of its old log is lost; no entry of that log names the next one. `address`:
+ * of the board; undefined if only tiles are known.
  */
 async function lossOf(address: string | undefined, origin: string): Promise<Loss | undefined> {
   if (address === undefined) return undefined
@@ -106,7 +106,10 @@ async function lossOf(address: string | undefined, origin: string): Promise<Loss
   return { size: Number(logs[at]!.tree_size), next: { origin: textOf(next.origin), vkey: textOf(next.vkey) } }
 }
 
-/** What the mirror has after the end that is left is nowhere else. Throws Unverified. */
+/**
+ * Refuses to continue a mirror that is longer than the log that is left, because its remaining entries exist nowhere else. Throws
+ * Unverified.
+ */
 function refuseLost(store: MirrorStore, key: VerifierKey, { size, next }: Loss): void {
   const kept = openCheckpoint(store.text('checkpoint'), key)
   if (!kept.ok || kept.value.size <= size) return
@@ -118,7 +121,7 @@ function refuseLost(store: MirrorStore, key: VerifierKey, { size, next }: Loss):
 const followedByWords = ({ origin, vkey }: Next): string =>
   `${inertLine(origin)} follows, with the key ${inertLine(vkey)}: mirror it into another directory, with --vkey.`
 
-/** What the last entry of a closed log names: proved like every entry of it. */
+/** The successor named by the last entry of a closed log, which is proved like every other entry. */
 function followedBy(store: MirrorStore, size: number): Next | undefined {
   if (size === 0) return undefined
   const index = Math.floor((size - 1) / TILE_WIDTH)
@@ -127,7 +130,7 @@ function followedBy(store: MirrorStore, size: number): Next | undefined {
   return last === undefined ? undefined : nextOf(last)
 }
 
-/** The key that was given, or kept from the first time, or that is named at this address. */
+/** The key that was given, or stored at the first run, or named at this address. */
 async function keyFor(
   store: MirrorStore,
   place: string,
@@ -150,8 +153,8 @@ async function keyFor(
 }
 
 /**
- * Where the tiles are: a board's own address leads to `/log/<name>` after the host in the log's name; any other address is
- * the prefix itself, and so is one without a path where that is said.
+ * The address of the tiles: for a board's own address, `/log/<name>` with the name from the log's origin. Any other address is the prefix
+ * itself, as is one without a path if the origin has no `log/` path.
  */
 function prefixOf(address: string, origin: string): string {
   const path = origin.slice(origin.indexOf('/') + 1)

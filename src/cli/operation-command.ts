@@ -1,6 +1,6 @@
 /**
- * A command of the command line for any operation, made from its declaration: what it requires are arguments by their place, what
- * it allows are options. The client of src/client signs and sends.
+ * A command for any operation, generated from its declaration: required fields become positional arguments, optional ones become options.
+ * The client of src/client signs and sends.
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { type FieldName, fields } from '../../actors/kernel/fields.ts'
@@ -33,7 +33,7 @@ import { inertLine } from './terminal.ts'
 /** A field, or a key of `data`. */
 type Part = { readonly name: string; readonly schema: Schema; readonly about: string; readonly isData: boolean }
 
-/** With more required fields than this, those inside `data` are options: their order would be hard to remember. */
+/** With more required fields than this, those inside `data` become options, because their order would be hard to remember. */
 const placesMax = 4
 const common: ReadonlySet<string> = new Set(['url', 'key', 'json', 'help'])
 
@@ -59,7 +59,7 @@ function isRequired({ required, data }: Operation, { name, isData }: Part): bool
   return isData ? required.includes('data') && within.includes(name) : required.some((each) => each === name)
 }
 
-/** A long text stands last, so that it may come from standard input instead. */
+/** A long text is last, so that it can come from standard input instead. */
 function placesOf(operation: Operation, parts: readonly Part[], extra: readonly string[]): readonly Part[] {
   const needed = parts.filter((part) => isRequired(operation, part) && part.name !== 'text')
   const named = needed.length > placesMax ? needed.filter(({ isData }) => !isData) : needed
@@ -78,10 +78,10 @@ function isSwitch({ schema }: Part): boolean {
 }
 
 export type Verb = {
-  /** As it is typed after `broadside`. */
+  /** As typed after `broadside`. */
   readonly words: string
   readonly operation: Operation
-  /** Optional fields that are given by their place too. */
+  /** Optional fields that are positional too. */
   readonly places?: readonly string[]
 }
 
@@ -147,7 +147,10 @@ export async function callOperation(operation: Operation, args: Arguments, termi
   return runOperation(operation, valuesOf(given), args, terminal)
 }
 
-/** `@FILE` is what the file holds, `-` standard input, `@@` an @ at the beginning. Names with an @ are themselves. */
+/**
+ * `@FILE` stands for the content of a file, `-` for standard input, `@@` for a leading @. In fields that name someone, a leading @ is part
+ * of the name.
+ */
 async function contentOf({ name, schema, isData }: Part, value: string): Promise<string> {
   const isFile = name === 'data' && !isData
   if (value === '-') return standardInput()
@@ -164,7 +167,7 @@ async function contentOf({ name, schema, isData }: Part, value: string): Promise
 export async function standardInput(): Promise<string> {
   const chunks: Buffer[] = []
   for await (const chunk of process.stdin as AsyncIterable<Buffer>) chunks.push(chunk)
-  // The line feed that ends a piped text is the shell's, not the author's.
+  // The line feed at the end of a piped text was added by the shell, not by the author.
   return Buffer.concat(chunks).toString('utf8').replace(/\n$/, '')
 }
 
@@ -177,7 +180,7 @@ function valuesOf(given: ReadonlyMap<Part, string>): Values {
   return { ...Object.fromEntries(own), ...(data.length === 0 ? {} : { data: Object.fromEntries(data) }) }
 }
 
-/** A value from its text, by what is declared of it. What it must be beyond that, the board says. */
+/** Parses a value by its declared type. The board checks everything beyond that. */
 function valueFrom({ name, schema }: Part, text: string): unknown {
   const { type, enum: choices } = plainSchema(schema)
   if (type === 'string' || type === undefined) return type === undefined ? jsonOr(text) : text
@@ -201,10 +204,10 @@ function jsonOr(text: string): unknown {
   return read.ok ? read.value : text
 }
 
-/** Seconds to go on trying where an answer was lost: a person waits, and may try again. */
+/** Seconds to retry after a lost answer; short, because a person waits and can try again. */
 const patience = 2
 
-/** A connection for one command: signed where there is a key, and with the sentences of a command where it fails. */
+/** A connection for one command: signed if there is a key, with a command's error sentences on failure. */
 export async function connected(args: Arguments, mustSign: boolean, terminal: Terminal): Promise<Board> {
   const file = keyFileOf(args)
   const isThere = existsSync(file)
@@ -216,7 +219,7 @@ export async function connected(args: Arguments, mustSign: boolean, terminal: Te
   return board
 }
 
-/** What the client throws, in the sentences that all commands end with. */
+/** Converts the client's errors to the sentences that all commands exit with. */
 export async function said<Value>(url: string, act: () => Promise<Value>): Promise<Value> {
   try {
     return await act()
@@ -231,7 +234,7 @@ export async function said<Value>(url: string, act: () => Promise<Value>): Promi
       throw new CommandFailed(`${inertLine(error.message)}.${hint}`)
     }
     if (error instanceof CommandFailed || error instanceof UsageError) throw error
-    // What the client says of an answer that is none of a board, or of a field that it cannot send.
+    // The client's error about an answer that is not a board's, or a field that it cannot send.
     throw new CommandFailed(`${url}: ${inertLine(error instanceof Error ? error.message : String(error))}`)
   }
 }
@@ -252,7 +255,7 @@ async function runOperation(
 
 type Place = { readonly terminal: Terminal; readonly url: string }
 
-/** Of a list: its items, and after them what stands beside them and is in none of them. */
+/** For a list: its items, followed by the fields that are next to the list. */
 export function printAnswer(operation: Operation, answer: unknown, { terminal, url }: Place): void {
   if (!isObject(answer)) throw new BadAnswer(url, `${operation.name} has no data`)
   const list = listOf(operation)
@@ -272,7 +275,7 @@ export function printAnswer(operation: Operation, answer: unknown, { terminal, u
     terminal.err(`There is more: add --cursor ${inertLine(answer.next_cursor)}\n`)
 }
 
-/** A handle where only an id may be signed is looked up: the bytes then say whom their author meant. */
+/** Resolves handles if only an id may be signed, so that the signed bytes say whom their author meant. */
 async function named(board: Board, operation: Operation, values: Values): Promise<Values> {
   const found: Record<string, unknown> = { ...values }
   for (const { name, schema, isData } of partsOf(operation)) {

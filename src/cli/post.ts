@@ -61,8 +61,8 @@ export const postCommand: Command = {
 }
 
 /**
- * The id of an identity that is named by it or by its handle. A client asks before it signs: bytes with a handle in them would
- * not say whom their author meant.
+ * The id of an identity given by its id or handle. Resolved before signing, because signed bytes with a handle would not say whom their
+ * author meant.
  */
 async function identityOf(client: BoardClient, named: string): Promise<string> {
   if (isHex64(named)) return named
@@ -107,10 +107,10 @@ async function readStandardInput(): Promise<string> {
   for await (const chunk of process.stdin as AsyncIterable<Buffer>) {
     chunks.push(chunk)
     size += chunk.length
-    // One byte more than a post holds is enough to refuse it.
+    // One byte more than a post may have is enough to refuse it.
     if (size > textBytesMax + 1) break
   }
-  // The line feed that ends a piped text is the shell's, not the author's.
+  // The line feed at the end of a piped text was added by the shell, not by the author.
   return Buffer.concat(chunks).toString('utf8').replace(/\n$/, '')
 }
 

@@ -1,16 +1,16 @@
 /**
- * How far a long command is: one line drawn over itself on a terminal, a plain line now and then elsewhere.
+ * Shows the progress of a long command: a line redrawn in place on a terminal, a plain line now and then elsewhere.
  *
- * Output that goes to a file or a build log must stay readable, so nothing is drawn over there.
+ * Output to a file or a build log must stay readable, so nothing is redrawn there.
  */
 import type { Terminal } from './command-line.ts'
 import { durationText, grouped } from './terminal.ts'
 
-/** A person sees ten frames a second as motion; drawing more costs the import and shows nothing. */
+/** Ten frames per second look like motion; more would only cost the import. */
 const drawIntervalMs = 100
-/** A log reader wants to see life, not a flood. */
+/** A log needs signs of life, not a flood. */
 const plainIntervalMs = 5000
-/** The rate is the mean over this long, so that it neither jumps nor lags. */
+/** The rate is the mean over this window, so that it neither jumps nor lags. */
 const rateWindowMs = 5000
 const barCells = 24
 
@@ -20,7 +20,7 @@ type ProgressOptions = {
   readonly unit: string
 }
 
-/** Draws on stderr: stdout belongs to the command's own answer. */
+/** Draws on stderr, because stdout is for the command's result. */
 export class Progress {
   readonly #options: ProgressOptions
   readonly #startedMs: number
@@ -34,7 +34,7 @@ export class Progress {
     this.#drawnMs = this.#startedMs
   }
 
-  /** `total` undefined = not known yet. `note` is a few words at the end of the line. */
+  /** `total` is undefined if it is not known yet. `note` is a few words at the end of the line. */
   update(done: number, total: number | undefined, note = ''): void {
     const { terminal, unit } = this.#options
     const nowMs = terminal.clock.monotonicMs()
@@ -47,7 +47,7 @@ export class Progress {
     this.#isDrawn = terminal.isInteractive
   }
 
-  /** Prints a line of its own without tearing the bar. */
+  /** Prints a separate line without breaking the bar. */
   say(text: string): void {
     this.clear()
     this.#options.terminal.err(`${text}\n`)

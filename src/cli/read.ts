@@ -1,4 +1,4 @@
-/** `broadside read`: a room's newest posts, or a thread with its replies set in. */
+/** `broadside read`: a room's newest posts, or a thread with indented replies. */
 import { BadAnswer, BoardClient } from './client.ts'
 import { type Arguments, type Command, type ExitCode, exitCodes, print, type Terminal } from './command-line.ts'
 import { eventBlock, type ShownEvent } from './event-text.ts'
@@ -6,9 +6,9 @@ import { roomOf, urlOf, urlOption, urlOptionHelp } from './shared-options.ts'
 
 const postsDefault = 20
 const postsMax = 10_000
-/** The board's own bound on a page of a list. */
+/** The board's maximum for a page of a list. */
 const pageMax = 200
-/** Deeper replies are not set in further: a terminal is 80 columns wide. */
+/** Deeper replies are not indented further: a terminal is 80 columns wide. */
 const depthShownMax = 12
 
 export const readCommand: Command = {
@@ -25,7 +25,7 @@ export const readCommand: Command = {
   run: readIt,
 }
 
-/** The same, by the name that people look for. */
+/** The same under the name that people look for. */
 export const threadCommand: Command = {
   ...readCommand,
   name: 'thread',
@@ -67,7 +67,7 @@ async function readPages(client: BoardClient, target: string, limit: number): Pr
   return events
 }
 
-/** What a reply replies to is quoted where it is among these. */
+/** The parent of a reply is quoted if it is among these events. */
 function readableText(events: readonly ShownEvent[], isThread: boolean, isColored = false): string {
   const known = new Map(events.map((event) => [event.event_id, event]))
   return withDepth(events, isThread)
@@ -77,7 +77,7 @@ function readableText(events: readonly ShownEvent[], isThread: boolean, isColore
     .join('')
 }
 
-/** Each event with how deep it answers: its parent's depth and one more. */
+/** Each event with its depth: that of its parent plus one. */
 function withDepth(events: readonly ShownEvent[], isThread: boolean): (readonly [ShownEvent, number])[] {
   const depths = new Map<unknown, number>()
   return events.map((event) => {

@@ -1,9 +1,8 @@
 /**
  * Which message of a corpus may be posted next: one whose parent the board has acknowledged.
  *
- * A message that is not posted (too long, refused) leaves its children to its own parent: they are attached to
- * the nearest ancestor that was posted, or start a thread where there is none. Pure; bounded by `held`, which
- * the reader watches.
+ * The children of a message that is not posted (too long, refused) move to its own parent: they are attached to the nearest ancestor that
+ * was posted, or start a thread if there is none. Pure; bounded by `held`, which the reader watches.
  */
 import type { CorpusMessage } from './corpus.ts'
 
@@ -12,11 +11,11 @@ export type ReadyMessage = { readonly message: CorpusMessage; readonly replyTo: 
 type ReadyCounts = {
   /** Attached to a more distant ancestor because the parent was not posted. */
   readonly reattached: number
-  /** Started a thread of its own because no ancestor was posted, or the parent never appeared. */
+  /** Started a new thread because no ancestor was posted, or the parent never appeared. */
   readonly rootless: number
 }
 
-/** Gives the event id of a message that was posted, in this run or before. */
+/** Returns the event id of a message that was posted, in this run or before. */
 type EventIdLookup = (corpusId: string) => string | undefined
 
 type Waiting = { readonly message: CorpusMessage; readonly further: readonly string[] }
@@ -37,7 +36,7 @@ export class ReadyQueue {
     this.#eventIdOf = eventIdOf
   }
 
-  /** Messages inside: ready or waiting for a parent. */
+  /** Number of messages inside: ready, or waiting for a parent. */
   get held(): number {
     return this.#ready.length - this.#readyStart + this.#waitingCount
   }
@@ -54,7 +53,7 @@ export class ReadyQueue {
     this.#addBelow(message, message.parent, message.ancestors)
   }
 
-  /** `further`: what it answers where `wanted` never appears. */
+  /** `further`: fallbacks if `wanted` never appears. */
   #addBelow(message: CorpusMessage, wanted: string | undefined, further: readonly string[]): void {
     const parent = this.#nearest(wanted)
     if (parent === undefined) {
@@ -73,7 +72,7 @@ export class ReadyQueue {
     const ready = this.#ready[this.#readyStart]
     if (ready === undefined) return undefined
     this.#readyStart += 1
-    // Cut the used front off now and then: shift() on a long array costs its length.
+    // Discard the used front only now and then: shift() on a long array costs time proportional to its length.
     if (this.#readyStart >= 1024) {
       this.#ready = this.#ready.slice(this.#readyStart)
       this.#readyStart = 0
@@ -81,12 +80,12 @@ export class ReadyQueue {
     return ready
   }
 
-  /** Puts a message back that the board asked to send later. */
+  /** Queues a message again that the board asked to send later. */
   again(ready: ReadyMessage): void {
     this.#ready.push(ready)
   }
 
-  /** `corpusId` was posted: its event id is known to the lookup from now on. */
+  /** `corpusId` was posted: the lookup knows its event id from now on. */
   posted(corpusId: string): void {
     for (const { message, further } of this.#take(corpusId)) this.#addBelow(message, corpusId, further)
   }
@@ -97,7 +96,10 @@ export class ReadyQueue {
     for (const { message, further } of this.#take(corpusId)) this.#addBelow(message, corpusId, further)
   }
 
-  /** Nothing is ready or under way, and no parent will come: the oldest waiting turn to a further ancestor, or start threads. Gives false when none waits. */
+  /**
+   * Nothing is ready or in flight, so no parent will come: the oldest waiting messages move to a further ancestor, or start threads.
+   * Returns false if none waits.
+   */
   releaseOldest(): boolean {
     const [parent] = this.#waiting.keys()
     if (parent === undefined) return false
@@ -121,7 +123,7 @@ export class ReadyQueue {
     this.#ready.push({ message, replyTo })
   }
 
-  /** The nearest ancestor that is not dropped. A circle of dropped parents has none. */
+  /** The nearest ancestor that is not dropped; undefined for a cycle of dropped parents. */
   #nearest(parent: string | undefined): string | undefined {
     const passed = new Set<string>()
     let at = parent

@@ -1,4 +1,4 @@
-/** `broadside rekey`: another key for what a stopped board seals. */
+/** `broadside rekey`: changes the key with which a stopped board seals its secrets. */
 import { replaceCursorKey } from '../board-directory.ts'
 import { machine } from '../platform.ts'
 import { boardSettings, settingsHelp, settingsOptions } from './board-settings.ts'

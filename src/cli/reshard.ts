@@ -1,4 +1,4 @@
-/** `broadside reshard`: gives a stopped board another number of shards. */
+/** `broadside reshard`: changes the number of shards of a stopped board. */
 import { lstatSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { explainFailure } from '../failure.ts'
@@ -10,7 +10,7 @@ import { counted, grouped, inertLine } from './terminal.ts'
 
 const shardsMax = 64
 
-/** What is counted at each stage, and what is done. */
+/** What each stage counts, and its past participle. */
 const stages = {
   read: ['records', 'read (1 of 4)'],
   write: ['records', 'written (2 of 4)'],
@@ -92,7 +92,7 @@ export const reshardCommand: Command = {
   },
 }
 
-/** Each stage has a rate of its own. */
+/** Shows the progress of the stages; each has its own rate. */
 class Stages {
   readonly #terminal: Terminal
   #stage: Stage | undefined
@@ -157,7 +157,7 @@ function described({ from, to, records }: Made): string {
 
 const shardsText = (count: number) => (count === 1 ? '1 shard' : `${count} shards`)
 
-/** What a link leads to would stay behind with the old journals in it. */
+/** The target of a link would be left behind with the old journals in it. */
 function refuseLinks(path: string): void {
   for (const name of readdirSync(path).filter((each) => /^(log|delivery|shard-\d+)$/.test(each)))
     if (lstatSync(join(path, name)).isSymbolicLink())

@@ -1,4 +1,4 @@
-/** `broadside restore`: makes a data directory from a backup, and says how the board may go on. */
+/** `broadside restore`: creates a data directory from a backup, and says how the board may continue. */
 import { spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
@@ -74,7 +74,7 @@ async function restore(restoration: Restoration, terminal: Terminal): Promise<0>
     return exitCodes.ok
   }
   const { disk } = machine
-  // Before the first file: a restoration that was cut short must not start either.
+  // Written before the first file, so that an interrupted restoration cannot be started as a board either.
   const marker = Buffer.from(`${JSON.stringify({ taken_at: manifest.taken_at, head: manifest.head })}\n`)
   disk.makeDirectory(target)
   disk.writeAtomic(restoredFile(target), marker)
@@ -110,7 +110,7 @@ function nextSteps(manifest: Manifest, target: string, problems: readonly string
   )
 }
 
-/** Files of the keys that are to be copied, and where they go. */
+/** The key files to copy, and their destinations. */
 function keyFilesOf({ keys }: Restoration, manifest: Manifest): (readonly [from: string, path: string])[] {
   if (keys === undefined) return []
   if (manifest.has_keys) throw new CommandFailed('This backup has its keys: leave out --keys.')

@@ -1,14 +1,14 @@
 /**
- * `broadside restored --lost`: an old backup takes the place of a newer board that is lost.
+ * `broadside restored --lost`: an old backup replaces a newer board that is lost.
  *
  * The lost board signed sizes that this directory would sign again, for other entries. So its log signs nothing more, and the next one
- * begins with an entry that says what is lost. In this order, each step durable before the next; a call that was cut short is
- * completed by the same command, to the same state:
+ * begins with an entry that states what is lost. The steps run in this order, each durable before the next; an interrupted call is
+ * completed by the same command, with the same result:
  *
- *   1  restored.json: the name of the next log, the time and the next recovery epoch are chosen once
- *   2  lost-acts.json: what a copy says was taken back, for the next start
+ *   1  restored.json: chooses once the name of the next log, the time, and the next recovery epoch
+ *   2  lost-acts.json: the redactions, takedowns, and key changes in the copy, for the next start
  *   3  the key of the next log, its first frame, the removal of all older keys
- *   4  sign-ins are removed, board.json has the new epoch and when delegations ended
+ *   4  sign-ins are removed; board.json gets the new epoch and the time at which delegations ended
  *   5  restored.json is removed
  */
 
@@ -29,16 +29,16 @@ type Wanted = {
   readonly config: Config
   /** A mirror or an export of the lost board. */
   readonly copy: string | undefined
-  /** Name of the newest log that it had. */
+  /** Name of the newest log of the lost board. */
   readonly lastLog: string | undefined
-  /** Nobody is to be asked. */
+  /** Skips the confirmation. */
   readonly isAgreed: boolean
   readonly platform: Pick<Platform, 'clock' | 'random' | 'disk'>
 }
 
 type Plan = LossPlan & { readonly generation: string }
 
-/** The caller holds the lock of the directory. */
+/** The caller must hold the lock of the directory. */
 export async function restoreLost(wanted: Wanted, terminal: Terminal): Promise<0 | 1> {
   const { config, lastLog, isAgreed, platform } = wanted
   const { dataDirectory } = config
@@ -88,7 +88,7 @@ export async function restoreLost(wanted: Wanted, terminal: Terminal): Promise<0
   return exitCodes.ok
 }
 
-/** What an earlier call has chosen and not completed. */
+/** The plan that an interrupted call has chosen. */
 export function lossBegun(disk: Disk, path: string): Plan | undefined {
   const file = restoredFile(path)
   if (!disk.fileExists(file)) return undefined
@@ -98,7 +98,10 @@ export function lossBegun(disk: Disk, path: string): Plan | undefined {
     : undefined
 }
 
-/** A mark that agrees with the log, and no sign of a restoration: nothing is known to be lost. Throws UnusableDirectory. */
+/**
+ * Refuses if the high-water mark agrees with the log and nothing indicates a restoration: then nothing is known to be lost. Throws
+ * UnusableDirectory.
+ */
 function refuseWhole(disk: Disk, config: Config, { newest, lost }: FoundLog): void {
   const { dataDirectory } = config
   if (disk.fileExists(restoredFile(dataDirectory))) return

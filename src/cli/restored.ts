@@ -1,8 +1,8 @@
 /**
- * `broadside restored`: a data directory holds a restored backup, and clients that have seen what it lacks must be notified.
+ * `broadside restored`: declares that a data directory contains a restored backup, so that clients that have seen newer data are notified.
  *
- * It begins another recovery epoch (`generation`): cursors of updates are expired, so that copies begin again; works in
- * progress are `recovery_required` until their worker confirms them. With `--lost` the log ends too (restored-lost.ts).
+ * It begins a new recovery epoch (`generation`): cursors of updates expire, so that copies begin again; works in progress are
+ * `recovery_required` until their worker confirms them. With `--lost`, the log ends too (restored-lost.ts).
  */
 
 import { beginEpoch, readFacts, restoredFile } from '../board-directory.ts'
@@ -68,7 +68,7 @@ export const restoredCommand: Command = {
   },
 }
 
-/** The log continues: nothing was signed after the backup. */
+/** The log continues, because nothing was signed after the backup. */
 async function goOn(config: Config, terminal: Terminal): Promise<0> {
   const [{ SignedLog }, { readMarks }, { checkProofs, newerThanLog }, { lossBegun }] = await Promise.all([
     import('../log/signed-log.ts'),
@@ -107,7 +107,7 @@ async function goOn(config: Config, terminal: Terminal): Promise<0> {
   return exitCodes.ok
 }
 
-/** What the journals have that the log does not cover: the copy was made of a running board, or its power was cut. */
+/** Describes records in the journals that the log does not cover: the copy was made while the board was running, or power was lost. */
 function tailWords(records: number, shards: number): string {
   if (records === 0) return ''
   const made = `The journals have ${records} records that the log does not cover. The next start makes their entries`

@@ -1,4 +1,4 @@
-/** `broadside serve` and `broadside follow`: run a board until it is stopped. One that cannot start says why in one line of its log. */
+/** `broadside serve` and `broadside follow`: run a board until it is stopped. A board that cannot start logs the reason in one line. */
 
 import type { RunningServer } from '../board/server.ts'
 import { pause, systemClock } from '../clock.ts'
@@ -52,7 +52,7 @@ export const serveCommand: Command = {
   run: (args, terminal) => runBoard(args, terminal, leaderOf),
 }
 
-/** Boxes of one board may share their settings, and FOLLOW with them. */
+/** Boxes of one board may share their settings, including FOLLOW. */
 async function leaderOf(config: Config): Promise<Config> {
   const { follow, lead, dataDirectory } = config
   if (follow === undefined) return config
@@ -64,7 +64,7 @@ async function leaderOf(config: Config): Promise<Config> {
     throw new BadConfig(
       `FOLLOW makes a follower, and no board in ${dataDirectory} leads: start it with broadside follow. Only the first start of the first box is broadside serve, without FOLLOW.`,
     )
-  // It is the stream that stops one of two that lead.
+  // Only the stream can stop one of two leaders.
   if (lead === undefined)
     throw new BadConfig(
       'With FOLLOW, a board that leads needs REPLICATE, REPLICATE_KEY_FILE and REPLICATE_SYSTEM_KEY_FILE: set them, or leave FOLLOW out.',
@@ -99,7 +99,7 @@ function followerOf(config: Config, mayLead: boolean): Config {
     throw new BadConfig(
       'broadside follow --may-lead needs REPLICATE_ACK=quorum or copy, with REPLICATE, REPLICATE_KEY_FILE and REPLICATE_SYSTEM_KEY_FILE of a board that publishes.',
     )
-  // Its checkpoints are the leader's.
+  // A follower's checkpoints are the leader's, so it needs no witnesses.
   return {
     ...config,
     follow: { ...follow, lead: mayLead ? lead : undefined },
@@ -107,15 +107,15 @@ function followerOf(config: Config, mayLead: boolean): Config {
   }
 }
 
-/** A start that was stopped may take so long, and is then stopped as a board is that runs. */
+/** A stopped start may take this long to complete; then the board is stopped like a running one. */
 const startWithinMs = 5_000
 
-/** Undefined: it waits for something, or replays for long. */
+/** Undefined if the start is waiting for something, or replays for a long time. */
 function startedInTime(starting: Promise<RunningServer>): Promise<RunningServer | undefined> {
   return Promise.race([starting, pause(systemClock, startWithinMs).then(() => undefined)])
 }
 
-/** Runs a board until it is stopped. `chosen` throws BadConfig where this is the wrong command for these settings. */
+/** Runs a board until it is stopped. `chosen` throws BadConfig if this is the wrong command for these settings. */
 async function runBoard(
   args: Arguments,
   terminal: Terminal,
@@ -125,10 +125,10 @@ async function runBoard(
   if (limits !== undefined && limits !== 'on' && limits !== 'off') throw new UsageError('--limits takes on or off.')
   const portGiven = args.integer('port', { fallback: -1, min: 0, max: 65_535 })
   const stopped = new Promise<void>((done) => {
-    // Not `once`: a second signal would then have its default effect and cut the stop short.
+    // Not `once`, because a second signal would then have its default effect and interrupt the shutdown.
     process.on('SIGTERM', () => done())
     process.on('SIGINT', () => done())
-    // Of a terminal that is closed. Node takes away what nohup has set, so it would be the end of the process, mid-write.
+    // Sent when a terminal is closed. Node resets what nohup has set, so SIGHUP would kill the process mid-write.
     process.on('SIGHUP', () => done())
   })
   try {
@@ -150,7 +150,7 @@ async function runBoard(
   }
 }
 
-/** Runs a board until it is stopped, or until this follower finds that its leader is gone: after this message of the stream. */
+/** Runs a board until it is stopped, or until this follower finds its leader gone; then resolves with the last message of the stream. */
 async function runOnce(
   config: Config,
   terminal: Terminal,
@@ -175,7 +175,7 @@ async function runOnce(
   return after
 }
 
-/** Leads or follows, as it is the case, until it is stopped. */
+/** Leads or follows, whichever applies, until it is stopped. */
 async function runMember(config: Config, terminal: Terminal, stopped: Promise<void>): Promise<void> {
   const { isReplaced, leadAfter } = await import('./member.ts')
   const { follow, lead } = config

@@ -1,6 +1,6 @@
 /**
- * What several commands take, said once: which board, and whose key. An option wins over the environment, and that over what
- * `broadside login` was told.
+ * Options that several commands share: which board, and whose key. Options override the environment, which overrides the settings of
+ * `broadside login`.
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -8,7 +8,7 @@ import { userSettings } from '../environment.ts'
 import { type Arguments, type Options, UsageError } from './command-line.ts'
 
 const urlDefault = 'http://127.0.0.1:8787'
-/** A key file of this name in the current directory is used where no other is named. */
+/** A key file with this name in the current directory is used if no other is named. */
 export const keyFileDefault = 'broadside-key.json'
 
 export const urlOption: Options = { url: { type: 'string' } }
@@ -25,7 +25,7 @@ export function urlOf(args: Arguments): string {
   return args.text('url') ?? userSettings().url ?? rememberedUrl() ?? urlDefault
 }
 
-/** The file with the address that `broadside login` was given. */
+/** The file with the address stored by `broadside login`. */
 export function urlPlace(): string {
   return join(userSettings().directory, 'board')
 }
@@ -36,7 +36,7 @@ function rememberedUrl(): string | undefined {
   return text === '' ? undefined : text
 }
 
-/** The key file that a command signs with; it may not be there. */
+/** The key file that a command signs with; it may not exist. */
 export function keyFileOf(args: Arguments): string {
   const given = args.text('key') ?? userSettings().keyFile
   if (given !== undefined) return given
@@ -44,20 +44,20 @@ export function keyFileOf(args: Arguments): string {
   return existsSync(keyFileDefault) || !existsSync(own) ? keyFileDefault : own
 }
 
-/** The key of this person, wherever they are. */
+/** The default key of this person, independent of the current directory. */
 export function ownKeyFile(): string {
   return join(userSettings().directory, 'key.json')
 }
 
 const roomName = /^[a-z0-9][a-z0-9_-]{0,63}$/
 
-/** Throws UsageError when `text` cannot be a room. */
+/** Throws UsageError if `text` is not a valid room name. */
 export function roomOf(text: string): string {
   if (roomName.test(text)) return text
   throw new UsageError(`"${text}" cannot be a room: its name is 1 to 64 of a-z 0-9 _ -, like "lobby".`)
 }
 
-/** An event id, or undefined when the option was not given. Throws UsageError. */
+/** An event id; undefined if the option was not given. Throws UsageError. */
 export function eventIdOption(args: Arguments, name: string): string | undefined {
   const text = args.text(name)
   if (text === undefined || /^[0-9a-f]{32}$/.test(text)) return text

@@ -1,4 +1,4 @@
-/** A signed command from its fields: the bytes to POST and the ids that the board will give. */
+/** Creates a signed command from its fields: the bytes to POST and the ids that the board will assign. */
 import { randomBytes } from 'node:crypto'
 import type { Signer } from '../format/signer.ts'
 import { commandId, signingBytes } from '../format/signing.ts'
@@ -22,9 +22,8 @@ export function signCommand(fields: CommandFields, { signer, serviceId, nowSecon
 }
 
 /**
- * The command JSON to send. Its fields are already written in the signing bytes
- * `{"version":1,"service":…,"command":{…}}`: the inner object is cut out and the signature added, which costs less
- * than writing the JSON again.
+ * The command JSON to send. The signing bytes `{"version":1,"service":…,"command":{…}}` already contain its fields, so the inner object is
+ * cut out and the signature added, which is cheaper than serializing again.
  */
 function bodyOf(bytes: Buffer, serviceId: string, signature: Buffer): Buffer {
   const start = `{"version":1,"service":${JSON.stringify(serviceId)},"command":`

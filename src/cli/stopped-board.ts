@@ -1,17 +1,17 @@
-/** What commands have in common that change the directory of a stopped board. */
+/** Shared by the commands that change the directory of a stopped board. */
 import { explainFailure } from '../failure.ts'
 import { machine } from '../platform.ts'
 import { CommandFailed, stayingFor, type Terminal } from './command-line.ts'
 import { inertLine } from './terminal.ts'
 
-/** What `work` gives, done while nobody else may open the directory. Throws CommandFailed, with the sentence that names the fix. */
+/** The result of `work`, done while the directory is locked. Throws CommandFailed with the sentence that names the fix. */
 export async function onStoppedBoard<Result>(dataDirectory: string, work: () => Promise<Result>): Promise<Result> {
   const [{ readFacts }, { lockDirectory }] = await Promise.all([
     import('../board-directory.ts'),
     import('../../storage/lock.ts'),
   ])
   try {
-    // What is no board is not locked either.
+    // Check first: a directory that is not a board must not be locked.
     readFacts(machine.disk, dataDirectory)
     const lock = await lockDirectory(dataDirectory)
     try {
@@ -24,7 +24,7 @@ export async function onStoppedBoard<Result>(dataDirectory: string, work: () => 
   }
 }
 
-/** Prints what a board would log as a warning. */
+/** Prints what a board would log as warnings. */
 export function warningsOn(terminal: Terminal) {
   return (level: string, event: string, facts: Readonly<Record<string, unknown>>): void => {
     if (level === 'warn') terminal.err(`${event} ${inertLine(JSON.stringify(facts))}\n`)

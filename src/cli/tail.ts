@@ -1,4 +1,4 @@
-/** `broadside tail`: follows a room as it is written. */
+/** `broadside tail`: follows a room live. */
 import { BoardClient } from './client.ts'
 import { type Command, exitCodes, print, UsageError } from './command-line.ts'
 import { eventBlock, eventLine, type ShownEvent } from './event-text.ts'

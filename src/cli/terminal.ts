@@ -1,21 +1,21 @@
 /**
- * Text that strangers wrote, made inert before it reaches a terminal.
+ * Makes untrusted text inert before it reaches a terminal.
  *
- * A post may hold escape sequences that move the cursor, set the title or paste into the shell, and bidi
- * controls that make a line read otherwise than it is. Both are shown as `\u{…}`, in JSON as `\uXXXX`, never sent.
+ * A post may contain escape sequences that move the cursor, set the title, or paste into the shell, and bidi controls that change how a
+ * line reads. Both are shown as `\u{…}`, in JSON as `\uXXXX`, never sent.
  */
 
-// Cc (but LF and TAB, handled by the caller's choice), Cf (zero width, bidi, tags), Zl, Zp, Cs.
+// Cc (LF and TAB are up to the caller), Cf (zero width, bidi, tags), Zl, Zp, Cs.
 const inertExceptLineEnds = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu
 
-/** `text` with every control, format and bidi character escaped; line feeds and tabs stay. */
+/** `text` with every control, format, and bidi character escaped; line feeds and tabs stay. */
 export function inertText(text: string): string {
   return text.replace(inertExceptLineEnds, (character) =>
     character === '\n' || character === '\t' ? character : escaped(character),
   )
 }
 
-/** `text` on one line: line feeds and tabs are escaped too. For names, error texts and headings. */
+/** `text` on one line: line feeds and tabs are escaped too. For names, error texts, and headings. */
 export function inertLine(text: string): string {
   return text.replace(inertExceptLineEnds, escaped)
 }
@@ -27,7 +27,7 @@ export function inertJson(value: unknown, indent = 0): string {
   )
 }
 
-/** What stands where a text or a number is meant, whatever it is: of an object a stranger decides how it becomes a text. */
+/** A value as text, in place of an expected text or number. Never calls a string conversion that a stranger's object could define. */
 export function wordOf(value: unknown): string {
   return typeof value === 'string' ? value : (JSON.stringify(value) ?? '')
 }
@@ -40,7 +40,7 @@ function escaped(character: string): string {
   return `\\u{${character.codePointAt(0)!.toString(16)}}`
 }
 
-/** `text` cut to `codePointsMax` characters, with an ellipsis where something was cut. */
+/** `text` cut to `codePointsMax` characters, with an ellipsis if something was cut. */
 export function shortened(text: string, codePointsMax: number): string {
   const characters = [...text.slice(0, codePointsMax * 2 + 2)]
   if (characters.length <= codePointsMax) return text
@@ -52,12 +52,12 @@ export function grouped(number: number): string {
   return String(Math.round(number)).replace(/\B(?=(\d{3})+(?!\d))/g, ',')
 }
 
-/** How many of what there are: "1 post", "1,200 posts". */
+/** A number with its noun: "1 post", "1,200 posts". */
 export function counted(number: number, one: string, more = `${one}s`): string {
   return `${grouped(number)} ${number === 1 ? one : more}`
 }
 
-/** Bytes in the unit a person would say: "512 B", "1.4 KB", "23.0 MB". Decimal units. */
+/** Bytes in a readable unit: "512 B", "1.4 KB", "23.0 MB". Decimal units. */
 export function bytesText(bytes: number): string {
   if (bytes < 1000) return `${bytes} B`
   if (bytes < 1_000_000) return `${(bytes / 1000).toFixed(1)} KB`

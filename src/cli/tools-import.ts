@@ -1,6 +1,6 @@
 /**
- * `broadside tools import`: reads a list, checks every row by the rules of the directory, and sends the good ones in batches, each
- * an operator's signed command of its own. Killed, it is started again: rows that stand already change nothing.
+ * `broadside tools import`: reads a list, checks every row by the rules of the directory, and sends the valid ones in batches, each a
+ * separate signed command of an operator. If it is killed, start it again: rows that were already imported change nothing.
  */
 import { readFileSync } from 'node:fs'
 import { basename } from 'node:path'
@@ -18,7 +18,7 @@ import { keyFileOf, urlOf } from './shared-options.ts'
 import { signCommand } from './sign.ts'
 import { durationText, grouped, inertLine, wordOf } from './terminal.ts'
 
-/** A document that is one JSON value is read whole. */
+/** A document that is a single JSON value is read as a whole. */
 const documentBytesMax = 256 * 1024 * 1024
 const batchesInFlight = 4
 const namesShown = 10
@@ -67,7 +67,7 @@ export async function importTools(path: string, args: Arguments, terminal: Termi
   }
 }
 
-/** Sends until it is taken; a board that is busy, or has enough from us for now, is waited for. */
+/** Sends until it is accepted; waits while the board is busy or rate-limits this client. */
 async function send(client: BoardClient, sign: () => { body: Buffer }): Promise<Record<string, unknown>> {
   const { body } = sign()
   for (let tries = 1; ; tries++) {
@@ -81,7 +81,7 @@ async function send(client: BoardClient, sign: () => { body: Buffer }): Promise<
   }
 }
 
-/** False: it is no answer to an import. */
+/** False if this is not the answer to an import. */
 function add(sent: Sent, { imported }: Record<string, unknown>): boolean {
   const { applied, unchanged, kept } = Object(imported) as Readonly<Record<string, unknown>>
   if (typeof applied !== 'number' || typeof unchanged !== 'number' || !Array.isArray(kept)) return false
@@ -115,7 +115,7 @@ async function readList(path: string, source: string): Promise<Read> {
   for await (const { number, bytes, isCut } of source1.lines()) {
     if (bytes.length === 0) continue
     const value = isCut ? undefined : parsed(bytes.toString('utf8'))
-    // One JSON document over many lines, or in one very long one.
+    // One JSON document on many lines, or on one very long line.
     if (value === undefined && isFirst) {
       if (source1.fileBytes > documentBytesMax) throw new CommandFailed(`${path} is one document, which is too large.`)
       const whole = parsed(readFileSync(path, 'utf8'))
@@ -140,7 +140,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** In the order of the list, each as large as one command may be. The last batch stands first: they are taken from the end. */
+/** Batches of the list, each as large as one command may be, in reverse: they are taken from the end. */
 function batchesOf(rows: readonly ListRow[], bytesMax: number): ListRow[][] {
   const frame = Buffer.byteLength(JSON.stringify({ schema: 1, rows: [] }))
   const batches: ListRow[][] = []
@@ -175,7 +175,7 @@ function report({ rows, bad, doubled, all }: Read, sent: Sent, seconds: number, 
   return `${lines.join('\n')}\n`
 }
 
-/** Rows of groups with more than `most` of them. */
+/** Number of rows in groups with more than `most` of them. */
 function countOver(rows: readonly ListRow[], most: number, keyOf: (row: ListRow) => string | undefined): number {
   const groups = new Map<string, number>()
   for (const row of rows) {

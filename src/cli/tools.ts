@@ -1,4 +1,4 @@
-/** `broadside tools`: what an operator does with the tools directory. Its verbs are commands of their own. */
+/** `broadside tools`: what an operator does with the tools directory. Its verbs are separate commands. */
 
 import { systemClock } from '../clock.ts'
 import { readConfig } from '../config.ts'
@@ -68,8 +68,8 @@ const addressPattern = /^0x[0-9a-fA-F]{40}$/
 const payeesMax = 8
 
 /**
- * `broadside tools relay`: lets the wallet of a board pay for a tool. What the tool asks now, and for whom, is looked at from
- * here, so that the operator signs what they have seen: a price or a payee that changes later is not paid.
+ * `broadside tools relay`: lets the wallet of a board pay for a tool. The tool's current price and payee are fetched from this machine, so
+ * that the operator signs what they have seen: a price or payee that changes later is not paid.
  */
 export async function relayTool(target: string, args: Arguments, terminal: Terminal): Promise<ExitCode> {
   const { signer } = await openKeyFile(keyFileOf(args))
@@ -111,10 +111,10 @@ async function termsOf(
   return { max_price, payees }
 }
 
-/** As listings name them. */
+/** As named in listings. */
 const methods: ReadonlySet<string> = new Set(['', 'GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD'])
 
-/** Whom the tool asks to pay now. */
+/** The payees that the tool names now. */
 async function payeesOf(url: string, method: string): Promise<readonly string[]> {
   if (!URL.canParse(url) || !methods.has(method))
     throw new CommandFailed(

@@ -1,4 +1,4 @@
-/** `broadside top`: what a board is doing, from its /metrics, again and again. */
+/** `broadside top`: shows what a board is doing, polling its /metrics. */
 import { setTimeout as wait } from 'node:timers/promises'
 import { type Command, CommandFailed, exitCodes, print, UsageError } from './command-line.ts'
 import { urlOf, urlOption, urlOptionHelp } from './shared-options.ts'
@@ -52,7 +52,7 @@ export const topCommand: Command = {
   },
 }
 
-/** Figures of one moment: by name and labels, as they are written. */
+/** The metrics at one moment: by name and labels, as written. */
 export type Look = { readonly atMs: number; readonly figures: ReadonlyMap<string, number> }
 
 async function look(address: string, atMs: number): Promise<Look> {
@@ -69,7 +69,7 @@ async function look(address: string, atMs: number): Promise<Look> {
   return { atMs, figures: figuresIn(text) }
 }
 
-/** The samples of a text for Prometheus (format 0.0.4). */
+/** The samples of a Prometheus text (format 0.0.4). */
 export function figuresIn(text: string): ReadonlyMap<string, number> {
   const figures = new Map<string, number>()
   for (const line of text.split('\n')) {
@@ -83,7 +83,10 @@ export type TopView = {
   readonly release: string
   readonly uptime_seconds: number
   readonly posts_per_second: number
-  /** Upper bound of the bucket of the histogram in which it lies, in seconds; absent without a post, Infinity beyond the last. */
+  /**
+   * Upper bound in seconds of the histogram bucket that contains the 99th percentile; absent without posts, Infinity beyond the last
+   * bucket.
+   */
   readonly posts_p99_seconds?: number
   readonly commands_per_second: number
   readonly refused_per_second: number
@@ -96,11 +99,11 @@ export type TopView = {
   readonly resident_bytes: number
   readonly disk_free_bytes: number
   readonly cores: number
-  /** Share of the time between the two looks in which each thread had something to do, 0 to 1. */
+  /** Share of the time between the two samples in which each thread was busy, 0 to 1. */
   readonly threads: Readonly<Record<string, number>>
 }
 
-/** What happened between two looks. */
+/** The rates between two samples. */
 export function topView(before: Look, now: Look): TopView {
   const seconds = Math.max(0.001, (now.atMs - before.atMs) / 1_000)
   const value = (name: string): number => now.figures.get(`broadside_${name}`) ?? 0
@@ -139,7 +142,7 @@ export function topView(before: Look, now: Look): TopView {
   }
 }
 
-/** The bound of the first bucket that holds 99 of 100; `keys` in the order of their bounds. */
+/** The bound of the first bucket that covers 99%; `keys` in the order of their bounds. */
 function percentile(keys: readonly string[], grown: (key: string) => number): number | undefined {
   const all = keys.length === 0 ? 0 : grown(keys.at(-1)!)
   const key = all === 0 ? undefined : keys.find((each) => grown(each) >= all * 0.99)
@@ -147,7 +150,7 @@ function percentile(keys: readonly string[], grown: (key: string) => number): nu
   return bound === undefined ? undefined : bound === '+Inf' ? Number.POSITIVE_INFINITY : Number(bound)
 }
 
-/** As a person reads it. */
+/** Renders it for people. */
 export function topText(view: TopView): string {
   const { posts_p99_seconds: p99 } = view
   const latency = p99 === undefined ? '' : Number.isFinite(p99) ? `, p99 at most ${p99 * 1_000} ms` : ', p99 over 10 s'

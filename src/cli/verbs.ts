@@ -1,4 +1,4 @@
-/** The words of the command line that are operations: from the declarations, with a few names that people expect. */
+/** The commands that are operations: generated from the declarations, with a few names that people expect. */
 import type { Operation } from '../../actors/kernel/operation.ts'
 import { operationByName, operations } from '../../actors/operations.ts'
 import { nearest } from '../format/nearest.ts'
@@ -6,15 +6,15 @@ import { type Command, UsageError } from './command-line.ts'
 import { callOperation, commandOf, type Verb } from './operation-command.ts'
 import { keyOptionHelp, urlOption, urlOptionHelp } from './shared-options.ts'
 
-/** A command, and the arguments that are its own. */
+/** A command, and its arguments. */
 export type Found = { readonly command: Command; readonly argv: readonly string[] }
 
-/** Families: all operations that begin so are their subcommands. */
+/** Families: all operations with this prefix are their subcommands. */
 export const families = ['room', 'docs', 'work', 'tools', 'webhook', 'receiver', 'conversation', 'credit'] as const
 
 type Short = Pick<Verb, 'places'> & { readonly operation: string }
 
-/** Other words for an operation, alone or in a family. */
+/** Other names for an operation, on their own or in a family. */
 const short: Readonly<Record<string, Short>> = {
   search: { operation: 'events.list', places: ['query'] },
   threads: { operation: 'threads.list', places: ['room'] },
@@ -48,7 +48,7 @@ const short: Readonly<Record<string, Short>> = {
   'moderate revoke': { operation: 'room.moderator.remove' },
 }
 
-/** By what is typed, for example `work claim`. */
+/** By the typed words, for example `work claim`. */
 const verbs: ReadonlyMap<string, Verb> = new Map(
   [
     ...operations
@@ -63,7 +63,7 @@ const verbs: ReadonlyMap<string, Verb> = new Map(
 
 export const verbWords: readonly string[] = [...verbs.keys()]
 
-/** The longest words that are a verb: `room member add`. */
+/** Finds the verb with the most words: `room member add`. */
 export function verbCommand(first: string, argv: readonly string[]): Found {
   const policy = first === 'room' && argv[0] === 'policy' ? policyCommand(argv.slice(1)) : undefined
   if (policy !== undefined) return policy
@@ -74,7 +74,7 @@ export function verbCommand(first: string, argv: readonly string[]): Found {
   return { command: familyCommand(first, argv[0]), argv }
 }
 
-/** What is said of a family, where no word of it was given or none that is there. */
+/** The help of a family, shown if its subcommand is missing or unknown. */
 function familyCommand(family: string, given: string | undefined): Command {
   const words = verbWords.filter((each) => each.startsWith(`${family} `))
   const meant = given === undefined ? undefined : nearest(`${family} ${given}`, words)
@@ -115,7 +115,7 @@ export const callCommand: Command = {
   },
 }
 
-/** `room policy` shows it; with an option it is set. */
+/** `room policy` shows the policy; with an option, it sets it. */
 function policyCommand(argv: readonly string[]): Found | undefined {
   const isSet = argv.some((each) => /^--(?!url\b|key\b|json\b|help\b)/.test(each))
   const operation = operationByName.get('room.policy.set')

@@ -1,9 +1,9 @@
 /**
- * An export checked offline: every signature and id, and every line's place under the signed checkpoint.
+ * Checks an export offline: every signature and id, and every line's place under the signed checkpoint.
  *
- * The file is read once, as a stream. Parts of it are read and checked line by line, on threads; what they give is put together here in
- * the order of the file. The leaves at the end give the root, which must be the checkpoint's, and each line's entry must hash to the leaf
- * it names. The board is not asked, and nothing in the file is believed that does not follow from signatures and hashes.
+ * The file is read once, as a stream. Parts of it are checked line by line, on threads; their results are combined here in the order of the
+ * file. The leaves at the end yield the root, which must be the checkpoint's, and each line's entry must hash to the leaf that it names.
+ * The board is not contacted, and nothing in the file is believed unless it follows from signatures and hashes.
  */
 
 import type { ParsedCheckpoint } from '../../storage/checkpoint.ts'
@@ -21,7 +21,10 @@ import { type Line, lineBytesMax } from './lines.ts'
 import type { LogTiles } from './log-tiles.ts'
 import { inertLine, shortened, wordOf } from './terminal.ts'
 
-/** Of the lines that a thread is given at a time: some 80 events. What it says of each is more than a very short line. */
+/**
+ * Size of the part that a thread gets at a time: about 80 events. The line bound exists because the result for a very short line is larger
+ * than the line.
+ */
 const partBytesMax = 128 * 1024
 const partLinesMax = 512
 
@@ -32,29 +35,29 @@ export type ExportReport = {
   events: number
   tombstones: number
   rotations: number
-  /** Of the public ledger, where the file is that. */
+  /** The public ledger, if the file is one. */
   ledger: LedgerBooks | undefined
-  /** Delegations that ended. */
+  /** Number of delegations that ended. */
   undelegations: number
   /** Records that the board itself could not read. */
   unreadable: number
   signatures: number
   /** Leaves in the file; 0 in a filtered or paged export. */
   leaves: number
-  /** Leaves that a line of the file is the entry of. */
+  /** Leaves whose entry is a line of the file. */
   named: number
-  /** Logs that are closed in the file, each tied to the one that follows it. */
+  /** Closed logs in the file, each tied to its successor. */
   closedLogs: number
-  /** Leaves that a line of a part names in a log of another key than the one given. */
+  /** Leaves that lines of a part name in a log with another key than the given one. */
   elsewhere: number
-  /** Size of the head that the lines of a part were proved against, leaf by leaf; undefined = they were not. */
+  /** Size of the head that the lines of a part were proved against, leaf by leaf; undefined if they were not. */
   provedAt: number | undefined
-  /** Lines of a part that only the rest could settle: whose key it is, or which event a version's id stands for. */
+  /** Lines of a part that only the rest of the export could settle: whose key it is, or which event the id of a version stands for. */
   unsettled: number
-  /** Lines of a part that say they are in no log, as those of private rooms do. */
+  /** Lines of a part that claim to be in no log, like those of private rooms. */
   unlogged: number
   hasEnd: boolean
-  /** The checkpoint at the end, and whether the log's key signed it; undefined = no key to check with. */
+  /** The checkpoint at the end, and whether the log's key signed it; undefined if there is no key to check with. */
   checkpoint: ParsedCheckpoint | undefined
   isSignedByLog: boolean | undefined
   serviceId: string | undefined
@@ -65,13 +68,13 @@ export type ExportReport = {
 type ExportVerifyOptions = {
   readonly lines: AsyncIterable<Line & { readonly isCut: boolean }>
   readonly reader: PartReader
-  /** The log's key; without it the checkpoint's signature stays unchecked unless the file brings a key. */
+  /** The log's key; without it, the checkpoint's signature is not checked unless the file brings a key. */
   readonly logKey: VerifierKey | undefined
-  /** The log itself, to prove the lines of a filtered or paged export against. */
+  /** The log itself, to prove the lines of a filtered or paged export. */
   readonly tiles?: LogTiles | undefined
-  /** Service id of the board that this one was imported from: its lines were signed for that. */
+  /** Service id of the board that this one was imported from: its lines were signed for that id. */
   readonly importedFrom?: string | undefined
-  /** Called as lines have been checked. */
+  /** Called as lines are checked. */
   readonly progress: (lines: number) => void
 }
 
@@ -82,7 +85,7 @@ export async function verifyExport(options: ExportVerifyOptions): Promise<Export
 
 class ExportVerification {
   readonly #options: ExportVerifyOptions
-  /** Keys that identities moved to, and whose they are. */
+  /** Keys that identities moved to, and their identities. */
   readonly #owners = new Map<string, string>()
   readonly #logs: ExportLogs
   readonly #report: ExportReport = emptyReport()
@@ -91,7 +94,7 @@ class ExportVerification {
   readonly #renamed: (Renamed & { readonly line: number })[] = []
   readonly #successors: { readonly id: string; readonly original: string; readonly line: number }[] = []
   readonly #untied: { readonly line: number; readonly whose: string }[] = []
-  /** Lines that say they are in no log. */
+  /** Lines that claim to be in no log. */
   readonly #unlogged: number[] = []
   readonly #delegations = new DelegationTimes()
 
@@ -106,7 +109,7 @@ class ExportVerification {
     const underWay: (PartReading | Promise<PartReading>)[] = []
     for await (const part of this.#parts()) {
       const reading = reader.read(part)
-      // A rejection is handled where the reading is awaited; it may come earlier, and must not count as unhandled.
+      // A rejection is handled where the reading is awaited. It may occur earlier, and must not count as unhandled.
       if (reading instanceof Promise) reading.catch(() => {})
       underWay.push(reading)
       if (underWay.length >= reader.partsMax) this.#takePart(await underWay.shift()!)
@@ -124,7 +127,7 @@ class ExportVerification {
     return report
   }
 
-  /** The lines of the file, copied together. */
+  /** The lines of the file, copied into parts. */
   async *#parts(): AsyncGenerator<ExportPart> {
     let part = new GrowingPart()
     for await (const { number, bytes, isCut } of this.#options.lines) {
@@ -143,7 +146,7 @@ class ExportVerification {
     if (part.ends.length > 0) yield part
   }
 
-  /** Readings of lines, in the order of the file. */
+  /** Takes the results for lines, in the order of the file. */
   #takePart({ plain, others }: PartReading): void {
     let row = 0
     for (const [number, reading] of others) {
@@ -153,7 +156,7 @@ class ExportVerification {
     if (plain !== undefined) this.#takePlain(plain, row, Number.POSITIVE_INFINITY)
   }
 
-  /** Takes the rows before this line, from `row` on. Gives the first row behind it. */
+  /** Takes the rows before this line, starting at `row`. Returns the first row after them. */
   #takePlain(events: PlainEvents, row: number, before: number): number {
     const report = this.#report
     const { origin, serviceId, numbers, leafIndexes, leafHashes } = events
@@ -192,7 +195,7 @@ class ExportVerification {
     this.#takeUnreadable(number, value)
   }
 
-  /** A record where none may be is named, and not looked at. */
+  /** Reports a record in a place where none is allowed; its content is not checked. */
   #isMisplaced(number: number): boolean {
     if (this.#report.hasEnd) this.#fail(number, 'a line follows the end line')
     else if (this.#logs.leaves > 0) this.#fail(number, 'a record follows the leaves')
@@ -200,7 +203,7 @@ class ExportVerification {
     return true
   }
 
-  /** The board could not read its own record: all else in the file is checked, but the file is not whole. */
+  /** The board could not read its own record: everything else is checked, but the file is incomplete. */
   #takeUnreadable(number: number, value: Record<string, unknown>): void {
     this.#report.unreadable += 1
     const why = inertLine(shortened(textOf(value.error), 200))
@@ -242,7 +245,7 @@ class ExportVerification {
     return false
   }
 
-  /** Whose the key is, by the rotations so far. */
+  /** The owner of the key, by the rotations so far. */
   #checkOwner(number: number, { publicKey, id, shown, whose }: OwnerClaim): string {
     const owner = this.#owners.get(publicKey) ?? id
     if (owner !== shown) this.#untied.push({ line: number, whose })
@@ -278,7 +281,7 @@ class ExportVerification {
     this.#logs.finish()
   }
 
-  /** What a line says by another line's word: in a part of an export that other line may be missing. */
+  /** Settles claims that depend on other lines, which may be missing in a part of an export. */
   #settle(): void {
     const report = this.#report
     const unbalanced = report.ledger?.end()
@@ -286,7 +289,7 @@ class ExportVerification {
     for (const { line, field, signed, shown } of this.#renamed) {
       const original = this.#versions.get(signed)
       if (original === shown) continue
-      // A version whose line cannot be read names its original no more.
+      // If the line of a version could not be read, its original is unknown.
       const isWhole = report.hasEnd && report.unreadable === 0
       if (original !== undefined || isWhole) this.#fail(line, `the ${field} shown is not the one that was signed`)
       else report.unsettled += 1
@@ -300,7 +303,7 @@ class ExportVerification {
     if (!report.hasEnd) report.unlogged = this.#unlogged.length
     else
       for (const line of this.#unlogged) this.#fail(line, 'it names no leaf, and every line of a complete export does')
-    // Held against a line only where what it names is right; and that may be newer than the export.
+    // `superseded_by` counts only if everything else is right. The version that it names may be newer than the export.
     if (report.failures > 0) return
     for (const { line, id, original } of this.#successors) {
       const actual = this.#versions.get(id)
@@ -309,7 +312,7 @@ class ExportVerification {
     }
   }
 
-  /** Every leaf that a line names, held against the tiles of its log. Of another log than theirs nothing is known here. */
+  /** Compares every leaf that a line names with the tiles of its log. Leaves of other logs are only counted. */
   async #prove(tiles: LogTiles): Promise<void> {
     const report = this.#report
     report.provedAt = tiles.size
@@ -335,7 +338,7 @@ class ExportVerification {
   }
 }
 
-/** A reason may bear what stands in the line. */
+/** A reason may contain text from the line. */
 const reasonCharactersMax = 500
 
 function emptyReport(): ExportReport {
@@ -366,9 +369,9 @@ function emptyReport(): ExportReport {
 
 type Place = { readonly origin: string; readonly index: number; readonly line: number }
 
-/** Did a delegate act after its delegation had ended? By the order of the log, not by clocks: leaf against leaf. */
+/** Whether a delegate acted after its delegation had ended: by the order of leaves in the log, not by clocks. */
 class DelegationTimes {
-  /** Of each delegation and log: the newest event by it. */
+  /** By delegation and log: the newest event. */
   readonly #newest = new Map<string, Place>()
   readonly #ends = new Map<string, Place>()
 
@@ -387,13 +390,13 @@ class DelegationTimes {
   }
 }
 
-/** Lines copied behind each other, until there is no room for the next. */
+/** Lines copied one after the other until the next one does not fit. */
 class GrowingPart implements ExportPart {
   readonly ends: number[] = []
   readonly numbers: number[] = []
   bytes = new Uint8Array(partBytesMax)
 
-  /** A longer line than a part has bytes is a part by itself. */
+  /** A line longer than a part becomes a part by itself. */
   hasRoomFor({ length }: Uint8Array): boolean {
     const used = this.ends.at(-1) ?? 0
     return used === 0 || (used + length <= partBytesMax && this.ends.length < partLinesMax)

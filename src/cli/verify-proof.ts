@@ -1,8 +1,8 @@
 /**
- * One proof checked offline: the answer of `/api/log/proof`, or a C2SP tlog-proof file.
+ * Checks one proof offline: the answer of `/api/log/proof`, or a C2SP tlog-proof file.
  *
- * Every step is computed again from the bytes (RFC 9162 section 2.1.3.2): entry -> leaf hash -> path -> root -> the
- * checkpoint's root -> the log's signature. Gives the facts shown to a person; throws Unverified with the step.
+ * Every step is recomputed from the bytes (RFC 9162 section 2.1.3.2): entry -> leaf hash -> path -> root -> the checkpoint's root -> the
+ * log's signature. Returns the facts shown to a person; throws Unverified with the failing step.
  */
 import { hash } from 'node:crypto'
 import { parseEntry } from '../../actors/records/entry.ts'
@@ -21,7 +21,7 @@ export type ProvenFacts = {
   readonly size: number
   readonly pathHashes: number
   readonly origin: string
-  /** True when the signed bytes were there and hash to the entry's command line. */
+  /** True if the signed bytes were included and hash to the entry's command line. */
   readonly hasSignedBytes: boolean
 }
 

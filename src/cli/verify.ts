@@ -1,4 +1,4 @@
-/** `broadside verify`: an export, a proof, a tlog-proof file or a mirror checked without the board. */
+/** `broadside verify`: checks an export, a proof, a tlog-proof file, or a mirror without the board. */
 
 import { readFileSync, statSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
@@ -30,7 +30,7 @@ import { bytesText, durationText, grouped, inertLine, wordOf } from './terminal.
 import { type ExportReport, verifyExport } from './verify-export.ts'
 import { type ProvenFacts, verifyProofJson, verifyProofText } from './verify-proof.ts'
 
-/** A field, with all that is in it. */
+/** A field, including everything in it. */
 type Word = readonly [of: string, fields: readonly string[]]
 
 const boardsWord: readonly Word[] = [
@@ -52,9 +52,8 @@ const boardsWord: readonly Word[] = [
 ]
 
 /**
- * What a line of an export shows that `broadside verify` takes from the board: it is unsigned, or what was signed is not in
- * the file. Everything else in a whole export follows from signatures and hashes, and a change of it is found.
- * For `--help`.
+ * What `broadside verify` must take from the board on trust, because it is unsigned, or what was signed is not in the file. Everything else
+ * in a complete export follows from signatures and hashes, and changes to it are detected. For `--help`.
  */
 export const boardsWordHelp: readonly string[] = [
   'Stated by the board alone; checking the file cannot prove it:',
@@ -121,7 +120,7 @@ export const verifyCommand: Command = {
   },
 }
 
-/** Without a pinned key a file is consistent, but may be the log of anyone. */
+/** Without a pinned key, a consistent file may be anyone's log. */
 function endOf(key: LogKey | undefined, args: Arguments): ExitCode {
   if (key !== undefined || args.flag('unpinned')) return exitCodes.ok
   throw new Unverified(
@@ -134,7 +133,7 @@ async function checkMirror(path: string, args: Arguments, terminal: Terminal): P
   const kept = store.text('vkey').trim()
   if (kept === '')
     throw new CommandFailed(`${path} is not a mirror: it has no vkey. Make one with: broadside mirror URL DIR`)
-  // The key that a mirror was begun with is kept in it, and no later run takes another.
+  // A mirror stores the key that it was begun with, and no later run accepts another.
   const key = (await pinnedKey(args)) ?? { key: keyOf(kept, Unverified), isPinned: false, from: 'the mirror itself' }
   const progress = new Progress({ terminal, unit: 'entries' })
   try {
@@ -153,7 +152,7 @@ async function checkMirror(path: string, args: Arguments, terminal: Terminal): P
   }
 }
 
-/** Threads take as long to start as this many bytes take to check without them. */
+/** Starting threads takes as long as checking this many bytes without them. */
 const threadlessBytesMax = 1024 * 1024
 
 /** How many threads are worth starting for a file. */
@@ -185,7 +184,7 @@ function keyOf(vkey: string, Failure: new (message: string) => Error): VerifierK
 
 type FoundProof = { verify(key: VerifierKey | undefined): ProvenFacts }
 
-/** The proof in the file, or undefined when it is something else. */
+/** The proof in the file; undefined if it is something else. */
 function readProof(path: string): FoundProof | undefined {
   const bytes = readFileSync(path)
   if (bytes.subarray(0, 20).toString('latin1') === 'c2sp.org/tlog-proof@') {
@@ -234,7 +233,7 @@ function printProof(facts: ProvenFacts, key: LogKey | undefined, terminal: Termi
 
 type ExportCheck = {
   readonly key: LogKey | undefined
-  /** The log, where a part of an export is to be proved against it. */
+  /** The log, if a part of an export is to be proved against it. */
   readonly tiles?: LogTiles | undefined
   readonly threads: number
   /** Service id that the board had before it was imported. */
@@ -380,8 +379,8 @@ function table(rows: readonly (readonly [string, string])[]): string {
 }
 
 /**
- * Checks a mirror without the log: every entry, every hash, and the signature on the root they give.
- * Throws Unverified with the file that is wrong, and what to do.
+ * Checks a mirror without the log: every entry, every hash, and the signature on the resulting root. Throws Unverified with the wrong file,
+ * and what to do.
  */
 export function verifyMirror(
   store: MirrorStore,

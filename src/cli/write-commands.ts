@@ -1,4 +1,4 @@
-/** `broadside reply`, `edit`, `vote` and `attach`: what people do with posts. */
+/** `broadside reply`, `edit`, `vote`, and `attach`: what people do with posts. */
 import { readFileSync } from 'node:fs'
 import { basename } from 'node:path'
 import { operationByName } from '../../actors/operations.ts'
@@ -12,7 +12,7 @@ const common = {
   help: [urlOptionHelp, keyOptionHelp],
 } as const
 
-/** Runs it with a key, and prints its answer as that of the operation. */
+/** Runs an operation with a key, and prints its answer. */
 async function done(
   operation: string,
   args: Arguments,

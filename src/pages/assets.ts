@@ -1,8 +1,8 @@
 /**
- * What pages load, and what stands inside every page: read once, named by hash, the same bytes for ever.
+ * Files that pages load, and the style and script inside every page: read once, named by hash, immutable.
  *
- * The style stands in the page itself, allowed by its hash: the first page is painted a round trip earlier than with a linked
- * sheet, and each further page costs 3.9 KB of gzip more (numbers: bench/pages.bench.ts). Scripts come after the paint, from
+ * The style is inlined in the page and allowed by its hash: the first page is painted one round trip earlier than with a linked sheet, and
+ * each further page costs 3.9 KB more of gzip (measurements: bench/pages.bench.ts). Scripts load after the paint, from
  * /assets/NAME.HASH.js.
  */
 
@@ -14,7 +14,7 @@ function read(name: string): string {
   return readFileSync(fileOfProgram(`pages/assets/${name}`), 'utf8')
 }
 
-/** The same sheet without comments and the spaces that only people need. */
+/** The style sheet without comments and unnecessary whitespace. */
 function smallStyle(css: string): string {
   return css
     .replace(/\/\*[\s\S]*?\*\//g, '')
@@ -25,7 +25,7 @@ function smallStyle(css: string): string {
     .trim()
 }
 
-/** Sets the theme that the reader chose before anything is painted. */
+/** Sets the reader's chosen theme before anything is painted. */
 const themeScript = `try{const t=localStorage.getItem("theme");if(t)document.documentElement.dataset.theme=t}catch{}`
 
 function source(text: string): string {
@@ -39,7 +39,7 @@ export const themeSource = source(themeScript)
 
 type Asset = { readonly path: string; readonly type: string; readonly body: Buffer }
 
-/** Each after those that it imports. */
+/** Each script comes after those it imports. */
 const names = [
   'board.js',
   'composer.js',
@@ -71,7 +71,7 @@ for (const name of names) {
 
 export const assets: readonly Asset[] = [...made.values()]
 
-/** What a script imports is named by its hash too, so that the hash of a script names everything that runs. */
+/** Imports are named by their hash too, so that the hash of a script covers everything that runs. */
 export function withImports(script: string): string {
   return script.replace(
     /(\bfrom |\bimport |\bimport\()'\.\/([a-z]+\.js)'/g,
@@ -87,7 +87,7 @@ export function assetPath(name: string): string {
 
 const embedScript = Buffer.from(read('embed-v1.js'))
 
-/** The script for other sites. It has one permanent address, so `integrity` states what its bytes are now (W3C SRI). */
+/** The script for other sites. It has one permanent address, so `integrity` gives the hash of its current bytes (W3C SRI). */
 export const embed = {
   path: '/embed/v1.js',
   type: 'text/javascript; charset=utf-8',

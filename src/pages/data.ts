@@ -1,15 +1,15 @@
-/** What reads answer, as pages use it: the declared results themselves. */
+/** The results of reads, as pages use them: the declared results themselves. */
 
 import type { Infer } from '../../actors/kernel/schema.ts'
 import type { AnyReadName, Declaration, ReadName } from '../../actors/operations.ts'
 import type { AnswerOf } from '../reads/read.ts'
 
-/** What a read of this name shows; of the board's own reads, what the table of reads says. */
+/** The result of a read of this name; for the board's internal reads, as given by the table of reads. */
 export type ResultOf<Name extends AnyReadName> = Name extends ReadName
   ? Infer<Declaration<Name>['result']>
   : AnswerOf<Name>
 
-/** An event, as readers get it. */
+/** An event as readers get it. */
 export type ShownEvent = ResultOf<'event.get'>['event']
 export type Work = ResultOf<'work.get'>['work']
 type WorkHistory = ResultOf<'work.history'>

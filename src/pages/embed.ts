@@ -1,4 +1,4 @@
-/** `/embed`: how a room is shown on another site, with the line to copy, and the room shown by it. */
+/** `/embed`: how to show a room on another site, with the line to copy, and a room embedded that way. */
 
 import { fields } from '../../actors/kernel/fields.ts'
 import { checkOf } from '../format/schema-check.ts'

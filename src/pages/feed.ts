@@ -1,8 +1,8 @@
 /**
- * Feeds for readers that follow sites: Atom (RFC 4287) and JSON Feed 1.1 (https://www.jsonfeed.org/version/1.1/). Titles and texts in
- * them were written by strangers: they are text, never markup, and no character stands in the Atom that XML does not allow.
+ * Feeds for feed readers: Atom (RFC 4287) and JSON Feed 1.1 (https://www.jsonfeed.org/version/1.1/). Titles and texts are untrusted: they
+ * are text, never markup, and the Atom feed contains no character that XML does not allow.
  *
- * A feed is a page, so its bytes are kept as long as a page's are, and what is taken back leaves both at the same change.
+ * A feed is a page, so its bytes are cached as long as a page's are, and redacted text leaves both at the same change.
  */
 
 import { importedText } from '../format/imported.ts'
@@ -12,10 +12,10 @@ import type { Ask, Page, PageRequest, Parts } from './page.ts'
 import { cutTo } from './pieces/text.ts'
 
 type FeedEntry = {
-  /** 32 hex of the event it is about: its page is `/e/{id}`. */
+  /** 32 hex of the event that the entry is about: its page is `/e/{id}`. */
   readonly id: string
   readonly title: string
-  /** However long: a feed shows its beginning. */
+  /** Of any length; a feed shows its beginning. */
   readonly text: string
   /** Unix seconds. */
   readonly created: number
@@ -33,7 +33,7 @@ const forms = [
   ['.json', 'application/feed+json; charset=utf-8', jsonOf],
 ] as const
 
-/** The feed of a page, in both forms. `path`: of that page, as `/room/{room}`. */
+/** The feed of a page, in both formats. `path`: of that page, like `/room/{room}`. */
 export function feedPages(
   path: string,
   about: string,
@@ -51,14 +51,14 @@ export function feedPages(
         home: `${ask.board.address}${request.path.slice(0, -ending.length)}`,
       }
       const { title, entries } = await read(ask, parameters)
-      // Readers take an item without a text for a broken one.
+      // Feed readers treat an item without a text as broken.
       const shown = entries.map((entry) => ({ ...entry, text: cutTo(entry.text || entry.title, textMax) }))
       return { kind: 'bytes', type, body: Buffer.from(write({ title, entries: shown }, place)) }
     },
   }))
 }
 
-/** What the head of a page says of its feed. `path`: of the page. */
+/** The links to its feed in the head of a page. `path`: of the page. */
 export function feedLinks(path: string, title: string): NonNullable<Parts['links']> {
   return [
     ['alternate', 'application/atom+xml', title, `${path}.atom`],
@@ -66,12 +66,12 @@ export function feedLinks(path: string, title: string): NonNullable<Parts['links
   ]
 }
 
-/** A text behind the claim of where it is from. */
+/** A text, preceded by the claim of its source. */
 export function sourced(text: string, source: ShownEvent['source']): string {
   return source === undefined ? text : `(${importedText(source)})\n\n${text}`
 }
 
-/** A post in a feed; one whose text is gone is in none. */
+/** A post in a feed; redacted posts are in none. */
 export function postEntry(event: ShownEvent): FeedEntry {
   return {
     id: event.event_id,
@@ -86,7 +86,7 @@ export function postEntry(event: ShownEvent): FeedEntry {
 
 type Place = {
   readonly address: string
-  /** Addresses of the feed and of what it is the feed of. */
+  /** Addresses of the feed and of its page. */
   readonly self: string
   readonly home: string
 }
@@ -151,7 +151,7 @@ function time(at: number): string {
 
 const escapes: Readonly<Record<string, string>> = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;' }
 
-/** XML 1.0 section 2.2 has the characters that may stand in a document at all. */
+/** Replaces characters that XML 1.0 section 2.2 does not allow in a document. */
 function xml(written: string): string {
   return written
     .toWellFormed()

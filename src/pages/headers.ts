@@ -1,6 +1,6 @@
 /**
- * Headers of a page: nothing from elsewhere, nothing inline but the style and the theme's line by their hashes, no sink that turns
- * strings into markup (CSP 3, Trusted Types without any policy), no frame, no opener, no referrer.
+ * Headers of a page: nothing loaded from elsewhere, nothing inline except the style and the theme script, by their hashes, no sink that
+ * turns strings into markup (CSP 3, Trusted Types without any policy), no frame, no opener, no referrer.
  */
 import { styleSource, themeSource } from './assets.ts'
 

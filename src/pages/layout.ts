@@ -1,6 +1,6 @@
 /**
- * The frame of every page: masthead, head, bar, main, aside, foot. Pages are readable without JavaScript; scripts are files of our
- * own and come last, and the only things inline are the style and four words about the theme, each allowed by its hash.
+ * The frame of every page: masthead, head, bar, main, aside, foot. Pages are readable without JavaScript. Scripts are our own files and
+ * come last; the only inline parts are the style and a short theme script, each allowed by its hash.
  */
 import { FIELD_ORDER } from '../format/signing.ts'
 import { assetPath, style, theme } from './assets.ts'
@@ -19,9 +19,9 @@ export const boardDescription =
   'A public bulletin board for software agents and people: every post signed by its author, provable by anyone, streamed to many.'
 
 type Framing = {
-  /** Without a service id nothing is signed on the page. */
+  /** Without a service id, nothing is signed on the page. */
   readonly board: Pick<AboutBoard, 'address' | 'name'> & { readonly serviceId?: string }
-  /** Path of this page with its query; undefined: it has no address that lasts. */
+  /** Path of this page with its query; undefined if it has no permanent address. */
   readonly path?: string
 }
 

@@ -1,6 +1,6 @@
 /**
- * The texts of one page: they are gathered while the page is put together, rendered in one go, and bounded in all, so that no page
- * is larger or costs more than is known. What finds no room is shown in part, with a link to the whole.
+ * The texts of one page: they are collected while the page is assembled, rendered together, and bounded in total, so that the size and cost
+ * of a page are bounded. A text that does not fit is shown in part, with a link to the whole.
  */
 import type { Html } from './pieces/html.ts'
 import { inPart, nodesIn, type RenderItem } from './pieces/rendered.ts'
@@ -9,11 +9,11 @@ import type { Costed, Rendered } from './renderer.ts'
 /** In the order of the items. */
 export type RenderTexts = (items: readonly Costed[]) => Promise<readonly Rendered[]>
 
-/** Nodes of all texts of a page: a fifth of a second of work at most, on a thread that other requests do not wait for. */
+/** Nodes of all texts of a page: at most a fifth of a second of work, on a thread that other requests do not wait for. */
 export const pageNodesMax = 30_000
-/** Characters of HTML of all texts of a page: with what stands around them it can be kept (limits.ts, pageCacheBytes). */
+/** HTML characters of all texts of a page: with the rest of the page it still fits the cache (limits.ts, pageCacheBytes). */
 export const pageHtmlCharsMax = 600_000
-/** Characters of HTML of a text that is shown in part, and where the page is full: its first words are always there. */
+/** HTML characters of a text that is shown in part, and the minimum on a full page: its first words are always there. */
 const partCharsMax = 2_000
 const partCharsMin = 300
 
@@ -25,7 +25,7 @@ const reasons = {
 
 type Wanted = {
   readonly item: RenderItem
-  /** What the page is about: it finds room before all others. */
+  /** The main text of the page, which gets space before all others. */
   readonly isMain: boolean
   readonly show: (shown: Html) => void
   readonly fail: (error: unknown) => void
@@ -38,13 +38,13 @@ export class PageTexts {
   #nodesLeft = pageNodesMax
   #charsLeft = pageHtmlCharsMax
 
-  /** `onBusy`: a text is shown in part that another moment may show whole. */
+  /** `onBusy`: called if a text is shown in part that could be shown whole a moment later. */
   constructor(render: RenderTexts, onBusy: () => void) {
     this.#render = render
     this.#onBusy = onBusy
   }
 
-  /** What is asked for in one turn is rendered together. */
+  /** Texts requested in one turn are rendered together. */
   show(item: RenderItem, isMain: boolean): Promise<Html> {
     return new Promise((show, fail) => {
       if (this.#wanted.length === 0) queueMicrotask(() => void this.#gathered())
@@ -66,7 +66,7 @@ export class PageTexts {
     }
   }
 
-  /** Takes it from what the page may cost; false: it is shown in part. */
+  /** Deducts the cost of a text from the page's budget; false if the text is shown in part instead. */
   #mayCost({ item, nodes, show }: Wanted & Costed): boolean {
     if (nodes > this.#nodesLeft) {
       show(this.#part(item, 'full'))

@@ -1,8 +1,8 @@
 /**
- * A page: one declaration in a file of its own, listed in `src/board/pages.ts`. It asks the board what the API asks, and answers with parts
- * that the layout puts in their places. A page never sees a socket and never waits for anything but reads.
+ * A page: one declaration in its own file, listed in `src/board/pages.ts`. It queries the board as the API does, and returns parts that the
+ * layout arranges. A page never sees a socket, and waits only for reads.
  *
- * What an answer depended on is noted while it is asked for, so that the bytes of a page are kept exactly as long as they are right.
+ * The dependencies of each read are recorded, so that the bytes of a page are cached exactly as long as they are valid.
  */
 
 import type { Refusal } from '../../actors/kernel/refusals.ts'
@@ -21,49 +21,49 @@ export type PageRequest = {
   readonly query: ReadonlyMap<string, string>
 }
 
-/** The places of a page; the layout decides where they stand. */
+/** The parts of a page; the layout arranges them. */
 export type Parts = {
   readonly title: string
   /** One sentence for search engines and previews. */
   readonly description?: string
   /** The tab of the main navigation that this page belongs to. */
   readonly section?: Section
-  /** What stands above everything in the main column, with the page's only h1. */
+  /** The top of the main column, with the page's only h1. */
   readonly head: Html
   readonly main: Html
-  /** Beside the main column; below it on a phone. */
+  /** Next to the main column; below it on a phone. */
   readonly aside?: Html
-  /** Under the head, over main: tabs, filters. */
+  /** Between head and main: tabs, filters. */
   readonly bar?: Html
-  /** Modules of ours to load, by name. */
+  /** Our modules to load, by name. */
   readonly scripts?: readonly string[]
-  /** Path of a preview picture, where the page has its own. */
+  /** Path of a preview picture, if the page has its own. */
   readonly preview?: string
   /** Feeds and other forms of the same thing: rel, type, title, path. */
   readonly links?: readonly (readonly [rel: string, type: string, title: string, href: string])[]
-  /** Search engines may list it. */
+  /** Whether search engines may list it. */
   readonly isListed?: boolean
 }
 
 export type Section = 'talk' | 'rooms' | 'work' | 'tools' | 'log' | 'docs'
 
-/** A page in the layout; or bytes of another kind, such as a picture. */
+/** A page in the layout, or bytes of another type, such as a picture. */
 export type Shown =
   | { readonly kind: 'page'; readonly status?: number; readonly parts: Parts }
   | { readonly kind: 'bytes'; readonly type: string; readonly body: Uint8Array }
 
 export type Page = {
-  /** As `/room/{room}`; what stands for `{id...}` may hold slashes. */
+  /** Like `/room/{room}`; the value of `{id...}` may contain slashes. */
   readonly path: string
   /** What it shows, for the list of pages in the docs. */
   readonly about: string
-  /** Query parameters it takes; any other is left out of its cache's key and has no effect. */
+  /** Query parameters it takes; others have no effect and are left out of the cache key. */
   readonly query?: readonly string[]
-  /** How the API calls some of them: they are taken by that name too. */
+  /** API names of some parameters, which are accepted too. */
   readonly alsoCalled?: Readonly<Record<string, string>>
-  /** It is a feed, of this type: any site may read it. */
+  /** For a feed, its type: any site may read it. */
   readonly feed?: string
-  /** It searches, which each network does one at a time. */
+  /** The page searches; each network has one search at a time. */
   readonly isSearch?: true
   show(ask: Ask, request: PageRequest): Promise<Shown> | Shown
 }
@@ -72,40 +72,40 @@ type Figures = Readonly<Record<string, number>>
 
 export type AskOptions = {
   readonly read: ReadCall
-  /** What is wrong with arguments that came out of an address; undefined: nothing. */
+  /** What is wrong with arguments from an address; undefined if nothing is. */
   readonly fault: (op: string, args: ReadRequest['args']) => Refusal | undefined
   readonly figures: (answer: (stats: Figures | undefined) => void) => void
-  /** Makes HTML of texts of users, where only this page waits for it. */
+  /** Renders texts of users as HTML; only this page waits for it. */
   readonly render: RenderTexts
   /** Unix seconds. */
   readonly now: () => number
   readonly board: AboutBoard
-  /** Newest public change when the page was asked for: what it shows is not older. */
+  /** Newest public change when the page was requested; what it shows is at least as new. */
   readonly change: number
 }
 
-/** What every page knows of the board. */
+/** What every page knows about the board. */
 export type AboutBoard = {
-  /** Public address, without a slash at its end. */
+  /** Public address, without a trailing slash. */
   readonly address: string
   readonly name: string
-  /** What it is for, in one sentence. */
+  /** The purpose of the board, in one sentence. */
   readonly about: string | undefined
-  /** How to reach who runs it: an email address, or an https address. */
+  /** How to reach its host: an email address, or an https address. */
   readonly contact: string | undefined
   readonly serviceId: string
-  /** The board's own, which signs its notices and owns its first rooms. */
+  /** The board's own identity, which signs its notices and owns its first rooms. */
   readonly identity: { readonly id: string; readonly publicKey: string }
   readonly release: string
   readonly origin: string
   readonly vkey: string
   /** Every size, rate and quota by name, as /capabilities shows them; null: no limit. */
   readonly limits: () => Readonly<Record<string, number | null>>
-  /** The newest head that went through the witness round, with all who signed it. */
+  /** The newest head that completed the witness round, with all of its signatures. */
   readonly published: () => string
 }
 
-/** What was asked for is refused or not there: the route answers it with a page that says so. */
+/** The request is refused, or the thing does not exist: the route answers with a page that says so. */
 export class Refused extends Error {
   readonly refusal: Refusal
   constructor(refusal: Refusal) {
@@ -114,7 +114,7 @@ export class Refused extends Error {
   }
 }
 
-/** What was asked for has another address, for good. */
+/** The thing has moved permanently to another address. */
 export class Moved extends Error {
   readonly path: string
   constructor(path: string) {
@@ -128,16 +128,16 @@ export class Unanswered extends Error {}
 
 /** What the bytes of a page depend on. */
 type Scope = {
-  /** The one room; undefined: the whole board; null: nothing at all. */
+  /** The one room; undefined: the whole board; null: nothing. */
   readonly room: string | undefined | null
-  /** Unix seconds from which on they are old; 0: never. */
+  /** Unix seconds at which they become stale; 0: never. */
   readonly until: number
 }
 
-/** A page that shows a text in part because the board was busy is made again so soon. */
+/** A page that shows a text in part because the board was busy is rendered again after this long. */
 const busySeconds = 2
 
-/** The board as one page asks it. */
+/** The board's interface to one page. */
 export class Ask {
   readonly board: AboutBoard
   readonly change: number
@@ -157,14 +157,14 @@ export class Ask {
     return { room: this.#room, until: this.#until }
   }
 
-  /** Unix seconds; the page is requested again after `seconds`. */
+  /** Unix seconds; the page becomes stale after `seconds`. */
   nowFor(seconds: number): number {
     const now = this.#options.now()
     this.#old(now + seconds)
     return now
   }
 
-  /** Data of a read operation. Throws Refused where the board refuses. */
+  /** Data of a read operation. Throws Refused if the board refuses. */
   async read<Name extends AnyReadName>(op: Name, args: ReadRequest['args'] = {}): Promise<ResultOf<Name>> {
     const fault = this.#options.fault(op, args)
     if (fault !== undefined) throw new Refused(fault)
@@ -178,7 +178,7 @@ export class Ask {
     return dataOf(answer) as ResultOf<Name>
   }
 
-  /** The same, or undefined where there is none for all readers; what is not there now may be there after any change. */
+  /** The same, or undefined if no reader can see it; any later change may make it appear. */
   async find<Name extends AnyReadName>(op: Name, args: ReadRequest['args'] = {}): Promise<ResultOf<Name> | undefined> {
     try {
       return await this.read(op, args)
@@ -189,7 +189,7 @@ export class Ask {
     }
   }
 
-  /** Counts of the board; a moment old at most. */
+  /** Counts of the board, at most a moment old. */
   async figures(): Promise<Figures> {
     const stats = await new Promise<Figures | undefined>((done) => this.#options.figures(done))
     if (stats === undefined) throw new Unanswered()
@@ -198,12 +198,12 @@ export class Ask {
     return stats
   }
 
-  /** A text of a user as HTML, or a part of it where the page is full. */
+  /** A user's text as HTML, or part of it if the page is full. */
   text(item: RenderItem): Promise<Html> {
     return this.#texts.show(item, false)
   }
 
-  /** The same of what the page is about: it finds room first. */
+  /** The same for the main text of the page, which gets space first. */
   mainText(item: RenderItem): Promise<Html> {
     return this.#texts.show(item, true)
   }

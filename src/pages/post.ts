@@ -1,6 +1,6 @@
 /**
- * One post, in a list or in a thread: who, when, what, what it answers, what hangs on it, and where it is proved.
- * `assets/live.js` builds the same for posts that arrive while a page is open; parts that it fills bear the class names used here.
+ * One post, in a list or a thread: author, time, content, what it answers, attachments, and where it is proved. `assets/live.js` builds the
+ * same for posts that arrive while a page is open; the parts that it fills have the class names used here.
  */
 
 import { importedText } from '../format/imported.ts'
@@ -11,25 +11,25 @@ import { nameOf, person, shortId } from './pieces/person.ts'
 import { beginning, cutTo, sentence } from './pieces/text.ts'
 import { bytes, countOf, when } from './pieces/time.ts'
 
-/** Characters of one text in a list: half a screen; the whole stands on the post's own page. */
+/** Characters of one text in a list: half a screen; the whole text is on the post's own page. */
 const listedChars = 700
-/** The same of a reply in a thread, which is not the post that was asked for. */
+/** The same for a reply in a thread that is not the requested post. */
 const threadChars = 6_000
 
 type PostOptions = {
-  /** Other events of the same page by id: a reply shows what it answers. */
+  /** Other events of the same page by id, so that a reply can quote what it answers. */
   readonly among?: ReadonlyMap<string, ShownEvent>
-  /** In a list: the text is cut, and the thread is linked. */
+  /** In a list: the text is cut, and links to the thread. */
   readonly isListed?: boolean
-  /** The room is not the page's: it is shown. */
+  /** The room is shown, because it is not the page's. */
   readonly withRoom?: boolean
-  /** The page of the room is named. */
+  /** The page of the room is shown. */
   readonly withPage?: boolean
   /** The post that the address names. */
   readonly isTarget?: boolean
-  /** The page opens where it stands. */
+  /** The page opens scrolled to it. */
   readonly isOpenedAt?: boolean
-  /** What it answers is said in words, because its place does not. */
+  /** What it answers is stated in words, because its position does not show it. */
   readonly showsParent?: boolean
 }
 
@@ -62,7 +62,7 @@ export async function postsHtml(ask: Ask, events: readonly ShownEvent[], options
   return joined(await Promise.all(events.map((event) => postHtml(ask, event, { ...options, among }))), '\n')
 }
 
-/** These events by id, and what they answer where that stands elsewhere, so that it can be quoted. */
+/** These events by id, and the events that they answer elsewhere, so that those can be quoted. */
 export async function withParents(ask: Ask, events: readonly ShownEvent[]): Promise<ReadonlyMap<string, ShownEvent>> {
   const among = new Map(events.map((event) => [event.event_id, event]))
   const elsewhere = new Set(
@@ -102,7 +102,7 @@ async function bodyOf(ask: Ask, event: ShownEvent, { isListed, isTarget }: PostO
   const most = isTarget === true ? Number.POSITIVE_INFINITY : isListed === true ? listedChars : threadChars
   const isCut = event.text.length > most
   const { format = 'text', event_id: id, version_id: version = id } = event
-  // The whole of a post that is not the page's own is on its page; of one that is, where no layout is needed.
+  // The whole of another post is on its page; for the page's own post, it is at the API, which needs no layout.
   const whole = isTarget === true ? `/api/events/${version}` : `/e/${id}`
   const item = { kind: format, text: isCut ? cutTo(event.text, most) : event.text, whole }
   const shown = await (isTarget === true ? ask.mainText(item) : ask.text(item))

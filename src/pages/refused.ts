@@ -1,4 +1,4 @@
-/** Pages for what is not there, what is refused, and what went wrong: in the same look, and saying what to do instead. */
+/** Pages for things that do not exist, refusals, and faults: in the same style, with what to do instead. */
 import { type Refusal, statusOf } from '../../actors/kernel/refusals.ts'
 import { type Parts, type Shown, shown } from './page.ts'
 import { type Html, html, pathTo } from './pieces/html.ts'
@@ -25,8 +25,8 @@ const titles: Readonly<Record<number, string>> = {
 }
 
 /**
- * Private and unknown things are refused alike by the reads themselves; this only shows what they say, and the way on: to a private
- * room with one's own key, to a list whose page is no more from its beginning.
+ * The reads themselves refuse private and unknown things alike; this only shows the refusal, and the next step: for a private room, signing
+ * in with one's own key; for a list with an expired page, its beginning.
  */
 export function refusedPage(
   { code, message, field, retryAfter }: Refusal,
@@ -55,11 +55,11 @@ type SignInRefusal = {
   readonly error: string
   readonly description: string
   readonly retryAfter?: number | undefined
-  /** Where the program that began it is told of it. */
+  /** The redirect that reports the refusal to the program that began the sign-in. */
   readonly location?: string | undefined
 }
 
-/** What the program that began a sign-in would get as JSON, for the person in front of it. */
+/** The refusal of a sign-in, which its program would get as JSON, for the person in front of it. */
 export function signInRefusal(status: number, { error, description, retryAfter, location }: SignInRefusal): Parts {
   const title =
     status === 429 ? titles[429]! : status < 500 ? 'This sign-in cannot continue' : 'Something went wrong here'

@@ -1,9 +1,9 @@
 /**
- * Texts of users on their way to HTML: short plain ones are rendered at once, everything else on a thread of its own, within a
- * bounded queue and a deadline after which the thread is replaced. The thread begins with the first text that needs it.
+ * Renders users' texts as HTML: short plain ones immediately, everything else on a separate thread, with a bounded queue and a deadline
+ * after which the thread is replaced. The thread starts with the first text that needs it.
  *
- * What the thread has made is kept by the text itself: a text costs its work once, however often its page is asked for and however
- * often the board around it changes. One network has a quarter of the queue: who fills it waits for itself.
+ * The thread's results are cached by text: each text is rendered once, however often its page is requested or the board around it changes.
+ * One network may use a quarter of the queue; a network that fills its share waits only for itself.
  */
 
 import { hash } from 'node:crypto'
@@ -14,25 +14,25 @@ import { type Html, trusted } from './pieces/html.ts'
 import { type RenderItem, rendered } from './pieces/rendered.ts'
 
 export type Costed = { readonly item: RenderItem; readonly nodes: number }
-/** `busy`: too much waits, another moment may do. `slow`: it took longer than the deadline. */
+/** `busy`: the queue is full, so try again later. `slow`: it took longer than the deadline. */
 export type Rendered = Html | 'busy' | 'slow'
 
 type RendererOptions = {
   readonly startPool: StartPool
   readonly timers: Timers
-  /** Called when a text took too long, or the thread could not do its work. */
+  /** Called if a text took too long, or the thread failed. */
   readonly report?: (event: string, facts: Readonly<Record<string, unknown>>) => void
   readonly deadlineMs?: number
 }
 
-/** Nodes of plain text in one call that are rendered on the thread that asks, 5 ms at most: an ordinary page has fewer. */
+/** Nodes of plain text per call that are rendered on the calling thread, 5 ms at most; an ordinary page has fewer. */
 export const atOnceNodesMax = 800
-/** Nodes that one task takes to the thread, unless one text alone has more: 15 ms at most. */
+/** Nodes per task for the thread, unless a single text has more: 15 ms at most. */
 const taskNodesMax = 2_000
-/** Nodes that may wait in all, a second of work at most, and those of one network: the costliest page. */
+/** Nodes that may wait in total, a second of work at most, and per network: the most expensive page. */
 const waitingNodesMax = 120_000
 const waitingNodesOfNetworkMax = 30_000
-/** Eighty times what the worst known text takes. */
+/** Eighty times the worst known text. */
 const deadlineMsDefault = 2_000
 const idleMsMax = 300_000
 const keptCharsMax = 8 * 1024 * 1024
@@ -58,7 +58,7 @@ export class Renderer {
     this.#options = options
   }
 
-  /** In the order of the items. `from`: the network that asks. */
+  /** In the order of the items. `from`: the requesting network. */
   async render(items: readonly Costed[], from: string): Promise<Rendered[]> {
     const areShort = nodesOf(items.filter(isPlain)) <= atOnceNodesMax
     const missing: Asked[] = []
@@ -97,7 +97,7 @@ export class Renderer {
     this.#stopIdling?.()
     for (let task = this.#waiting.shift(); task !== undefined; task = this.#waiting.shift()) {
       const made = await this.#onThread(task)
-      // One of them was too slow: which, is found out.
+      // One of them was too slow; run them separately to find out which.
       if (made === 'slow' && task.asked.length > 1 && !this.#isClosed) this.#waiting.unshift(...apart(task))
       else this.#settle(task, made)
     }
@@ -123,7 +123,7 @@ export class Renderer {
       return 'busy'
     }
     const late = new AbortController()
-    // An answer that is here already, and was not looked at yet, counts.
+    // An answer that has arrived but was not processed yet still counts.
     const inTime = timers.later(() => timers.soon(() => late.abort()), deadlineMs)
     try {
       const items = asked.map(({ item }) => item)
@@ -145,7 +145,7 @@ export class Renderer {
   }
 }
 
-/** Starts the thread: its modules are made ready one in a turn, and the time of the first text begins when it can work. */
+/** Starts the thread: its modules are loaded one per turn, and the first text's deadline begins when it can work. */
 async function begin(startPool: StartPool): Promise<Pool> {
   const pool = await startPool(entry, { threads: 1, tasksPerThread: 1, memory })
   await pool.run('ready', undefined)
@@ -179,12 +179,12 @@ function nodesOf(costed: readonly Pick<Costed, 'nodes'>[]): number {
   return costed.reduce((sum, { nodes }) => sum + nodes, 0)
 }
 
-/** Whatever the HTML depends on, and nothing else. */
+/** Everything the HTML depends on, and nothing else. */
 function keyOf(item: RenderItem): string {
   return hash('sha256', JSON.stringify(item), 'base64')
 }
 
-/** What was made, by key: least recently used goes first. */
+/** Rendered texts by key; the least recently used are evicted first. */
 class Kept {
   readonly #byKey = new Map<string, Html | 'slow'>()
   #chars = 0
@@ -208,7 +208,7 @@ class Kept {
   }
 }
 
-/** A short text costs its place too. */
+/** Even a short text costs its entry. */
 function costOf(made: Html | 'slow'): number {
   return 200 + (made === 'slow' ? 0 : made.text.length)
 }

@@ -1,6 +1,6 @@
 /**
- * Where a page is written on: a slot that assets/write.js fills with what the reader's own key may do. Without a script it says how
- * else to write.
+ * The place on a page for writing: a slot that assets/write.js fills with what the reader's own key may do. Without scripts it explains
+ * other ways to write.
  */
 import { type Html, html } from './pieces/html.ts'
 
@@ -8,16 +8,16 @@ type Place = {
   readonly room: string
   readonly page?: string | undefined
   readonly replyTo?: string
-  /** What its field is called. */
+  /** The label of its field. */
   readonly label?: string
 }
 
-/** A new thread in the room, once a link to `#write` is followed; a reply, at once. */
+/** For a new thread in the room, opened by a link to `#write`; for a reply, open immediately. */
 export function writer(place: Place): Html {
   return slot('post', place)
 }
 
-/** A room that only its members read: with their key in this browser, or by an invite. */
+/** A room that only members can read: with their key in this browser, or an invite. */
 export function memberDoor(room: string): Html {
   return slot('private', { room })
 }

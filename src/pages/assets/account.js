@@ -1,6 +1,6 @@
 /**
- * /account: the key of this browser and what belongs to it. A key is copied into a file when it is made; later only its sealed copy can be
- * saved again, because nothing reads a key out of this browser. Who needs another copy moves to a new key (identity.rotate).
+ * /account: the key of this browser and what belongs to it. A key is saved to a file when it is created. Later only its sealed copy can be
+ * saved again, because nothing can read a key out of this browser; a person who needs another copy rotates to a new key (identity.rotate).
  */
 import {
   announce,
@@ -125,7 +125,7 @@ const profileSection = (key, { profile }) => {
   )
 }
 
-/** The new key is kept before it is announced, so that a page that closes meanwhile loses nothing. */
+/** The new key is stored before it is announced, so that nothing is lost if the page is closed in between. */
 const rotate = async (key, who, passphrase) => {
   const { key: fresh, file } = await freshKey(passphrase)
   const next = { ...fresh, id: who.id }
@@ -140,7 +140,7 @@ const adopt = async (next) => {
   kept.set('news', undefined)
   await changed()
 }
-/** A move that was under way when the page was closed: whether the board has it decides. */
+/** Finishes a rotation that was in progress when the page was closed; whether the board has it decides. */
 const finishMove = async () => {
   const next = await keys.get('next')
   if (next === undefined) return false
@@ -249,7 +249,7 @@ const delegationSection = (key, title, words, delegations) => {
   )
 }
 
-/** A new key that acts for this one. Its file is saved before the board knows of it, so that nothing is lost. */
+/** Creates a key that acts for this one. Its file is saved before the board knows of it, so that nothing is lost. */
 const newDelegation = (key) => {
   const boxes = make('fieldset', {}, make('legend', {}, 'It may'))
   for (const [scope, words] of JSON.parse(place.dataset.scopes))

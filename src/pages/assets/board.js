@@ -1,11 +1,11 @@
 /**
- * What every script of the pages shares: elements, the key of this browser, signing, and sending until the outcome is known.
+ * Shared by all page scripts: elements, the key of this browser, signing, and sending until the outcome is known.
  *
- * The key is Ed25519 (WebCrypto), kept in IndexedDB (database `broadside`, store `keys`, entry `own`) as a CryptoKey that
- * nothing can read out. It is copied into a file when it is made; a copy under a passphrase stays here too, sealed, so that it can be
- * saved again. `broadside --key FILE` and the client libraries take those files (version 1 plain, version 2 sealed).
+ * The key is Ed25519 (WebCrypto), stored in IndexedDB (database `broadside`, store `keys`, entry `own`) as a non-extractable CryptoKey. It
+ * is saved to a file when it is created. A copy sealed with a passphrase also stays in the database, so that it can be saved again.
+ * `broadside --key FILE` and the client libraries accept these files (version 1 plain, version 2 sealed).
  *
- * What signing needs stands in every page: the service id and the order of fields, at the link to /account (src/pages/layout.ts).
+ * Every page contains what signing needs, the service id and the field order, in the link to /account (src/pages/layout.ts).
  */
 
 export const encoder = new TextEncoder()
@@ -32,18 +32,18 @@ export const button = (words, act, className = '') => {
 }
 export const link = (href, words, className = '') =>
   make('a', className === '' ? { href } : { href, class: className }, words)
-/** A field with its name above it. */
+/** A field with its label above it. */
 export const field = (words, input) => make('label', { class: 'field' }, make('span', {}, words), input)
 
 export const section = (title, ...inside) => make('section', {}, make('h2', {}, title), ...inside)
 export const quiet = (...words) => make('p', { class: 'quiet' }, ...words)
 
-/** A box that is ticked or not, with its words behind it. */
+/** A checkbox with its label after it. */
 export const checkbox = (name, words, isOn = false) => {
   const box = make('input', { type: 'checkbox', name, ...(isOn ? { checked: '' } : {}) })
   return make('label', { class: 'check' }, box, ` ${words}`)
 }
-/** A choice of one. @param {[value: string, words: string][]} options */
+/** A selection of one option. @param {[value: string, words: string][]} options */
 export const select = (name, options, chosen = options[0][0]) => {
   const made = make('select', { name }, ...options.map(([value, words]) => make('option', { value }, words)))
   made.value = chosen
@@ -65,7 +65,7 @@ export const sha256 = async (bytes) =>
     byte.toString(16).padStart(2, '0'),
   ).join('')
 
-/** Characters that could hide or turn text are shown by their numbers. @param {string} text */
+/** Escapes characters that could hide or reorder text as code points. @param {string} text */
 export const visible = (text) =>
   text.replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu, (char) =>
     '\n\t\u200d\u200c'.includes(char) ? char : `U+${char.codePointAt(0).toString(16).toUpperCase().padStart(4, '0')}`,
@@ -93,7 +93,7 @@ export const seal = (id) => {
 }
 
 export const nameOf = ({ id, handle }) => (handle === undefined ? id.slice(0, 8) : `@${handle}`)
-/** Who acts, as pieces/person.ts shows them. */
+/** The actor, rendered as in pieces/person.ts. */
 export const person = ({ id, handle }) =>
   make(
     'a',
@@ -109,10 +109,10 @@ export const time = (seconds) => {
   const at = new Date(seconds * 1000)
   return make('time', { datetime: at.toISOString().replace('.000Z', 'Z') }, at.toLocaleString())
 }
-/** A new part of the page: its times are put in the reader's words (page.js), its posts get their buttons (posts.js). */
+/** Announces a new part of the page: page.js localizes its times, posts.js adds buttons to its posts. */
 export const announce = (element) => element.dispatchEvent(new Event('post-added', { bubbles: true }))
 
-/** A document of its own, in which nothing runs. No text is turned into markup here, which Trusted Types would refuse. */
+/** Loads a separate document, in which nothing runs. Text is never converted to markup here, because Trusted Types would refuse it. */
 export const documentAt = (path, body) =>
   new Promise((done, failed) => {
     const asked = new XMLHttpRequest()
@@ -124,14 +124,14 @@ export const documentAt = (path, body) =>
     asked.send(body)
   })
 
-/** A post as lists show it, laid out by the board. */
+/** A post as lists show it, rendered by the board. */
 export const lineOf = async (id) => {
   const line = (await documentAt(`/e/${id}/line`)).getElementById(`e-${id}`)
   if (line === null) throw new Error('the post is gone')
   return document.importNode(line, true)
 }
 
-/** Puts a post under the one that it answers, behind the replies that stand there; a post that is there already is left. */
+/** Puts a post under the one that it answers, after the existing replies; a post that is already there is left alone. */
 export const placeReply = async (parent, id) => {
   const line = await lineOf(id)
   const there = document.getElementById(line.id)
@@ -151,7 +151,7 @@ export const placeReply = async (parent, id) => {
   return line
 }
 
-/** The post as the board shows it now, in its place. */
+/** Replaces the post with its current rendering by the board. */
 export const renewPost = async (post) => {
   const line = await lineOf(post.dataset.id)
   if (post.closest('.replies') !== null) line.querySelector(':scope > .context')?.remove()
@@ -160,7 +160,7 @@ export const renewPost = async (post) => {
   announce(post)
 }
 
-/** What this browser keeps for the reader, where it keeps anything. */
+/** What this browser stores for the reader, if it stores anything. */
 export const kept = {
   get: (name) => {
     try {
@@ -174,12 +174,12 @@ export const kept = {
       if (value === undefined) localStorage.removeItem(name)
       else localStorage.setItem(name, JSON.stringify(value))
     } catch {
-      // A browser that keeps nothing still shows the page that is open.
+      // A browser without storage still shows the open page.
     }
   },
 }
 
-/** What the board said instead of doing it. */
+/** A refusal by the board. */
 export class Refused extends Error {
   constructor({ code, message }) {
     super(message)
@@ -189,7 +189,7 @@ export class Refused extends Error {
 export const said = (error) =>
   `${error instanceof Refused ? 'The board says' : 'That did not work'}: ${error.message.replace(/\.$/, '')}.`
 
-/** Public data of the board. */
+/** Reads public data of the board. */
 export const get = async (path) => {
   const { ok, data, error } = await (await fetch(path, { credentials: 'omit' })).json()
   if (!ok) throw new Refused(error)
@@ -210,7 +210,7 @@ const store = async (mode) => {
   return (await settled(opening)).transaction('keys', mode).objectStore('keys')
 }
 
-/** Why this browser cannot sign; undefined: it can. */
+/** Why this browser cannot sign; undefined if it can. */
 export const unable = async () => {
   const made = await crypto.subtle?.generateKey('Ed25519', false, ['sign', 'verify']).catch(() => undefined)
   if (made !== undefined && globalThis.indexedDB !== undefined) return undefined
@@ -220,7 +220,7 @@ export const unable = async () => {
 }
 
 const algorithm = 'Ed25519'
-/** What signs, of a JWK with `d` and `x`: it cannot be read out. The two must belong together. */
+/** A non-extractable signing key from a JWK with `d` and `x`, which must belong together. */
 const keyOf = async ({ d, x }) => {
   const base = { kty: 'OKP', crv: 'Ed25519', x }
   const privateKey = await crypto.subtle.importKey('jwk', { ...base, d }, algorithm, false, ['sign'])
@@ -234,7 +234,7 @@ const keyOf = async ({ d, x }) => {
 
 const roundsMin = 600_000
 const roundsMax = 10_000_000
-/** The cipher of a sealed file: everything else that stands in the file is authenticated, in this order. */
+/** The cipher of a sealed file: all other contents of the file are authenticated, in this order. */
 const cipherOf = async (head, passphrase, use) => {
   const words = encoder.encode(passphrase.normalize('NFKC'))
   const secret = await crypto.subtle.importKey('raw', words, 'PBKDF2', false, ['deriveKey'])
@@ -256,7 +256,7 @@ const headOf = ({ public_key, id, rounds, salt, nonce }) => ({
 })
 const random = (bytes) => base64url(crypto.getRandomValues(new Uint8Array(bytes)))
 
-/** The text of a key file; with a passphrase, one that opens with it alone. */
+/** The text of a key file; with a passphrase, one that only the passphrase opens. */
 const fileOf = async ({ d, x }, id, passphrase) => {
   if (passphrase === '') return `${JSON.stringify({ type: 'broadside-key', public_key: x, id, seed: d })}\n`
   const head = headOf({ public_key: x, id, rounds: roundsMin, salt: random(16), nonce: random(12) })
@@ -264,7 +264,7 @@ const fileOf = async ({ d, x }, id, passphrase) => {
   return `${JSON.stringify({ ...head, sealed: base64url(new Uint8Array(sealed)) })}\n`
 }
 
-/** The file needs its passphrase, or another one than was given. */
+/** The file needs a passphrase, or another one than the one given. */
 export class Sealed extends Error {}
 
 /** @param {string} text a key file of either version, or a PKCS#8 PEM @returns the JWK's `d` and `x` */
@@ -293,7 +293,7 @@ export const save = (text, name) => {
 }
 export const saveKey = ({ id }, text) => save(text, `broadside-key-${id.slice(0, 8)}.json`)
 
-/** A new key: what signs, and the text of its file. It is not kept until `keys.put`. */
+/** A new key: the signing key, and the text of its file. It is not stored until `keys.put`. */
 export const freshKey = async (passphrase = '') => {
   const { privateKey } = await crypto.subtle.generateKey(algorithm, true, ['sign', 'verify'])
   const { d, x } = await crypto.subtle.exportKey('jwk', privateKey)
@@ -302,22 +302,22 @@ export const freshKey = async (passphrase = '') => {
   return { key: passphrase === '' ? key : { ...key, sealed: file }, file }
 }
 
-/** The key in a file, without keeping it. */
+/** The key in a file, without storing it. */
 export const keyIn = async (text, passphrase = '') => {
   const halves = await halvesIn(text, passphrase)
   const key = await keyOf(halves)
   return text.includes('"sealed"') ? { ...key, sealed: text } : key
 }
 
-/** Keys of this browser by name, each `{ publicKey, id, privateKey }`, with `sealed` where its file has a passphrase. */
+/** Keys of this browser by name, each `{ publicKey, id, privateKey }`, with `sealed` if its file has a passphrase. */
 export const keys = {
   async get(name = 'own') {
     return settled((await store('readonly')).get(name))
   },
   async put(key, name = 'own', { isNew = false } = {}) {
     await settled((await store('readwrite')).put(key, name))
-    // Asked for, so that a browser that is short of space does not throw the key away. Firefox asks the person first, who may take
-    // their time: nothing waits for it.
+    // Requests persistence, so that a browser short of space does not evict the key. Firefox asks the person first, who may take their
+    // time, so nothing waits for the result.
     navigator.storage?.persist?.().catch(() => false)
     if (name === 'own') kept.set('me', { key: key.publicKey, id: key.id, at: isNew ? Date.now() : 0 })
     return key
@@ -326,7 +326,7 @@ export const keys = {
     await settled((await store('readwrite')).delete(name))
     if (name === 'own') kept.set('me', undefined)
   },
-  /** Makes a key, and saves its file unless it is not wanted. */
+  /** Creates a key, and saves its file unless that is not wanted. */
   async make({ isSaved = true, passphrase = '' } = {}) {
     const { key, file } = await freshKey(passphrase)
     await keys.put(key, 'own', { isNew: true })
@@ -335,7 +335,7 @@ export const keys = {
   },
 }
 
-/** Who this browser's key acts for, as the board knows them: `{ id, handle?, key }`; asked for where it is old. */
+/** The identity that this browser's key acts for, as the board knows it: `{ id, handle?, key }`; requested again when stale. */
 export const whoIs = async (key, maxAgeMs = 600_000) => {
   const known = kept.get('me')
   if (known?.key === key.publicKey && Date.now() - known.at < maxAgeMs) return known
@@ -346,7 +346,7 @@ export const whoIs = async (key, maxAgeMs = 600_000) => {
     kept.set('me', found)
     return found
   } catch (error) {
-    // Who has written nothing in public is not known yet.
+    // The board does not know an identity before it has posted in public.
     if (!(error instanceof Refused)) throw error
     kept.set('me', base)
     return base
@@ -355,7 +355,9 @@ export const whoIs = async (key, maxAgeMs = 600_000) => {
 
 /** Signing and sending */
 
-/** The price some rooms ask for a post: a hash with leading zeros, bound to the command (src/format/signing.ts). */
+/**
+ * Computes the proof of work that some rooms require for a post: a hash with leading zeros, bound to the command (src/format/signing.ts).
+ */
 const solve = async (bytes, bits, say) => {
   const head = `broadside-proof-v1\n${await sha256(bytes)}\n`
   const batch = 512
@@ -377,7 +379,7 @@ const solve = async (bytes, bits, say) => {
 export const sign = async ({ privateKey }, bytes) =>
   base64url(new Uint8Array(await crypto.subtle.sign(algorithm, privateKey, bytes)))
 
-/** A signed command and the bytes that were signed; `with` signs the same bytes as its proof. */
+/** A signed command and its signed bytes; `with` is a key that also signs these bytes, as proof. */
 const signed = async (key, fields, { with: other }) => {
   const { service, order } = document.getElementById('account').dataset
   const { data } = fields
@@ -402,7 +404,7 @@ const signed = async (key, fields, { with: other }) => {
 }
 
 /**
- * Signs a command and sends it until it is known what became of it: the same bytes have no second effect.
+ * Signs a command and sends it until its outcome is known: resending the same bytes has no second effect.
  * @returns its answer's `data`
  */
 export const send = async (key, fields, { say = () => {}, ...more } = {}) => {
@@ -426,14 +428,14 @@ export const send = async (key, fields, { say = () => {}, ...more } = {}) => {
     }
     if (told !== undefined && answer.status !== 429 && answer.status < 500) throw new Refused(told.error)
     const seconds = Number(answer?.headers.get('retry-after') ?? 0)
-    // Longer than its signature is good for, a command cannot wait.
+    // A command cannot wait longer than its signature is valid.
     if (seconds > 60) throw new Refused(told.error)
     say(told === undefined ? 'The board cannot be reached; trying again.' : `${told.error.message}; trying again.`)
     await new Promise((done) => setTimeout(done, Math.max(waitMs, seconds * 1000)))
   }
 }
 
-/** The same for a read, which may wait longer than a signature is good for: then it is signed anew. */
+/** The same for a read. If it has to wait longer than a signature is valid, it is signed again. */
 export const read = async (key, fields, say) => {
   for (;;) {
     const begun = Date.now()
@@ -445,7 +447,7 @@ export const read = async (key, fields, say) => {
   }
 }
 
-/** Every item of a signed list, up to `most`. */
+/** All items of a signed list, up to `most`. */
 export const readAll = async (key, fields, name, most = 1_000) => {
   const items = []
   let cursor
@@ -458,7 +460,7 @@ export const readAll = async (key, fields, name, most = 1_000) => {
 }
 
 const identities = new Map()
-/** An identity by its id, each asked for once; of one that the board does not know there is the id alone. */
+/** An identity by its id, each requested once; for one that the board does not know, only the id. */
 export const identityAt = (id) => {
   if (!identities.has(id))
     identities.set(
@@ -470,13 +472,13 @@ export const identityAt = (id) => {
     )
   return identities.get(id)
 }
-/** The id of an identity named by its handle, asked before anything is signed: bytes with a name in them would not say who was meant. */
+/** The id of an identity given by its handle. Resolved before signing, because signed bytes with a handle would not say who was meant. */
 export const identityOf = async (named) => {
   if (named === '' || /^[0-9a-f]{64}$/.test(named)) return named
   return (await get(`/api/identities/@${encodeURIComponent(named.replace(/^@/, ''))}`)).identity.id
 }
 
-/** A form of ours: its fields, one button, and what became of it. `act` gets their values, and returns the words for it. */
+/** A form with its fields, one button, and its status. `act` gets their values and returns the status text. */
 export const form = (fields, words, act) => {
   const status = make('p', { role: 'status' })
   const submit = make('button', { type: 'submit' }, words)
@@ -501,7 +503,7 @@ export const form = (fields, words, act) => {
   return made
 }
 
-/** Buttons that say what became of them. */
+/** Buttons that report their outcome. */
 export const doing = (...each) => {
   const status = make('span', { role: 'status' })
   const buttons = each.map(([words, act]) =>
@@ -520,7 +522,7 @@ export const doing = (...each) => {
   return make('div', { class: 'actions' }, ...buttons, status)
 }
 
-/** A list, and what may be done with each item. `actsOf(item, remove)`: pairs of words and act, as `doing` takes them. */
+/** A list with actions for each item. `actsOf(item, remove)`: pairs of label and action, as `doing` takes them. */
 export const rows = (items, lineOf, actsOf) =>
   make(
     'ul',

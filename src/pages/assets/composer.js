@@ -1,6 +1,7 @@
 /**
- * The field in which a post is written: a new thread, a reply where it belongs, or a new version of a post. With preview by the board's
- * own renderer, files, and a draft that stays in this browser until the board has confirmed the post. Who has no key makes one by posting.
+ * The form for writing a post: a new thread, an inline reply, or a new version of a post. It has a preview by the board's own renderer,
+ * attachments, and a draft that stays in this browser until the board has confirmed the post. A person without a key creates one by
+ * posting.
  */
 import {
   base64url,
@@ -25,7 +26,7 @@ const textBytesMax = 32_768
 const fileBytesMax = 1_048_576
 const filesMax = 8
 
-/** A key file, and the passphrase that it may need. `then` gets the key that was in it. */
+/** Input for a key file and the passphrase that it may need. `then` gets the key. */
 export const keyFileField = (then) => {
   const status = make('p', { class: 'problem', role: 'alert' })
   const passphrase = make('input', { type: 'password', autocomplete: 'current-password' })
@@ -56,7 +57,7 @@ export const keyFileField = (then) => {
   return make('div', {}, make('label', { class: 'file' }, 'Use a key file ', file), asked, status)
 }
 
-/** What who has no key decides when they post: whether the new key is saved, and under which passphrase. */
+/** What a person without a key decides when they post: whether the new key is saved, and with which passphrase. */
 const keyFields = (then) => {
   const isSaved = make('input', { type: 'checkbox', checked: '' })
   const passphrase = make('input', { type: 'password', autocomplete: 'new-password', maxlength: '200' })
@@ -127,7 +128,7 @@ const fileList = (room, say) => {
     element,
     add,
     upload,
-    /** Files that the post has already. */
+    /** Files that the post already has. */
     hold: (attachments = []) => {
       for (const { id, filename, gone } of attachments)
         if (gone === undefined) chosen.push({ name: filename ?? id.slice(0, 8), id })
@@ -160,7 +161,7 @@ class Composer {
     this.makeForm()
   }
 
-  /** Who writes: the key of this browser, or a key that is made by posting. */
+  /** Determines who writes: the key of this browser, or a key that posting will create. */
   async begin() {
     this.key = await keys.get()
     this.who = this.key === undefined ? undefined : await whoIs(this.key).catch(() => ({ id: this.key.id }))
@@ -256,7 +257,7 @@ class Composer {
     })
     this.form.addEventListener('submit', (submitted) => {
       submitted.preventDefault()
-      // Keys send a form whose button would not.
+      // The keyboard submits a form even while its button is disabled.
       if (text.value.trim() !== '' && !this.submit.disabled) void this.post()
     })
   }
@@ -277,7 +278,7 @@ class Composer {
     )
   }
 
-  /** What depends on the key. */
+  /** Rebuilds the parts that depend on the key. */
   arrange() {
     const { key, who } = this
     this.newcomer = key === undefined ? keyFields((found) => this.useKey(found)) : undefined
@@ -296,7 +297,7 @@ class Composer {
     document.dispatchEvent(new Event('key-changed'))
   }
 
-  /** Whether it can be posted now. @returns what is wrong with the text, or '' */
+  /** Checks whether it can be posted now. @returns what is wrong with the text, or '' */
   count() {
     const bytes = encoder.encode(this.text.value).length
     const problem = bytes > textBytesMax ? `${bytes} bytes are too long: ${textBytesMax} are allowed.` : ''
@@ -304,7 +305,7 @@ class Composer {
     return problem
   }
 
-  /** The name that was asked for, where it is free. */
+  /** The requested handle, if it is available. */
   async wantedName() {
     const name = this.handle.value.trim().replace(/^@/, '').toLowerCase()
     if (name === '' || this.options.isPrivate === true || this.who?.handle !== undefined) return undefined
@@ -316,7 +317,7 @@ class Composer {
     return name
   }
 
-  /** What the command holds beside its text. */
+  /** The fields of the command other than its text. */
   fieldsOf(text, name, to, attachments) {
     const { room, page, replyTo, edit } = this.options
     const format = this.formatName()
@@ -365,7 +366,7 @@ class Composer {
     }
   }
 
-  /** What is public has a page, and a proof. */
+  /** A public post has a page and a proof. */
   tell({ receipt, event_id: id, handle_not_applied: why }) {
     const done = this.options.edit === undefined ? 'Posted' : 'Saved'
     const isPublic = receipt.log_index !== undefined
@@ -391,7 +392,7 @@ class Composer {
 
 /**
  * @param {object} options `room`; `page`, `replyTo`; `edit`: the event that gets a new version; `isPrivate`; `label`; `onPosted(data)`,
- * `onCancel` where it can be closed
+ * `onCancel` if it can be closed
  * @returns {Promise<HTMLFormElement>} with `text`, its field, and `quote(words)`
  */
 export const composer = (options) => new Composer(options).begin()

@@ -1,4 +1,4 @@
-/** Documents: a new one in a room, and a new version on a document's page. Where someone wrote meanwhile, the merged text is shown. */
+/** Documents: creating one in a room, and editing one on its page. If someone else edited it in the meantime, the merged text is shown. */
 import { button, field, form, get, link, make, send } from './board.js'
 import { me } from './me.js'
 
@@ -15,7 +15,7 @@ const create = (key, room) => {
   return make('details', {}, make('summary', {}, 'New document'), made)
 }
 
-/** The version that the text was begun from goes with it, so that the board can merge it with what came since. */
+/** The version that the edit started from is sent along, so that the board can merge it with newer edits. */
 const edit = async (key, target) => {
   const { doc } = await get(`/api/docs/${target}`)
   let base = doc.version

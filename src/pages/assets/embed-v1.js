@@ -1,17 +1,17 @@
 /**
- * A live room on anybody's page:
+ * A live room on any web page:
  *
  *   <script src="https://BOARD/embed/v1.js" data-room="lobby" async></script>
  *
- * data-room   name of a public room (needed)
+ * data-room   name of a public room (required)
  * data-page   only this page of the room
- * data-limit  posts shown, 1 to 100; 20 when left out
- * data-theme  light or dark; as the reader's system when left out
+ * data-limit  posts shown, 1 to 100; default 20
+ * data-theme  light or dark; default: as the reader's system
  *
- * All of it stands in a shadow root behind the script element. Texts are written by strangers: they become text nodes and
- * nothing else, and characters that hide or turn text are shown by their numbers. What was taken back while the connection was gone
- * is taken back here when it is there again: each time the board is asked for the list as it is then. The style is a constructed sheet, so that a
- * page whose policy forbids inline styles needs no exception; it only has to allow this board in script-src and connect-src.
+ * Everything is in a shadow root after the script element. Texts are untrusted: they only ever become text nodes, and characters that hide
+ * or reorder text are shown by their code points. After each reconnection the current list is fetched from the board, so that posts
+ * removed in the meantime are removed here. The style is a constructed sheet, so a page whose policy forbids inline styles needs no
+ * exception; it only has to allow this board in script-src and connect-src.
  */
 ;(() => {
   const script = document.currentScript
@@ -62,7 +62,7 @@
   const state = make('span', { role: 'status' }, 'connecting')
   const where = page === '' ? room : `${room} / ${page}`
   const list = make('ol', {})
-  // The log is around the list, which stays one to who hears it.
+  // The log is around the list, so that screen readers still announce the list as a list.
   const log = make('div', { class: 'log', tabindex: '0', role: 'log', 'aria-label': `Posts in ${where}` }, list)
   root.append(
     make(
@@ -75,11 +75,11 @@
   )
   script.after(host)
 
-  /** What is shown of each post, by its id; `at`: when it was told, counted in `told`. */
+  /** The displayed state of each post by id; `at`: the value of `told` when it was received. */
   const shown = new Map()
-  /** What was heard of the stream, and lists that were asked for. */
+  /** Counts the messages of the stream and the requested lists. */
   let told = 0
-  /** News of posts that are not shown: a list that was asked for before them may be older. */
+  /** Counts news about posts that are not shown: a list requested before such news may be older. */
   let unheard = 0
 
   const fill = (post, event) => {
@@ -91,11 +91,11 @@
     post.at = told
   }
 
-  /** A post that is shown is told anew; one that is not gets its place among the others. */
+  /** Updates a post that is shown; inserts any other at its place in the list. */
   const show = (event) => {
     const known = shown.get(event.supersedes ?? event.event_id)
     if (known) return fill(known, event)
-    // A version of something that is not shown is no post of its own, and what was taken back before is in no list.
+    // A version of a post that is not shown is not a separate post, and removed posts are not listed.
     if (event.supersedes || event.hidden) {
       unheard++
       return
@@ -128,7 +128,7 @@
     const answer = await fetch(board + path, { credentials: 'omit', referrerPolicy: 'no-referrer' })
     return { answer, data: (await answer.json()).data }
   }
-  /** The list as the board has it now. Where the stream has told of a post meanwhile, that is newer. */
+  /** Fetches the current list. News about a post that the stream delivered in the meantime is newer. */
   const past = async (attempts = 3) => {
     const begun = ++told
     const isOld = (post) => !post || post.at <= begun
@@ -139,7 +139,7 @@
     if (!answer.ok) throw new Error(`${answer.status}`)
     const listed = new Set(data.events.map(({ event_id: id }) => id))
     for (const event of data.events) if (isOld(shown.get(event.event_id))) show(event)
-    // What is shown and not listed was taken back, and keeps its place; or this board has never heard of it.
+    // A post that is shown but not listed was removed, and keeps its place; or this board has never heard of it.
     for (const [id, post] of shown) {
       if (listed.has(id) || post.text.className === 'gone' || !isOld(post)) continue
       const { answer: one, data: found } = await json(`/api/events/${id}`)
@@ -152,7 +152,7 @@
 
   let pause = 1_000
   const follow = () => {
-    // What was posted before stands in the list; on a connection that was cut the browser itself asks for what it missed.
+    // Earlier posts are in the list. After a lost connection, the browser itself requests what it missed.
     const stream = new EventSource(`${board}/tail/${encodeURIComponent(room)}?last=0`)
     stream.onopen = () => {
       pause = 1_000
@@ -171,7 +171,7 @@
     stream.addEventListener('revision', hear)
     stream.onerror = () => {
       state.textContent = 'connecting'
-      // The browser comes back by itself after a cut connection, but not after an answer that was no stream.
+      // The browser reconnects on its own after a lost connection, but not after an answer that is not a stream.
       if (stream.readyState !== EventSource.CLOSED) return
       if (shown.size === 0) state.textContent = 'this room cannot be read here'
       setTimeout(follow, pause)

@@ -1,4 +1,4 @@
-/** /account/webhooks: addresses that this board sends events to, and addresses of this board that other services deliver to. */
+/** /account/webhooks: webhooks of this board, and receive URLs to which other services deliver. */
 import {
   announce,
   checkbox,
@@ -19,17 +19,17 @@ import {
 import { me } from './me.js'
 
 const place = document.getElementById('hooks')
-/** Kinds of events by their names, as src/people/own-pages.ts writes them. */
+/** Kinds of events by name, as src/people/own-pages.ts writes them. */
 const kinds = JSON.parse(place.dataset.kinds)
 const itemsShown = 20
 const bodyShown = 2_000
 
 const input = (name, more = {}) => make('input', { name, autocomplete: 'off', ...more })
-/** What is secret is shown once. */
+/** A secret, which is shown only once. */
 const once = (words, secret) =>
   make('span', {}, `${words}, shown only now: `, make('code', {}, secret ?? 'it was shown before'), '.')
 const details = (words, ...inside) => make('details', {}, make('summary', {}, words), ...inside)
-/** A list that is read when it is opened. */
+/** A list that is loaded when it is opened. */
 const later = (words, find) => {
   const shown = make('div', {})
   const made = details(words, shown)
@@ -46,7 +46,7 @@ const later = (words, find) => {
 }
 const listOf = (items, none) => (items.length === 0 ? quiet(none) : make('ul', { class: 'rows' }, ...items))
 
-/** Webhooks: what this board sends. */
+/** Webhooks: deliveries from this board. */
 
 const deliveryLine = ({ kind, state, attempts, attempted_at: at, status, error }) =>
   make(
@@ -115,7 +115,7 @@ const newHook = (key) => {
   })
 }
 
-/** Receive URLs: what others send here. */
+/** Receive URLs: deliveries to this board. */
 
 const itemLine = ({ received_at: at, content_type: type, bytes, body, body_encoding: encoding, verified }) =>
   make(
@@ -191,7 +191,7 @@ const newReceiver = (key) => {
   })
 }
 
-/** The lists are built anew; forms stay, with what they say. */
+/** Rebuilds the lists; the forms keep their contents. */
 const lists = { hooks: make('div', {}), receivers: make('div', {}) }
 const build = async () => {
   const { key } = await me()

@@ -1,4 +1,4 @@
-/** /inbox: what is new in what the reader follows, what speaks to them, and their conversations. What is shown counts as seen. */
+/** /inbox: news in what the reader follows, replies and mentions, and their conversations. Displayed items count as seen. */
 import {
   announce,
   button,
@@ -44,7 +44,7 @@ const followLine = (follow) => {
   return make('li', {}, make('b', {}, link(href, visible(name))), line)
 }
 
-/** Accept, decline or block a conversation that someone opened. */
+/** Buttons to accept, decline, or block a conversation that someone opened. */
 const answers = (key, room) => {
   const answer = (value) => send(key, { operation: 'conversation.respond', room, data: { schema: 1, answer: value } })
   return doing(
@@ -86,7 +86,7 @@ const conversationLine = async (own, { room, members, updated_at: at, count }) =
   )
 }
 
-/** A first message to someone, in a room of their own. */
+/** A first message to someone, in a new private room. */
 const beginTalk = (key) => {
   const to = make('input', { name: 'to', required: '', autocomplete: 'off', maxlength: '64' })
   const text = make('textarea', { name: 'text', rows: '3', required: '' })

@@ -1,15 +1,15 @@
 /**
- * A room that goes on while it is read: posts arrive by server-sent events, each is shown once and in order, and what is taken
- * back, restored or edited changes in its place. Nothing is lost or doubled over a lost connection or a restart of the board:
+ * A live list of a room: posts arrive by server-sent events, each is shown once and in order, and posts that are removed, restored, or
+ * edited change in place. Nothing is lost or duplicated when the connection is lost or the board restarts:
  *
- * - The stream is opened behind the newest post that is known (`?since=`), so that nothing between the page and the stream is missed.
- * - Each post is known by its id. One that is shown already is not shown again, and each stands at its number in the room.
- * - After each connection the corrections since the last one are read from /api/changes, or the list anew if they are many.
- * - Where the board does not know the newest post (a backup was put back), the whole list is fetched once more.
+ * - The stream is opened after the newest known post (`?since=`), so that nothing between the page and the stream is missed.
+ * - Posts are identified by id. One that is already shown is not shown again, and each is placed by its number in the room.
+ * - After each connection, the corrections since the last one are read from /api/changes, or the whole list if there are many.
+ * - If the board does not know the newest post (it was restored from a backup), the whole list is fetched once more.
  *
- * A post that arrived looks as it does when the page is loaded anew. Plain texts are built here, as text nodes alone, with links as
- * on the server (pieces/text.ts). What only the board lays out (Markdown, letters that hide, turn or pile up, the mark of an edit)
- * is asked for as a document in which nothing runs (`/e/ID/line`), and its elements are moved; until then the text stands as written.
+ * A post that arrived looks the same as after a reload. Plain texts are built here from text nodes only, with links as on the server
+ * (pieces/text.ts). What only the board can render (Markdown; characters that hide, reorder, or pile up; the mark of an edit) is requested
+ * as a document in which nothing runs (`/e/ID/line`), and its elements are moved here; until then the text is shown as written.
  */
 
 import { announce, documentAt, encoder, link, make, person, time } from './board.js'
@@ -20,12 +20,12 @@ const { liveRoom: room, livePage: onlyPage } = list.dataset
 /** As in src/pages/post.ts. */
 const listedChars = 700
 const shownMax = Number(list.dataset.liveMax ?? 500)
-/** Number of the newest public change that the page knows of. */
+/** Number of the newest public change that the page reflects. */
 let change
-/** Id of the newest post known, shown or not. */
+/** Id of the newest known post, shown or not. */
 let newest
 const known = new Set()
-/** Takes the list as the board wrote it. */
+/** Initializes the state from a list rendered by the board. */
 const begin = ({ dataset }) => {
   change = Number(dataset.liveChange ?? -1)
   newest = dataset.liveNewest ?? ''
@@ -36,14 +36,14 @@ begin(list)
 let arrived = 0
 let waitMs = 1_000
 
-/** With what the pointer is told. */
+/** Adds a tooltip. */
 const titled = (element, title) => {
   element.title = title
   return element
 }
 
 const odd = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}\u{E0000}-\u{E0FFF}\u115F\u1160\u3164\uFFA0\u2800]/gu
-/** Text with what hides or turns it shown by its number. */
+/** Appends text, with characters that hide or reorder it shown by their code points. */
 const plain = (parent, text) => {
   let done = 0
   for (const { 0: char, index } of text.matchAll(odd)) {
@@ -89,7 +89,7 @@ const bytes = (count) => {
   ].find(([least]) => count >= least)
   return `${(count / size).toFixed(count / size < 10 ? 1 : 0)} ${unit}`
 }
-/** How a text begins, on one line and without the marks of Markdown; as in pieces/text.ts. */
+/** The beginning of a text on one line, without Markdown syntax; as in pieces/text.ts. */
 const beginning = (text, { format } = {}) => {
   const words =
     format === 'markdown'
@@ -134,7 +134,7 @@ const filesOf = ({ attachments = [] }) => {
   return [files]
 }
 
-/** What it answers: by whom, and how that begins, where it is on this page. */
+/** What a post answers: by whom, and how that begins, if it is on this page. */
 const contextOf = ({ reply_to: parent, to, to_id: toId = to }) => {
   const contexts = []
   if (parent !== undefined) {
@@ -154,7 +154,7 @@ const contextOf = ({ reply_to: parent, to, to_id: toId = to }) => {
   return contexts
 }
 
-// As src/format/imported.ts and src/pages/post.ts write them.
+// As in src/format/imported.ts and src/pages/post.ts.
 const importedText = ({ author, at }) =>
   `imported: ${author}${at === undefined ? '' : `, ${new Date(at * 1000).toISOString().slice(0, 10)}`}`
 const claimOf = ({ system, id }) => `as its importer claims: ${system} ${id}`
@@ -192,10 +192,10 @@ const postOf = (event) => {
 }
 
 const bodyParts = ':scope > :is(.text, .more, .files)'
-/** What each post was last told to be: an answer that comes later than the next news of it is dropped. */
+/** The latest state of each post: an answer that arrives after newer news is dropped. */
 const told = new WeakMap()
 
-/** Puts text and files of the event into its post, in place of those of before. */
+/** Replaces the text and files of a post with those of the event. */
 const fill = (post, event) => {
   const put = (parts) => {
     for (const old of post.querySelectorAll(bodyParts)) old.remove()
@@ -229,7 +229,7 @@ const say = (state, words) => {
   status.textContent = words
 }
 
-/** An event that is shown is no longer what it was. @param event as it is now */
+/** Updates an event that is shown. @param event as it is now */
 const revise = (event) => {
   const shown = document.getElementById(`e-${event.supersedes ?? event.event_id}`)
   if (shown === null || !list.contains(shown)) return
@@ -242,7 +242,7 @@ const add = (event) => {
   if (event.supersedes !== undefined) return revise(event)
   if (known.has(event.event_id)) return
   known.add(event.event_id)
-  // What was taken back before it was shown is in no list.
+  // A post that was removed before it was shown is not listed.
   if (event.hidden || (onlyPage !== undefined && event.page !== onlyPage)) return
   const post = postOf(event)
   list.querySelector('.empty')?.remove()
@@ -256,13 +256,13 @@ const add = (event) => {
 
 const json = async (path) => (await (await fetch(path)).json()) ?? {}
 
-/** Corrections that were made while nobody listened: a few pages of them, or else the list itself once more. */
+/** Applies corrections made while disconnected: up to three pages of them, otherwise the whole list again. */
 const catchUp = async () => {
   for (let pages = 0; pages < 3; pages++) {
     const { ok, data } = await json(`/api/changes?after=${change}&limit=200`)
     if (!ok) break
     for (const { events } of data.changes) {
-      // The newest version that still has a text is what is shown; else the place.
+      // Shows the newest version that still has a text; otherwise its removal.
       revise(events.findLast(({ hidden }) => !hidden) ?? events[0])
     }
     change = data.after
@@ -280,7 +280,7 @@ const catchUp = async () => {
   }
 }
 
-/** The list as the board shows it now, in place of one that it knows nothing of. */
+/** Replaces a list that the board does not recognize with the current one. */
 const renew = async () => {
   const fresh = (await documentAt(location.pathname + location.search)).querySelector('[data-live-room]')
   list.replaceChildren(...[...fresh.children].map((post) => document.importNode(post, true)))
@@ -314,10 +314,10 @@ const connect = () => {
     opened.close()
     say('off', 'Connection lost; reconnecting.')
     try {
-      // A board that answers, but with no stream, may not know the post to go on behind.
+      // A board that answers, but not with a stream, may not know the post to resume after.
       if (isAnswered && newest !== '' && (await fetch(`/api/events/${newest}`)).status === 400) await renew()
     } catch {
-      // It is not there at all: what is known stays good.
+      // The board is unreachable, so the known state stays valid.
     }
     if (stream !== opened || document.visibilityState === 'hidden') return
     timer = setTimeout(connect, waitMs * (0.5 + Math.random()))
@@ -325,7 +325,7 @@ const connect = () => {
   }
 }
 
-// A browser keeps few connections to one place: a page that nobody sees gives its own back, and goes on where it was.
+// A browser keeps few connections to one host, so a hidden page closes its connection, and resumes when it is visible again.
 document.addEventListener('visibilitychange', () => {
   clearTimeout(timer)
   stream.close()
@@ -333,7 +333,7 @@ document.addEventListener('visibilitychange', () => {
   else say('off', 'Paused while the page is hidden.')
 })
 
-// What was to be read for a time alone is gone when it is over.
+// Remove posts that have expired.
 setInterval(() => {
   for (const post of list.querySelectorAll('[data-expires]')) {
     if (Number(post.dataset.expires) * 1000 > Date.now()) continue

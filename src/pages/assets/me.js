@@ -1,7 +1,7 @@
 /**
- * The person whose key is in this browser, on every page: their seal and name with what is unread, from the positions that the board
- * keeps for them (`inbox.get`, `inbox.seen`), so that a second browser with the same key agrees. What was read here is told to the
- * board once a minute at most, and kept until it has been.
+ * The person whose key is in this browser, on every page: their seal, name, and unread count. These come from the positions that the board
+ * stores for them (`inbox.get`, `inbox.seen`), so that a second browser with the same key agrees. What was read here is reported to the
+ * board at most once a minute, and stored until then.
  */
 import { kept, keys, link, make, nameOf, Refused, read, readAll, seal, send, whoIs } from './board.js'
 
@@ -10,7 +10,7 @@ const mutesMaxAgeMs = 300_000
 const pendingName = 'seen'
 
 let asked
-/** `{ key, who }`; undefined: this browser has no key. One that has can sign: it made the key, or tried it. */
+/** `{ key, who }`; undefined if this browser has no key. A browser with a key can sign: it created the key, or tested it. */
 export const me = () => {
   asked ??= (async () => {
     if (globalThis.indexedDB === undefined) return undefined
@@ -23,7 +23,7 @@ export const me = () => {
 
 const isOwn = (found, { key }) => found?.key === key.publicKey
 
-/** What is new: `{ items, follows, seen }`, as old as `maxAgeMs` at most. */
+/** The news: `{ items, follows, seen }`, at most `maxAgeMs` old. */
 export const news = async (maxAgeMs = newsMaxAgeMs) => {
   const own = await me()
   if (own === undefined) return undefined
@@ -44,7 +44,7 @@ export const news = async (maxAgeMs = newsMaxAgeMs) => {
 /** Positions read here that the board may not know yet. */
 const pending = () => kept.get(pendingName) ?? { rooms: {}, threads: {}, inbox: 0 }
 
-/** New in what is followed, without what was read here meanwhile. */
+/** Number of new posts in a followed place, minus those read here in the meantime. */
 export const newIn = (follow) => {
   const { rooms, threads } = pending()
   const read = follow.thread === undefined ? rooms[follow.room] : threads[follow.thread]
@@ -74,14 +74,14 @@ const tell = async (own) => {
     })
     kept.set('news', undefined)
   } catch (error) {
-    // What the board refuses for now is told from the next page.
+    // If the board refuses for now, the next page reports it.
     if (!(error instanceof Refused)) throw error
     clearTimeout(timer)
     timer = setTimeout(() => void tell(own), 61_000)
   }
 }
 
-/** So far has been read. @param {{ room?: string, thread?: string, seq?: number, inbox?: number }} place */
+/** Marks everything up to here as read. @param {{ room?: string, thread?: string, seq?: number, inbox?: number }} place */
 export const seen = async ({ room, thread, seq = 0, inbox = 0 }) => {
   const own = await me()
   if (own === undefined) return
@@ -93,7 +93,7 @@ export const seen = async ({ room, thread, seq = 0, inbox = 0 }) => {
   await tell(own)
 }
 
-/** Ids of those whom the reader has muted. */
+/** Ids of the identities that the reader has muted. */
 export const muted = async (maxAgeMs = mutesMaxAgeMs) => {
   const own = await me()
   if (own === undefined) return new Set()
@@ -110,7 +110,7 @@ const badge = make('a', { href: '/inbox', class: 'badge', hidden: '' })
 place.after(badge)
 const signedOut = place.textContent
 
-/** The masthead as things are now. */
+/** Updates the masthead. */
 export const show = async () => {
   const own = await me()
   if (own === undefined) {
@@ -126,7 +126,7 @@ export const show = async () => {
   badge.hidden = count === 0
 }
 
-/** Whatever depends on the key is asked for anew. */
+/** Reload everything that depends on the key. */
 document.addEventListener('key-changed', () => {
   asked = undefined
   void show()
@@ -136,7 +136,7 @@ void me()
   .then((own) => own && tell(own))
   .catch(() => {})
 
-/** Says what is new beside the rooms and threads that a page lists, and what is followed has its count. */
+/** Adds new-post counts to the rooms and threads that a page lists. */
 const mark = async () => {
   const { follows } = await news()
   const tag = (follow) => make('span', { class: 'tag new' }, `${newIn(follow)} new`)
@@ -156,7 +156,7 @@ const hideMuted = async () => {
     post.classList.toggle('muted', ids.has(author))
   }
 }
-/** What a page shows once there is a key. */
+/** Updates what a page shows once there is a key. */
 const arrange = async () => {
   if ((await me()) === undefined) return
   await Promise.all([mark(), hideMuted()])

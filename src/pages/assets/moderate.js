@@ -1,6 +1,6 @@
 /**
- * /moderate: reports, hides, suspensions, bans and policies of rooms, each a signed command. An operator acts with a key that stands in for
- * theirs for a day at most (a delegation with the scope board:operate), so that the operator's own key is in no browser.
+ * /moderate: reports, hiding, suspensions, bans, and room policies, each a signed command. An operator acts with a delegate's key that is
+ * valid for at most a day (scope board:operate), so that the operator's own key is in no browser.
  */
 import {
   announce,
@@ -32,13 +32,13 @@ import { policyForm } from './policy.js'
 const place = document.getElementById('moderate')
 const input = (name, more = {}) => make('input', { name, autocomplete: 'off', ...more })
 
-/** By name, where one is known. */
+/** A person, by handle if it is known. */
 const personAt = async (id) => {
   const { identity } = await get(`/api/identities/${id}`).catch(() => ({}))
   return person(identity ?? { id })
 }
 
-/** The id of a post in an address or by itself. */
+/** The id of a post from an address or an id. */
 const postIn = (text) => /[0-9a-f]{32}/.exec(text)?.[0] ?? text.trim()
 
 const suspend = async (key, target, reason, isHiding) => {
@@ -211,7 +211,7 @@ const threadSection = (key) => {
   )
 }
 
-/** The policy of a room, and what was done in it. */
+/** The policy of a room, and its moderation log. */
 const roomSection = (key) => {
   const name = input('room', { required: '', maxlength: '64' })
   const found = make('div', {})
@@ -254,7 +254,7 @@ const banForm = (key, room) => {
     },
   )
 }
-/** Who is banned, each with a button that ends it. */
+/** Banned people, each with a button that ends the ban. */
 const banned = (key, room, bans) =>
   make(
     'ul',
@@ -281,7 +281,7 @@ const banned = (key, room, bans) =>
       ),
     ),
   )
-/** What an entry of the log is about: a person, a post or anything else. */
+/** The subject of a log entry: a person, a post, or something else. */
 const targetOf = (action, id) => {
   if (/^[0-9a-f]{64}$/.test(id)) return personAt(id)
   if (action === 'blob.delete') return 'a file'
@@ -295,7 +295,7 @@ const modlog = async (entries) => {
   return make('ul', { class: 'rows' }, ...(await Promise.all(lines)))
 }
 
-/** How an operator gets a key for this page. */
+/** Lets an operator get a key for this page. */
 const operatorSection = (isThere) => {
   const status = make('p', { class: 'problem', role: 'alert' })
   const file = make('input', { type: 'file', accept: '.json', 'aria-label': 'Key file of the delegation' })

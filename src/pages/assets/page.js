@@ -1,11 +1,11 @@
 /**
- * What every page does where there is a script: the theme that the reader wants (kept in this browser, no cookie), times in the
- * reader's own words, and buttons that copy.
+ * What every page does if scripts run: the reader's theme (stored in this browser, no cookie), times in the reader's locale, and copy
+ * buttons.
  */
 
 const root = document.documentElement
 
-/** @param {string | null} theme 'light', 'dark', or null: as the system has it */
+/** @param {string | null} theme 'light', 'dark', or null for the system's theme */
 const setTheme = (theme) => {
   if (theme === null) delete root.dataset.theme
   else root.dataset.theme = theme
@@ -13,7 +13,7 @@ const setTheme = (theme) => {
     if (theme === null) localStorage.removeItem('theme')
     else localStorage.setItem('theme', theme)
   } catch {
-    // A browser that keeps nothing still changes the page that is open.
+    // A browser without storage still changes the open page.
   }
 }
 
@@ -59,7 +59,7 @@ document.addEventListener('post-added', ({ target }) => {
   for (const element of target.querySelectorAll('time[datetime]')) localise(element)
 })
 
-/** `data-copy`: the text itself; `data-copy-from`: an address whose answer is copied. */
+/** `data-copy`: the text itself; `data-copy-from`: an address whose content is copied. */
 for (const copy of document.querySelectorAll('button[data-copy], button[data-copy-from]')) {
   copy.hidden = false
   const words = copy.textContent
@@ -77,15 +77,15 @@ for (const copy of document.querySelectorAll('button[data-copy], button[data-cop
   })
 }
 
-/** A filter that is chosen from a list needs no button, but has one without a script. */
+/** A filter that is a selection submits itself; its button is for browsers without scripts. */
 for (const form of document.querySelectorAll('form[data-at-once]'))
   form.addEventListener('change', ({ target }) => {
     if (target instanceof HTMLSelectElement) form.requestSubmit()
   })
 
-/** Who has a key here is shown in the masthead; who has none loads nothing for it. */
+/** Shows the person in the masthead if there is a key in this browser; otherwise nothing is loaded. */
 try {
   if (localStorage.getItem('me') !== null) void import('./me.js')
 } catch {
-  // A browser that keeps nothing has no key either.
+  // A browser without storage has no key either.
 }

@@ -1,4 +1,4 @@
-/** The policy of a room as fields of a form, for who runs it (rooms.js) and for who moderates the board (moderate.js). */
+/** The policy of a room as form fields, for its owner (rooms.js) and for operators of the board (moderate.js). */
 import { checkbox, field, form, make, select, send } from './board.js'
 
 const write = [
@@ -17,7 +17,7 @@ const numbers = [
   ['proof_bits', 'Bits of work that each post costs its sender, 0: none', 28],
 ]
 
-/** Its fields as they stand; of a new room as the board sets them. No thread of a private room is on the front page. */
+/** The fields with the current policy; for a new room, with the board's defaults. Threads of a private room are never on the front page. */
 export const policyFields = (policy = {}, isPrivate = false) => {
   const rules = make('textarea', { name: 'rules', rows: '3' })
   rules.value = policy.rules ?? ''
@@ -47,7 +47,7 @@ export const policyFields = (policy = {}, isPrivate = false) => {
   ]
 }
 
-/** The policy in the values of a form. */
+/** The policy from the values of a form. */
 export const policyIn = (given) => ({
   write: given.write,
   reply: given.reply,

@@ -1,6 +1,6 @@
 /**
- * What a person does with a post where it stands: reply, quote, vote, edit, take back, report, copy its link, mute its author; and
- * following the room or the thread of the page.
+ * Actions on a post in place: reply, quote, vote, edit, redact, report, copy its link, mute its author; and following the room or thread of
+ * the page.
  */
 import { announce, button, get, kept, keys, make, placeReply, readAll, renewPost, said, send } from './board.js'
 import { composer } from './composer.js'
@@ -9,7 +9,7 @@ import { me, muted, newIn, news, seen } from './me.js'
 const votesKept = 500
 const authorOf = (post) => post.querySelector(':scope > .by .person')?.getAttribute('href').slice('/i/'.length)
 
-/** A place under a post for what opens there; what was open is closed. */
+/** Opens a place under a post, and closes any that was open. */
 const openUnder = (post) => {
   post.querySelector(':scope > .in-place')?.remove()
   const place = make('div', { class: 'writer in-place' })
@@ -37,7 +37,7 @@ const reply = async (post, quoted) => {
   form.text.focus()
 }
 
-/** The words of a post that are selected, or its beginning. */
+/** The selected words of a post, or its beginning. */
 const quoteOf = async (post) => {
   const selected = String(getSelection())
   if (selected !== '' && post.contains(getSelection().anchorNode)) return selected
@@ -66,7 +66,7 @@ const edit = async (post) => {
   form.text.focus()
 }
 
-/** Asks for a reason in place, then does it. */
+/** Asks for a reason in place, then performs the action. */
 const withReason = (post, { label, placeholder, words, act }) => {
   const place = openUnder(post)
   const reason = make('input', { 'aria-label': label, placeholder, maxlength: '200' })
@@ -120,7 +120,7 @@ const report = (post, key) =>
     },
   })
 
-/** For moderators of the room that lists this thread: they do not moderate its own room. */
+/** For moderators of the room that lists this thread but is not the thread's own room. */
 const sendBack = (post, key) =>
   withReason(post, {
     label: 'Reason',
@@ -133,7 +133,7 @@ const sendBack = (post, key) =>
     },
   })
 
-/** A word under a post that goes by itself. */
+/** Shows a message under a post for a few seconds. */
 const note = (post, words) => {
   const shown = make('span', { class: 'quiet', role: 'status' }, words)
   post.querySelector(':scope > .under').append(shown)
@@ -146,7 +146,7 @@ const mute = async (post, key) => {
   announce(post)
 }
 
-/** The votes of a post with its two buttons. Voting again takes the vote back. */
+/** The votes of a post with its two buttons. Voting again withdraws the vote. */
 const votesOf = (post, key) => {
   const { id } = post.dataset
   const shown = post.querySelector(':scope > .under > .votes')
@@ -187,7 +187,7 @@ const copyLink = async (post) => {
   }
 }
 
-/** Everything that is done less often. */
+/** A menu of the less frequent actions. */
 const menuOf = (post, own, isOwn, isOperator) => {
   const roles = document.querySelector('[data-moderators]')?.dataset ?? {}
   const isAmong = (ids) => own !== undefined && ids?.includes(own.who.id)
@@ -236,7 +236,7 @@ document.addEventListener('click', ({ target }) => {
   for (const menu of document.querySelectorAll('.menu[open]')) if (!menu.contains(target)) menu.open = false
 })
 
-/** Who reads: their key, and whether this browser has one that operates the board. */
+/** The reader: their key, and whether this browser has a key that operates the board. */
 const reader = async () => {
   const own = await me()
   const operating = await keys.get('operate').catch(() => undefined)
@@ -268,7 +268,7 @@ document.addEventListener('post-added', async ({ target }) => {
   for (const post of posts) offer(post, found)
 })
 
-/** Follow and unfollow: buttons of the page with `data-follow-room` or `data-follow-thread`. */
+/** Follow and unfollow: page buttons with `data-follow-room` or `data-follow-thread`. */
 const follow = async () => {
   const own = await me()
   const shown = document.querySelector('[data-follow-room], [data-follow-thread]')
@@ -313,7 +313,7 @@ const follow = async () => {
   const place = document.getElementById('unread')
   if (count > 0 && place !== null)
     place.textContent = `${count === 100 ? '100 or more' : count} new since your last visit`
-  // Only the newest end of a list says that all of it has been seen.
+  // Only the newest end of a list means that everything has been seen.
   const isEnd =
     thread === undefined
       ? !new URLSearchParams(location.search).has('cursor')

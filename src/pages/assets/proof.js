@@ -1,8 +1,8 @@
 /**
- * Checks a proof in the reader's own browser, with WebCrypto alone, and draws its path.
+ * Verifies a proof in the reader's own browser, using only WebCrypto, and draws its path.
  *
- * The proof and the event are fetched from the board; nothing of the answer is believed but what hashes and signatures show.
- * The log's key is pinned: the first one seen for a log is kept in this browser, and another one later is called broken.
+ * The proof and the event are fetched from the board; nothing in the answer is believed unless hashes and signatures confirm it. The log's
+ * key is pinned: the first one seen for a log is stored in this browser, and a different one later is reported as broken.
  */
 
 const encoder = new TextEncoder()
@@ -35,7 +35,7 @@ const verifies = async (key, signature, message) => {
   return crypto.subtle.verify('Ed25519', imported, signature, message)
 }
 
-/** What is wrong, in words for the reader. */
+/** What is wrong, worded for the reader. */
 class Broken extends Error {}
 /** @param {boolean} holds @param {string} otherwise */
 const must = (holds, otherwise) => {
@@ -46,7 +46,7 @@ const must = (holds, otherwise) => {
 const linesOf = (text) =>
   new Map(text.split('\n').map((line) => [line.split(' ', 1)[0], line.slice(line.indexOf(' ') + 1)]))
 
-/** Each step says what it found, or throws Broken. A step that has nothing to check says so with null. */
+/** Each step returns what it found, or throws Broken. A step with nothing to check returns null. */
 const steps = {
   async signature({ event, proof }) {
     if (proof.signed_payload === undefined) return null
@@ -126,7 +126,7 @@ const steps = {
   },
 }
 
-/** The key this browser has for a log; the first one is kept. @param {string} origin @param {string} told */
+/** The pinned key of a log; the first one seen is stored. @param {string} origin @param {string} told */
 function pinned(origin, told) {
   const name = `broadside log ${origin}`
   let kept = null
@@ -134,7 +134,7 @@ function pinned(origin, told) {
     kept = localStorage.getItem(name)
     if (kept === null) localStorage.setItem(name, told)
   } catch {
-    // A browser that keeps nothing trusts what it is told, as on a first visit.
+    // Without storage, trust the key that the board gives, as on a first visit.
   }
   must(
     kept === null || kept === told,
@@ -156,7 +156,10 @@ function shape(name, attributes, text) {
   return made
 }
 
-/** Leaf at the bottom, root at the top; a neighbour stands on the side it is hashed on. As wide as a phone, so letters keep their size there. */
+/**
+ * Draws the leaf at the bottom and the root at the top; a sibling is on the side on which it is hashed. As wide as a phone, so letters keep
+ * their size there.
+ */
 function draw({ computed, steps }, holds) {
   const width = 352
   const row = 64
@@ -200,7 +203,7 @@ async function check() {
     return data.event ?? data
   }
   const event = await get(`/api/events/${id}`)
-  // Of an edited post the newest version is shown: its words, its signature, its leaf.
+  // For an edited post, the newest version is shown: its text, signature, and leaf.
   const shown = event.version_id ?? id
   const proof = await get(`/api/log/proof?message=${shown}`)
   const drawn = { computed: [], steps: [] }

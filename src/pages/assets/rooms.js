@@ -1,4 +1,4 @@
-/** /account/rooms: a new room with its policy; and of a room that exists (`?room=`) its people, invites and policy. */
+/** /account/rooms: creating a room with its policy; and for an existing room (`?room=`) its people, invites, and policy. */
 import {
   announce,
   button,
@@ -46,7 +46,7 @@ const newRoom = (key) => {
     const text = given.about.trim()
     await send(key, { operation: 'room.create', room: name, visibility, members, text }, { say })
     const ways = [link(`/room/${name}`, 'open it'), ', or ', link(manageLink(name), 'invite people'), '.']
-    // No thread of a private room is on the front page.
+    // Threads of a private room are never on the front page.
     const data = { ...policyIn(given), ...(visibility === 'private' ? { front_page: false } : {}) }
     try {
       await send(key, { operation: 'room.policy.set', room: name, data }, { say })
@@ -57,7 +57,7 @@ const newRoom = (key) => {
   })
 }
 
-/** A code that is shown once, and a button that copies it. */
+/** A code that is shown only once, and a button that copies it. */
 const codeOf = ({ code, expires_at: until }) =>
   make(
     'span',
@@ -122,7 +122,7 @@ const transfer = (key) =>
     }),
   )
 
-/** What someone who does not own it may do about their own membership. */
+/** What a person who is not the owner may do about their own membership. */
 const membership = (key, role, visibility) => {
   if (role === 'member' || role === 'moderator')
     return [doing(['Leave the room', () => send(key, { operation: 'room.leave', room }).then(build)])]

@@ -1,7 +1,6 @@
 /**
- * Threads go on while they are read: replies arrive on a thread's page, and what is taken back or edited changes in its place. Lists of
- * threads say how much is new, and show it when they are asked to. What is new comes by long polls (/api/updates), which go on where
- * they were after a lost connection.
+ * Live threads: replies appear on the page of a thread, and posts that are removed or edited change in place. Lists of threads show how
+ * many posts are new, and load them on request. News comes by long polls (/api/updates), which resume after a lost connection.
  */
 import { announce, button, documentAt, get, lineOf, make, placeReply, renewPost } from './board.js'
 
@@ -10,13 +9,13 @@ const thread = document.querySelector('[data-thread-posts]')
 const list = document.querySelector('.threads, .content > .empty')
 const room = thread?.dataset.room ?? document.querySelector('[data-follow-room]')?.dataset.followRoom
 
-/** Nothing is asked while nobody sees the page. */
+/** Resolves when the page is visible: a hidden page sends no requests. */
 const visible = () =>
   document.visibilityState === 'visible'
     ? Promise.resolve()
     : new Promise((done) => document.addEventListener('visibilitychange', () => done(), { once: true }))
 
-/** Follows what is new from now on. @param {(update: object) => unknown} hear @param {() => unknown} begin @param {() => string[]} rooms */
+/** Follows news from now on. @param {(update: object) => unknown} hear @param {() => unknown} begin @param {() => string[]} rooms */
 const follow = async (hear, begin, rooms) => {
   let cursor
   let failed = 0
@@ -36,7 +35,7 @@ const follow = async (hear, begin, rooms) => {
       if (isFirst) await begin()
       for (const update of told.updates) await hear(update)
     } catch (error) {
-      // A board that was restored from a backup knows the place no more.
+      // A board that was restored from a backup does not know this cursor.
       if (error.code === 'expired') cursor = undefined
       failed++
       await new Promise((done) => setTimeout(done, Math.min(30_000, 1_000 * 2 ** failed) * (0.5 + Math.random())))
@@ -44,7 +43,7 @@ const follow = async (hear, begin, rooms) => {
   }
 }
 
-/** The thread's own page: what comes is put under what it answers. */
+/** The page of a thread: new posts are put under the ones that they answer. */
 const followThread = () => {
   const { threadPosts: root } = thread.dataset
   const newest = () =>
@@ -69,7 +68,7 @@ const followThread = () => {
       return type === 'event.posted' && event.supersedes === undefined ? arrive(event) : change(event)
     },
     async () => {
-      // What came between the page and the first answer.
+      // Posts that arrived between the page and the first answer.
       const last = newest()
       const { events } = await get(`/api/events?room=${room}&limit=20`)
       for (const event of events.reverse()) if (event.seq > last) await arrive(event)
@@ -78,7 +77,7 @@ const followThread = () => {
   )
 }
 
-/** The counts in the head, as the board has them, whenever a post arrived or changed: by a poll, or written here. */
+/** Updates the counts in the heading from the board whenever a post arrives or changes, by a poll or written here. */
 const followCounts = () => {
   const { threadPosts: root } = thread.dataset
   const countOf = (count, one, more) => `${count.toLocaleString('en-US')} ${count === 1 ? one : more}`
@@ -95,7 +94,7 @@ const followCounts = () => {
   })
 }
 
-/** A list of threads: how many posts came since it was made, and the list anew for who asks. */
+/** A list of threads: shows how many posts have arrived since, and reloads the list on request. */
 const followList = () => {
   let arrived = 0
   const renew = async () => {
@@ -111,7 +110,7 @@ const followList = () => {
   const more = button('', renew, 'arrived')
   more.hidden = true
   list.before(make('div', { role: 'status' }, more))
-  // A reply in a thread that was moved here comes from the room that it is signed for.
+  // A reply in a thread that was moved here names the room that it was signed for.
   const movedHere = () => [...document.querySelectorAll('.threads [data-from]')].map(({ dataset }) => dataset)
   const isHere = ({ room: own, thread: id }) =>
     room === undefined || own === room || movedHere().some(({ thread }) => thread === id)
@@ -129,6 +128,6 @@ const followList = () => {
 
 const isFirst = !new URLSearchParams(location.search).has('cursor')
 if (thread !== null) followCounts()
-// Only the newest end of either goes on.
+// Only the newest page of a thread or list updates.
 if (thread !== null && document.querySelector('.pager [rel="next"]') === null) followThread()
 else if (thread === null && list !== null && isFirst) followList()

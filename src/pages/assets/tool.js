@@ -1,4 +1,4 @@
-/** A tool's page: the reader's own review of it, which takes the place of their earlier one. */
+/** The page of a tool: the reader's own review, which replaces their earlier one. */
 import { field, form, link, make, select, send } from './board.js'
 import { me } from './me.js'
 

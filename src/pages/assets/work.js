@@ -1,11 +1,11 @@
-/** Works: requesting one on /work, and on its own page what the reader's key may do with it next: claim, submit, review, dispute. */
+/** Works: requesting one on /work, and on the page of a work what the reader's key may do next: claim, submit, review, dispute. */
 import { field, form, get, identityOf, link, make, send } from './board.js'
 import { me } from './me.js'
 
 const place = document.getElementById('work-acts')
 const reload = () => location.reload()
 
-/** A form with one text, required by the rules of works or free. */
+/** A form with one text, required or optional by the rules of works. */
 const withText = (words, label, act, isRequired = true) => {
   const text = make('textarea', { name: 'text', rows: '3', ...(isRequired ? { required: '' } : {}) })
   return form([field(label, text)], words, async ({ text: given }, say) => {
@@ -19,13 +19,13 @@ const plainly = (words, act) =>
     reload()
   })
 
-/** A result is a reply to the request, which the submission names and pins. */
+/** A result is a reply to the request; the submission names and pins it. */
 const submit = async (key, work, text, say) => {
   const { event_id: target } = await send(key, { operation: 'post', room: work.room, text, reply_to: work.id }, { say })
   await send(key, { operation: 'work.submit', event_id: work.id, amount: work.fence, target }, { say })
 }
 
-/** What may be done next, by who asks and where the work stands. The board decides; this only offers. */
+/** The possible next steps, by the reader's role and the state of the work. The board decides; this only offers them. */
 const offers = (key, own, work) => {
   const { id: event_id, fence: amount, state } = work
   const as = (operation, more = {}) => send(key, { operation, event_id, ...more })

@@ -1,6 +1,7 @@
 /**
- * Where a page is written on, and private rooms, which are read with a key alone. Slots on a page: elements with `data-write` ("post" or
- * "private"), `data-room`, `data-page`, `data-reply-to` (src/pages/writer.ts). One that is not open yet opens by a link to `#write`.
+ * The places where a person can write on a page, and private rooms, which can be read only with a key. Slots are elements with `data-write`
+ * ("post" or "private"), `data-room`, `data-page`, and `data-reply-to` (src/pages/writer.ts). A link to `#write` opens a slot that is
+ * closed.
  */
 import {
   announce,
@@ -20,12 +21,12 @@ import {
 import { composer, keyFileField } from './composer.js'
 import './me.js'
 
-/** Ends what an open room holds: its stream, and what it waits for. */
+/** Closes the stream and timers of an open room. */
 let leave = () => {}
 
 const slot = document.querySelector('[data-write]')
 
-/** Everything of a slot is built anew when the key changes. */
+/** Rebuilds the slot when the key changes. */
 const build = async () => {
   leave()
   const why = await unable()
@@ -40,7 +41,7 @@ const build = async () => {
   slot.replaceChildren(form)
 }
 
-/** Shows what was posted: a reply under its post, a thread among those of the page. A live list shows it by itself. */
+/** Shows a new post: a reply under its parent, a thread in the list of the page. A live list shows it on its own. */
 const show = async ({ event_id: id }) => {
   const parent = document.getElementById(`e-${slot.dataset.replyTo}`)
   if (parent !== null) return void (await placeReply(parent, id))
@@ -59,13 +60,13 @@ const open = () => {
   if (location.hash !== '#write') return
   slot.querySelector('textarea')?.focus()
 }
-/** The link to it opens it again after it was left. */
+/** The link reopens a slot that was closed. */
 document.addEventListener('click', ({ target }) => {
   if (target.closest?.('a[href$="#write"]') !== null && location.hash === '#write') open()
 })
 addEventListener('hashchange', open)
 
-/** No key yet: what one is, and the ways to have one. */
+/** There is no key yet: explains what one is, and offers the ways to get one. */
 const keyless = () => {
   const after = (act) => async () => {
     await act()
@@ -92,17 +93,17 @@ const keyless = () => {
   )
 }
 
-/** Posts of an open room, newest first. */
+/** The posts of an open room, newest first. */
 const postList = (room) => {
   const element = make('ol', { class: 'private posts', 'aria-label': `Posts of ${room}`, reversed: '' })
-  /** What is shown of each post, by its id; `at`: when it was told, counted in `told`. */
+  /** The displayed state of each post by id; `at`: the value of `told` when it was received. */
   const shown = new Map()
   const list = {
     element,
     shown,
-    /** What was heard, and lists that were asked for. */
+    /** Counts the news received and the lists requested. */
     told: 0,
-    /** News of posts that are not shown: a list that was asked for before them may be older. */
+    /** Counts news about posts that are not shown: a list requested before such news may be older. */
     unheard: 0,
   }
   list.fill = (post, event) => {
@@ -142,7 +143,7 @@ const postList = (room) => {
     list.told++
     list.show(event)
   }
-  // What was to be read for a time alone is gone when it is over.
+  // Removes posts that have expired.
   list.expire = () => {
     for (const post of shown.values())
       if (post.event.text !== undefined && post.event.expires_at * 1000 <= Date.now())
@@ -151,7 +152,7 @@ const postList = (room) => {
   return list
 }
 
-/** Whether a room is followed, as its page says it, and the stream that it is followed by. */
+/** The state of following a room, as shown on its page, and its stream. */
 const connectionOf = (status) => {
   const connection = { isLeft: false, stream: undefined, timer: undefined, waitMs: 1_000 }
   connection.say = (state, words) => {
@@ -170,11 +171,11 @@ const connectionOf = (status) => {
   return connection
 }
 
-/** Reads an open room into its list: the newest posts, older ones when they are asked for, and all of it anew. */
+/** Loads an open room into its list: the newest posts, older ones on request, and all of it again. */
 const roomReader = (slot, key, list, connection) => {
   const { room } = slot.dataset
   const { shown } = list
-  /** Where the posts before the oldest that is shown begin. */
+  /** Where the posts before the oldest shown begin. */
   let cursor
   const ask = (fields) => read(key, { ...fields, room }, (words) => connection.say('off', words))
   const page = async (fields) => {
@@ -195,7 +196,7 @@ const roomReader = (slot, key, list, connection) => {
     if (found !== undefined) endAt(found)
   })
   goOn.append(older)
-  /** The list as the board has it now. Where something was heard of a post meanwhile, that is newer. */
+  /** Fetches the current list. News about a post that was received in the meantime is newer. */
   const renew = async () => {
     const begun = ++list.told
     const isOld = (post) => post === undefined || post.at <= begun
@@ -210,7 +211,7 @@ const roomReader = (slot, key, list, connection) => {
       }
     } while (found.next_cursor !== undefined && (found.events.at(-1)?.seq ?? Number.POSITIVE_INFINITY) > oldest)
     endAt(found)
-    // What is shown and not listed was taken back, and keeps its place; or this board has never heard of it.
+    // A post that is shown but not listed was removed, and keeps its place; or this board has never heard of it.
     for (const [id, post] of shown) {
       if (listed.has(id) || post.event.text === undefined || !isOld(post)) continue
       try {
@@ -226,7 +227,7 @@ const roomReader = (slot, key, list, connection) => {
   return { ask, goOn, renew }
 }
 
-/** Follows a room by a short-lived token. Each time the connection is there again the list is read anew. */
+/** Follows a room with a short-lived token. After each reconnection the list is loaded again. */
 const followRoom = async (list, { ask, renew }, connection) => {
   const { tail } = await ask({ operation: 'room.read_token', ttl: 600 })
   if (connection.isLeft) return
@@ -252,9 +253,9 @@ const followRoom = async (list, { ask, renew }, connection) => {
 }
 
 /**
- * A private room, open: its newest posts by signed commands, what comes by a short-lived token, older ones when they are asked for.
- * Each time the connection is there again the list is read anew, as far down as it is shown: nothing is missing, and what was taken
- * back meanwhile is not shown. Whether it is followed stands above it; who may not read it any more is told so.
+ * An open private room: its newest posts by signed commands, new ones by a short-lived token, older ones on request. After each
+ * reconnection the list is loaded again, as far down as it is shown, so nothing is missing, and posts removed in the meantime are not
+ * shown. The connection state is shown above it; a person who may no longer read the room is notified.
  */
 const openRoom = async (slot, key) => {
   const { room } = slot.dataset
@@ -268,7 +269,7 @@ const openRoom = async (slot, key) => {
     connection.leave()
     clearInterval(clock)
   }
-  // The page was a refusal until now.
+  // The page showed a refusal until now.
   document.title = `${room} · ${document.querySelector('.wordmark').textContent}`
   document
     .querySelector('.head')
@@ -290,7 +291,7 @@ const openRoom = async (slot, key) => {
   void followRoom(list, reader, connection).catch(connection.stop)
 }
 
-/** The door of a private room: for members, and for who was invited. */
+/** The entrance to a private room: for members and for people with an invite. */
 const privateRoom = async (slot, key) => {
   const { room } = slot.dataset
   slot.className = 'writer'

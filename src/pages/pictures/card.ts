@@ -1,4 +1,4 @@
-/** The preview of a link, 1200 by 630 (Open Graph): whose words, where, and how they begin, on the board's paper. */
+/** The preview of a link, 1200 by 630 (Open Graph): the author, the place, and the beginning of the text, in the board's style. */
 import { advance, drawable, drawText, lineAdvance, wrapped } from './glyphs.ts'
 import { Canvas, type Palette } from './png.ts'
 
@@ -6,13 +6,13 @@ const width = 1200
 const height = 630
 const margin = 76
 
-/** Places in the palette; 0 is the paper. */
+/** Indexes into the palette; 0 is the paper. */
 const ink = 1
 const quiet = 2
 const red = 3
 const shade = 4
 const own = 5
-/** Tones of seals, in the order of their hues in the style sheet. */
+/** Colors of seals, in the order of their hues in the style sheet. */
 const tones = [
   '#a8344f',
   '#ad3a2c',
@@ -33,17 +33,17 @@ const tones = [
 ] as const
 
 export type Card = {
-  /** Identity id of the author: its seal is drawn. */
+  /** Identity id of the author, whose seal is drawn. */
   readonly author?: string
   readonly name: string
   readonly place: string
-  /** Shown whole. */
+  /** Shown in full. */
   readonly headline?: string
-  /** Shown as far as there is room. */
+  /** Shown as far as it fits. */
   readonly text: string
 }
 
-/** Where the words of a post may stand. */
+/** The area for the words of a post. */
 const wordsTop = 232
 const wordsBottom = height - 110
 
@@ -57,7 +57,7 @@ export function card({ author, name, place, headline = '', text }: Card): Promis
   const block = { x: margin, y: wordsTop, bottom: wordsBottom }
   const end = drawBlock(canvas, headline, { ...block, scales: [7, 6, 5, 4], colour: ink })
   if (headline === '') drawBlock(canvas, text, { ...block, scales: [6, 5], colour: ink })
-  // A headline in letters that are not shown takes what follows it along.
+  // If the headline cannot be drawn, the text that follows it is left out too.
   else if (end > wordsTop) drawBlock(canvas, text, { ...block, y: end + 16, scales: [4], colour: quiet })
   canvas.fill(margin, height - 96, width - 2 * margin, 3, quiet)
   canvas.fill(margin, height - 90, width - 2 * margin, 1, quiet)
@@ -87,12 +87,14 @@ type Block = {
   readonly x: number
   readonly y: number
   readonly bottom: number
-  /** Pixels of a dot, the largest first: the first that shows all words is taken, else the last. */
+  /** Pixels per dot, largest first: the first scale that fits all words is used, otherwise the last. */
   readonly scales: readonly number[]
   readonly colour: number
 }
 
-/** Gives where it ends. Words in letters that cannot be drawn are left out, all of them: a part would say something else. */
+/**
+ * Returns where the block ends. A text with letters that cannot be drawn is left out completely, because a part could change the meaning.
+ */
 function drawBlock(canvas: Canvas, text: string, { x, y, bottom, scales, colour }: Block): number {
   const letters = drawable(text) ?? ''
   const fits = scales.map((scale) => {

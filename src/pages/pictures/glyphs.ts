@@ -1,6 +1,6 @@
 /**
- * Letters for preview pictures: the common 5 by 8 dot matrix of small displays, ASCII and the Latin letters that are one of it with one
- * mark, one byte a column, the lowest bit at the top. Large dots are a look of their own on a board, and no font has to be shipped.
+ * Letters for preview pictures: the common 5 by 8 dot matrix of small displays, for ASCII and for Latin letters that are an ASCII letter
+ * with one mark. One byte per column, the lowest bit at the top. Large dots give the board a distinct look, and no font has to be shipped.
  */
 import type { Canvas } from './png.ts'
 
@@ -28,7 +28,7 @@ const columns = Buffer.from(
 export const advance = 6
 export const lineAdvance = 10
 
-/** Combining marks as dots of two rows above a letter, or of two rows below it: five columns each, the leftmost bit first. */
+/** Combining marks as dots in the two rows above a letter, or the two rows below it: five columns each, leftmost bit first. */
 const above: Readonly<Record<string, readonly [number, number]>> = {
   '\u0300': [0b01000, 0b00100],
   '\u0301': [0b00010, 0b00100],
@@ -50,7 +50,7 @@ const below: Readonly<Record<string, readonly [number, number]>> = {
 }
 type Dots = readonly (readonly [column: number, row: number])[]
 const slash: Dots = [0, 1, 2, 3, 4].map((column) => [column, 6 - column])
-/** Letters with a stroke through them, which have no decomposition. */
+/** Letters with a stroke, which have no decomposition. */
 const struck: Readonly<Record<string, Letter>> = {
   ø: { base: 'o', stroke: slash },
   Ø: { base: 'O', stroke: slash },
@@ -88,10 +88,10 @@ const spelled: Readonly<Record<string, string>> = {
   ...{ ß: 'ss', ẞ: 'SS', æ: 'ae', Æ: 'AE', œ: 'oe', Œ: 'OE', ı: 'i' },
 }
 
-/** Pictographs with what joins and colors them, and characters that show nothing. */
+/** Pictographs, their joiners and modifiers, and invisible characters. */
 const notWords = /\p{Extended_Pictographic}|\p{Emoji_Modifier}|\p{Regional_Indicator}|\p{Cc}|\p{Cf}|\ufe0f|\u20e3/gu
 
-/** `text` in characters that can be drawn, each one UTF-16 unit; undefined: it has one that cannot. Pictographs are left out. */
+/** `text` in drawable characters, one UTF-16 unit each; undefined if a character cannot be drawn. Pictographs are left out. */
 export function drawable(text: string): string | undefined {
   const characters = text
     .replace(notWords, (each) => (/\s/.test(each) ? each : ''))
@@ -112,7 +112,7 @@ function partsOf(character: string): Letter | undefined {
   return { base: letter, mark }
 }
 
-/** `scale`: pixels of one dot. */
+/** `scale`: pixels per dot. */
 export function drawText(
   canvas: Canvas,
   text: string,
@@ -145,7 +145,7 @@ function drawMark({ base, mark = '', stroke = [] }: Letter, dot: (column: number
     for (let column = 0; column < 5; column++) if (((bits >> (4 - column)) & 1) === 1) dot(column, top + n)
 }
 
-/** Lines of at most `columnsMax` letters, broken between words where there is one. */
+/** Lines of at most `columnsMax` letters, broken between words if possible. */
 export function wrapped(text: string, columnsMax: number, linesMax: number): string[] {
   const lines: string[] = []
   let rest = text

@@ -1,6 +1,6 @@
 /**
- * PNG (W3C PNG third edition) of an indexed picture with at most 16 colours: four bits a pixel, rows without a filter, which
- * is right for flat colours. 1200 by 630 pixels become 3 to 9 KB.
+ * PNG (W3C PNG third edition) of an indexed picture with at most 16 colors: four bits per pixel, rows without a filter, which is best for
+ * flat colors. 1200 by 630 pixels become 3 to 9 KB.
  */
 import { promisify } from 'node:util'
 import { crc32, deflate } from 'node:zlib'
@@ -23,13 +23,13 @@ export class Canvas {
     this.#rows = Buffer.alloc(this.#stride * height)
   }
 
-  /** A filled rectangle; what lies outside is left out. */
+  /** A filled rectangle; parts outside the canvas are ignored. */
   fill(x: number, y: number, width: number, height: number, colour: number): void {
     const left = Math.max(0, x)
     const right = Math.min(this.width, x + width)
     const bottom = Math.min(this.height, y + height)
     if (left >= right) return
-    // A byte is two pixels: those that are filled whole go in one piece.
+    // A byte is two pixels: bytes that are covered completely are filled in one call.
     const firstWhole = (left + 1) >> 1
     const endWhole = right >> 1
     for (let row = Math.max(0, y); row < bottom; row++) {
@@ -44,7 +44,7 @@ export class Canvas {
     const header = Buffer.alloc(13)
     header.writeUInt32BE(this.width, 0)
     header.writeUInt32BE(this.height, 4)
-    // Four bits, indexed, deflate, adaptive filters (of which none is used), not interlaced.
+    // Four bits, indexed, deflate, adaptive filters (none is used), not interlaced.
     header.set([4, 3, 0, 0, 0], 8)
     const colours = Buffer.from(palette.map((colour) => colour.slice(1)).join(''), 'hex')
     return Buffer.concat([

@@ -1,15 +1,17 @@
-/** Posts over time as bars, drawn on the server: one path, both themes, its numbers in words for who does not see it. */
+/**
+ * A bar chart of posts over time, drawn on the server: one path, for both themes, with the numbers in words for readers who cannot see it.
+ */
 import { type Html, html } from './html.ts'
 import { countOf, utc, whole } from './time.ts'
 
 type Activity = {
-  /** Unix seconds at which the first bar begins, and what each takes. */
+  /** Unix seconds at which the first bar begins, and the seconds per bar. */
   readonly from: number
   readonly step: number
   readonly counts: readonly number[]
 }
 
-/** As wide as the column beside the text: letters keep their size there. */
+/** As wide as the side column, so that letters keep their size there. */
 const width = 280
 const height = 84
 const bottom = 16

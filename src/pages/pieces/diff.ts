@@ -1,14 +1,14 @@
 /**
- * What changed between two texts, word by word where lines are alike. Bounded: readers must not wait for the worst texts of
- * strangers, so beyond a number of changes the new text is shown whole.
+ * The changes between two texts, word by word in similar lines. Bounded, because readers must not wait for the worst-case texts of
+ * strangers: beyond a number of changes, the new text is shown whole.
  */
 import { type Html, html } from './html.ts'
 
-/** Changed words or lines that one page may look for; the time goes with the square of those of one comparison. */
+/** Changed words or lines that one page may search for; the time grows with the square of the changes per comparison. */
 export const changesPerPage = 2_000
-/** Of one comparison, however few a page has. */
+/** Per comparison, even if a page has few. */
 export const changesMax = 400
-/** Characters of unchanged text kept at each side of a change. */
+/** Characters of unchanged text shown on each side of a change. */
 const contextChars = 160
 
 type Change = { readonly value: string; readonly added?: boolean; readonly removed?: boolean }
@@ -34,7 +34,7 @@ function partHtml({ value, added, removed }: Change, isFirst: boolean, isLast: b
   return html`${head}<span class="skipped"> … unchanged … </span>${tail}`
 }
 
-/** No half of a character is left over. */
+/** Removes half a surrogate pair at the cut. */
 function cutAfter(text: string): string {
   return text.replace(/[\ud800-\udbff]$/, '')
 }

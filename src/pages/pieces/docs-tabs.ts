@@ -1,4 +1,4 @@
-/** Tabs of the documentation, whose pages are made by several capabilities. */
+/** The tabs of the documentation, whose pages belong to several capabilities. */
 import type { Html } from './html.ts'
 import { tabs } from './listing.ts'
 

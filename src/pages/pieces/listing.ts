@@ -1,4 +1,4 @@
-/** What every list has: the way to its next page, and what stands where there is nothing. */
+/** Parts of every list: the link to its next page, and the text of an empty list. */
 import { type Html, html, pathTo } from './html.ts'
 
 type Paged = { readonly has_more?: boolean; readonly next_cursor?: string }
@@ -26,7 +26,7 @@ export function empty(words: Html | string): Html {
   return html`<p class="empty">${words}</p>`
 }
 
-/** What a list says that leaves out damaged records. */
+/** The note of a list that leaves out damaged records. */
 export function leftOut({ unreadable }: { readonly unreadable?: number | undefined }): Html | false {
   return (
     unreadable !== undefined &&
@@ -34,7 +34,7 @@ export function leftOut({ unreadable }: { readonly unreadable?: number | undefin
   )
 }
 
-/** Tabs: the one that is shown is no link. */
+/** Tabs; the current one is not a link. */
 export function tabs(
   label: string,
   each: readonly (readonly [words: Html | string, href: string, isHere: boolean])[],

@@ -1,15 +1,15 @@
-/** A list of posts that goes on by itself (assets/live.js): what the script must know stands in data attributes. */
+/** A live list of posts (assets/live.js): its data attributes contain what the script needs. */
 import { type Html, html } from './html.ts'
 
 type LiveList = {
   readonly room: string
   /** Only posts of this page of the room are added. */
   readonly page?: string | undefined
-  /** Newest post of the room, which may stand on another of its pages: the stream begins after it. */
+  /** Newest post of the room, which may be on another of its pages: the stream begins after it. */
   readonly newest: string | undefined
-  /** Newest public change that the list knows of. */
+  /** Newest public change that the list reflects. */
   readonly change: number
-  /** Posts kept on the page. */
+  /** Maximum of posts on the page. */
   readonly most: number
 }
 

@@ -1,21 +1,22 @@
 /**
- * Markdown of strangers (markdown-it, CommonMark and tables): no HTML passes, links lend nothing, pictures are links to where they
- * are, because nothing is loaded from elsewhere. Headings begin below those of the page. Loaded with the first document shown.
+ * Renders untrusted Markdown (markdown-it, CommonMark and tables): HTML is not passed through, links give their targets nothing, and
+ * pictures become links, because nothing is loaded from elsewhere. Headings start below those of the page. Loaded with the first document
+ * shown.
  *
- * What a text costs is bounded before it is parsed: by its marks and lines, and by the cells of its tables. A row is filled up to
- * the columns of its table, so a thousand columns and rows of two characters would be a cell for every two characters.
+ * The cost of a text is bounded before it is parsed: by its marks and lines, and by the cells of its tables. Rows are padded to the columns
+ * of their table, so without a bound, a thousand columns and rows of two characters would create a cell for every two characters.
  */
 import type { MarkdownIt } from 'markdown-it'
 import { addressOf, attribute, escaped, type Html, html, trusted } from './html.ts'
 
-/** A writer of Markdown stays far below these; a text that is nothing but marks would keep its thread busy for long. */
+/** Normal Markdown stays far below these; a text of nothing but marks would keep its thread busy for a long time. */
 export const marksMax = 6_000
 export const linesMax = 3_000
 /** Cells of all tables of one text: 500 rows of eight columns. */
 export const cellsMax = 4_000
 
 type StateBlock = Parameters<Parameters<MarkdownIt['block']['ruler']['before']>[2]>[0]
-/** What is left for the tables of one text. */
+/** The remaining cells for the tables of one text. */
 type Env = { cellsLeft: number }
 
 let loading: Promise<MarkdownIt> | undefined
@@ -27,7 +28,7 @@ export async function markdown(text: string): Promise<Html> {
   const renderer = await loading
   const env: Env = { cellsLeft: cellsMax }
   const tokens = renderer.parse(text, env)
-  // The page has the first heading; a writer who leaves levels out must not leave a hole in the outline.
+  // The page has the first heading; skipped levels must not leave a gap in the outline.
   let level = 1
   for (const token of tokens) {
     if (token.type === 'heading_open') level = Math.min(Number(token.tag.slice(1)) + 1, level + 1, 6)
@@ -36,7 +37,7 @@ export async function markdown(text: string): Promise<Html> {
   return trusted(renderer.renderer.render(tokens, renderer.options, env))
 }
 
-/** By character: 1 where it begins something, so that the parser has to look. */
+/** By character: 1 if it may begin a construct, so that the parser has to look. */
 const isMark = Uint8Array.from({ length: 128 }, (_, code) => Number('[]*_`~|<\\!&'.includes(String.fromCharCode(code))))
 
 export function marksIn(text: string): number {
@@ -51,11 +52,11 @@ export function linesIn(text: string): number {
   return lines
 }
 
-/** A line under the header of a table, in a quote or a list too; other lines may look like one. */
+/** A line under the header of a table, also in a quote or a list; other lines may look the same. */
 const delimiterRow = /^[\s>]*[|:-][\s|:-]*$/
 const blankRow = /^[\s>]*$/
 
-/** Cells that the tables of a text may have: never less than the parser makes of them. */
+/** Upper bound of the cells in the tables of a text: at least as many as the parser creates. */
 export function cellsIn(text: string): number {
   if (!text.includes('|')) return 0
   const lines = text.split('\n')
@@ -63,7 +64,7 @@ export function cellsIn(text: string): number {
   let columns = 0
   for (const line of lines) {
     if (blankRow.test(line)) columns = 0
-    // The header stands above, and a table may begin in each line of another one's rows.
+    // The header is the line above, and each row of a table may begin another one.
     else if (delimiterRow.test(line)) {
       columns += columnsIn(line)
       cells += columns
@@ -73,7 +74,7 @@ export function cellsIn(text: string): number {
   return cells
 }
 
-/** A column has one run of dashes. */
+/** Each column has one run of dashes. */
 function columnsIn(delimiters: string): number {
   return delimiters.match(/-+/g)?.length ?? 0
 }
@@ -101,14 +102,14 @@ async function load(): Promise<MarkdownIt> {
     const words = token.content === '' ? 'picture' : token.content
     return `<a href="${attribute(href)}" rel="nofollow ugc noopener noreferrer">${escaped(`🖼 ${words}`)}</a>`
   }
-  // A column's place would be an inline style, which no page of ours allows.
+  // Column alignment would be an inline style, which our pages do not allow.
   for (const cell of ['th', 'td'] as const) rules[`${cell}_open`] = () => (cell === 'th' ? '<th scope="col">' : '<td>')
   rules.table_open = () => '<section class="scroll" tabindex="0" aria-label="table"><table>\n'
   rules.table_close = () => '</table></section>\n'
   return renderer
 }
 
-/** Takes what the parser's own rule would make a table of, where too few cells are left for it. */
+/** Consumes a table that the parser's own rule would build, if too few cells are left for it. */
 function largeTable(state: StateBlock, startLine: number, endLine: number, silent: boolean): boolean {
   const env = state.env as Env
   if (silent || startLine + 2 > endLine || !lineOf(state, startLine).includes('|')) return false

@@ -1,13 +1,12 @@
-/** Who wrote something: seal, handle, and the short id that no handle can imitate. */
+/** The author of something: seal, handle, and the short id, which no handle can imitate. */
 
 import { type Html, html } from './html.ts'
 
 /**
- * A seal: five by five cells, mirrored, in one of sixteen hues, made from an identity's id. A handle can be chosen to look like
- * another; a seal follows from the key, so that two people with similar names are distinct at a glance. It is a help for the
- * eye and no proof: only the id is.
+ * A seal: five by five mirrored cells in one of sixteen hues, derived from an identity's id. A handle can be chosen to look like another; a
+ * seal follows from the key, so that people with similar names look different at a glance. It is a visual aid, not a proof: only the id is.
  *
- * `id`: 64 hex. The hue is a class of the style sheet, so that both themes choose their own tone.
+ * `id`: 64 hex. The hue is a class of the style sheet, so that each theme has its own color.
  */
 export function seal(id: string): Html {
   const bits = Number.parseInt(id.slice(0, 5), 16)

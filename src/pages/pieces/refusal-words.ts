@@ -1,4 +1,4 @@
-/** What each refusal means and what to do, for people; the sentence of an answer is always the more exact one. */
+/** What each refusal means and what to do, for people; the message in an answer is always more precise. */
 import type { RefusalCode } from '../../../actors/kernel/refusals.ts'
 
 export const refusalWords: Partial<Record<RefusalCode, string>> = {

@@ -1,6 +1,6 @@
 /**
- * One text of a user as HTML, within bounds that are known before the work begins; what is left out is said where it is missing.
- * Pure: the renderer (../renderer.ts) decides on which thread it runs.
+ * Renders one user's text as HTML, within bounds that are known before the work begins; omissions are marked where they occur. Pure: the
+ * renderer (../renderer.ts) decides on which thread it runs.
  */
 
 import { diffHtml } from './diff.ts'
@@ -8,22 +8,22 @@ import { type Html, html } from './html.ts'
 import { cellsIn, cellsMax, linesIn, linesMax, markdown, marksIn, marksMax } from './markdown.ts'
 import { cutTo, textHtml } from './text.ts'
 
-/** A text as it is wanted; `whole`: the path where all of it is. */
+/** A text to render; `whole`: the path of the complete text. */
 export type RenderItem = { readonly text: string; readonly whole: string } & (
   | { readonly kind: 'text' | 'markdown' | 'verbatim' }
-  /** Compared with an older one. */
+  /** Compared with an older text. */
   | { readonly kind: 'diff'; readonly before: string; readonly changesMax: number }
 )
 
-/** Characters of HTML that one text may become. The longest document of plain words stays below. */
+/** Maximum HTML characters of one text. The longest document of plain words stays below. */
 export const htmlCharsMax = 200_000
-/** Characters that an escape may stand for count together: so many cost what one mark does. */
+/** Characters that may need an escape are counted together: this many cost as much as one mark. */
 const escapesPerNode = 16
 const plainCharsPerNode = 512
 
 /**
- * The work that an item may be, in nodes: marks, lines, cells, links, characters that may need an escape. Each costs 1 to 8 µs of
- * one core of the machine of the benches, lines of deep quotes 20. Counting them costs a scan of the text.
+ * The maximum work for an item, in nodes: marks, lines, cells, links, characters that may need an escape. Each node costs 1 to 8 µs on one
+ * core of the benchmark machine; lines of deep quotes cost 20. Counting them takes one scan of the text.
  */
 export function nodesIn(item: RenderItem): number {
   if (item.kind === 'diff') return 500 + Math.ceil(item.changesMax ** 2 / 64)
@@ -31,13 +31,13 @@ export function nodesIn(item: RenderItem): number {
   const chars = text.length / plainCharsPerNode + escapesIn(text) / escapesPerNode
   if (kind === 'verbatim') return Math.ceil(chars)
   if (kind === 'text') return Math.ceil(chars + countOf(text, '@') + countOf(text, '://'))
-  // The parser takes no more of them.
+  // The parser accepts no more of them.
   const marks = Math.min(marksIn(text), marksMax)
   const lines = Math.min(linesIn(text), linesMax)
   return Math.ceil(chars + marks + lines + Math.min(cellsIn(text), cellsMax))
 }
 
-/** By character of ASCII: 1 where HTML has an escape for it. */
+/** By ASCII character: 1 if HTML has an escape for it. */
 const isEscaped = Uint8Array.from({ length: 128 }, (_, code) =>
   Number(/[&<>"'\0-\x08\x0b-\x1f\x7f]/.test(String.fromCharCode(code))),
 )
@@ -57,12 +57,12 @@ function countOf(text: string, part: string): number {
 export async function rendered(item: RenderItem): Promise<Html> {
   const whole = await renderedWhole(item)
   if (whole.text.length <= htmlCharsMax) return whole
-  // Of Markdown no part can be taken that is surely whole.
+  // Markdown cannot be cut safely, so it is shown as written.
   const show = item.kind === 'text' ? textHtml : (text: string) => html`${text}`
   return withNote(item, fitted(item.text, htmlCharsMax, show), 'The text is longer than a page can hold.')
 }
 
-/** The item as it was written, as much of it as becomes so many characters of HTML. */
+/** The item as written, as much as fits into this many HTML characters. */
 export function inPart(item: RenderItem, why: string, charsMax: number): Html {
   return withNote(
     item,
@@ -88,12 +88,12 @@ function withNote({ whole }: RenderItem, shown: Html, why: string): Html {
   return html`<p class="text" dir="auto">${shown}</p><p class="note">Shown in part. ${why} <a href="${whole}">The whole text</a></p>`
 }
 
-/** Characters by which a text is judged. */
+/** Characters of the sample that estimates the growth of a text. */
 const sampleChars = 64
 
-/** As much of the beginning of a text as becomes so many characters of HTML. */
+/** As much of the beginning of a text as fits into this many HTML characters. */
 function fitted(text: string, charsMax: number, show: (text: string) => Html): Html {
-  // An escape takes up to 33 characters: how many here, the beginning says.
+  // An escape takes up to 33 characters; the sample shows how many are needed here.
   const sample = cutTo(text, Math.min(charsMax, sampleChars))
   const growth = sample === '' ? 1 : show(sample).text.length / sample.length
   let part = cutTo(text, Math.floor(charsMax / growth))

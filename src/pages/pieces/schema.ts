@@ -1,4 +1,4 @@
-/** A JSON Schema of the declarations as a table for people: each key, what it is, what it means; shapes inside are opened in place. */
+/** A JSON Schema of the declarations as a table for people: each key, its type, its meaning; nested shapes expand in place. */
 
 import type { Json } from '../../format/plain-schema.ts'
 import { spellUnseen } from '../../format/printable.ts'
@@ -24,7 +24,7 @@ type Shape = {
   readonly maxItems?: number
 }
 
-/** Shapes in shapes are opened so deep; further ones are named. */
+/** Nested shapes are expanded to this depth; deeper ones are only named. */
 const depthMax = 3
 
 export function schemaTable(schema: Json, caption: string, depth = 0): Html {

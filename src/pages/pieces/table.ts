@@ -1,9 +1,9 @@
-/** Tables of several columns: on a phone each row stands as lines of its own, every cell under the name of its column. */
+/** Tables with several columns; on a phone, each row becomes a block with every cell under the name of its column. */
 import { type Html, html, type Value } from './html.ts'
 
 export type Column = { readonly name: string; readonly isNumber?: boolean }
 
-/** `rows`: of each the cells in order. `isNamed`: the first cell is the row's name. */
+/** `rows`: the cells of each, in order. `isNamed`: the first cell is the row's name. */
 export function table(
   caption: string,
   columns: readonly Column[],

@@ -1,12 +1,12 @@
 /**
- * A stranger's text as it was written: spaces and line ends kept, addresses and names of people made links, everything else text.
- * The whole address stays readable, so that what is shown is where it leads.
+ * A user's text as written: spaces and line ends preserved, addresses and handles turned into links, everything else text. The complete
+ * address stays readable, so that readers see where it leads.
  */
 import { addressOf, type Html, html, joined, linkTo } from './html.ts'
 
 const links =
   /\bhttps?:\/\/[^\s<>"'`\p{Cc}\p{Cf}]{1,2000}|(?<![\p{L}\p{N}_@/.-])@([a-z0-9][a-z0-9_-]{1,31})(?![\p{L}\p{N}_-])/gu
-/** Marks that end a sentence rather than an address. */
+/** Punctuation that ends a sentence rather than an address. */
 const trailing = '.,;:!?…)]}’”'
 
 export function textHtml(text: string): Html {
@@ -28,7 +28,7 @@ export function textHtml(text: string): Html {
   return joined(parts)
 }
 
-/** A closing bracket belongs to the address when its opening one does. */
+/** A closing bracket belongs to the address if its opening bracket does. */
 function withoutTrailing(found: string): string {
   let end = found.length
   while (end > 0 && trailing.includes(found[end - 1]!)) end--
@@ -36,7 +36,7 @@ function withoutTrailing(found: string): string {
   return found[end] === ')' && cut.split('(').length > cut.split(')').length ? `${cut})` : cut
 }
 
-/** The beginning of a text without half a character at its end. */
+/** The beginning of a text, without half a surrogate pair at its end. */
 export function cutTo(text: string, charsMax: number): string {
   return text.slice(0, charsMax).replace(/[\ud800-\udbff]$/, '')
 }
@@ -51,17 +51,17 @@ export function excerpt(text: string, charactersMax: number): string {
   return letters.length <= charactersMax ? line : `${letters.slice(0, charactersMax - 1).join('')}…`
 }
 
-/** A stranger's words as the end of a sentence of ours. */
+/** A user's words as the end of a sentence of ours. */
 export function sentence(words: string): string {
   return /[.!?…]$/.test(words) ? words : `${words}.`
 }
 
-/** Words in backquotes, as the declarations have them. */
+/** Turns words in backquotes, as in the declarations, into code. */
 export function withCode(text: string): Html {
   return html`${text.split('`').map((part, n) => (n % 2 === 1 ? html`<code>${part}</code>` : part))}`
 }
 
-/** How a post begins, without the marks of Markdown where it is written in it. */
+/** The beginning of a post, without Markdown syntax if it is written in Markdown. */
 export function beginning(
   { text, format }: { text?: string; format?: string },
   charactersMax: number,

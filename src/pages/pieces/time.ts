@@ -1,4 +1,4 @@
-/** Times on pages: in UTC where there is no script, in the reader's own words where there is (assets/page.js). */
+/** Times on pages: in UTC without scripts, in the reader's locale with them (assets/page.js). */
 import { type Html, html } from './html.ts'
 
 /** `2026-11-21 09:53` */

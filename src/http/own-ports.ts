@@ -2,7 +2,7 @@
  * Additional ports, each with one path. They use node:http whichever engine the board uses.
  *
  * - HEALTH_PORT answers `/healthz` for health checks: 503 while the board starts and stops, 200 in between. It serves checks that speak
- * HTTP/1.0 or send no Host, like those of HAProxy and old nginx.
+ *   HTTP/1.0 or send no Host, like those of HAProxy and old nginx.
  * - METRICS_PORT answers `/metrics`, which the board's port then does not.
  */
 import type { IncomingMessage, Server } from 'node:http'

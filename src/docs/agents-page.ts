@@ -1,4 +1,4 @@
-/** `/agents`: how to connect an agent, for the person who does it. What a program reads itself is /for-agents. */
+/** `/agents`: how to connect an agent, for the person who sets it up. Programs read /for-agents instead. */
 
 import { clientFiles } from '../client/served.ts'
 import { type Page, shown } from '../pages/page.ts'
@@ -7,7 +7,7 @@ import { tabs } from '../pages/pieces/listing.ts'
 import { table } from '../pages/pieces/table.ts'
 import { clientStart } from './for-agents/programs.ts'
 
-/** A client of MCP: where its user says so, and what; nothing more than the address where that is all. */
+/** Setup of an MCP client: where to enter it, and what; without the third item, only the address. */
 type Setup = readonly [client: string, where: string, what?: (mcp: string) => string]
 
 const setups: readonly Setup[] = [

@@ -1,13 +1,13 @@
 /**
- * Shapes of commands: the one that any command has, and a narrower one for each operation. They describe a command
- * without its empty fields, since `""`, `0` and `[]` mean the same as leaving a field out.
+ * Shapes of commands: a general one, and a narrower one for each operation. They describe a command without its empty fields, since `""`,
+ * `0` and `[]` mean the same as leaving a field out.
  */
 import { envelope, type FieldName, fields } from '../../actors/kernel/fields.ts'
 import { isSigned, type Operation } from '../../actors/kernel/operation.ts'
 import { operationByName, operations } from '../../actors/operations.ts'
 import { type Json, plainSchema, type Shapes } from '../format/plain-schema.ts'
 
-/** Without these no signature can be checked. */
+/** The fields without which no signature can be checked. */
 const signatureFields = ['public_key', 'signature', 'timestamp', 'nonce']
 
 /** `room.create` -> `RoomCreate`. */
@@ -15,7 +15,7 @@ export function titleOf(name: string): string {
   return name.replace(/(?:^|[._])([a-z])/g, (_, letter: string) => letter.toUpperCase())
 }
 
-/** Where the shapes stand that a single command or its answer has: a pointer into the description (RFC 6901). */
+/** Where the shapes of single commands and their answers are in the description (a JSON pointer, RFC 6901). */
 export const ownShapes = '#/x-shapes/'
 
 /** The shape of any command: closed, and only `operation` is required. */
@@ -35,7 +35,7 @@ export function anyCommand(shapes: Shapes): Json {
   })
 }
 
-/** The rule of a field that holds whatever the operation: the general one, made as wide as those operations that take more. */
+/** The schema of a field for any operation: the general one, widened for operations that accept more. */
 function widest(name: FieldName): Json {
   const wider = operations.flatMap(({ narrowed }) => {
     const field = narrowed?.[name]
@@ -44,7 +44,7 @@ function widest(name: FieldName): Json {
   return wider.reduce(either, plainSchema(fields[name].schema))
 }
 
-/** A string that either shape takes; what only one of them asks for is not asked. */
+/** A string that matches either shape: constraints of only one of them are dropped. */
 function either(one: Json, other: Json): Json {
   const { pattern, ...rest } = one as StringShape
   const { minLength = 0, maxLength = 0, enum: choices } = other as StringShape
@@ -75,7 +75,7 @@ export function commandOf(operation: Operation, shapes: Shapes): Json {
     description: summary,
     additionalProperties: false,
     required: ['operation', ...required, ...(needsSignature ? signatureFields : [])],
-    // A read may come unsigned; half a signature is refused.
+    // A read may be unsigned; half a signature is refused.
     ...(needsSignature ? {} : { dependentRequired: { public_key: signatureFields, signature: signatureFields } }),
     properties: {
       operation: { type: 'string', enum: [name, ...aliases] },
@@ -85,7 +85,7 @@ export function commandOf(operation: Operation, shapes: Shapes): Json {
   })
 }
 
-/** The shape of what the operation answers as `data`. */
+/** The shape of the operation's answer, `data`. */
 export function resultOf(operation: Operation, shapes: Shapes): Json {
   return shapes.add(`${titleOf(operation.name)}Result`, plainSchema(operation.result, shapes))
 }

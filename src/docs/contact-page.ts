@@ -1,4 +1,4 @@
-/** `/contact`: who runs the board, and what it keeps of those who use it. */
+/** `/contact`: who runs the board, and what it stores about its users. */
 
 import { type Page, shown } from '../pages/page.ts'
 import { html } from '../pages/pieces/html.ts'

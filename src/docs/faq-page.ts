@@ -1,4 +1,4 @@
-/** `/faq`: what people ask first, answered shortly. */
+/** `/faq`: short answers to the most common questions. */
 
 import { type Page, shown } from '../pages/page.ts'
 import { type Html, html } from '../pages/pieces/html.ts'

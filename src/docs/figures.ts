@@ -1,9 +1,9 @@
-/** Figures of a running board: /api/stats for people, /metrics for Prometheus. Public records only. */
+/** Metrics of a running board: /api/stats for people, /metrics for Prometheus. Public records only. */
 import type { ThreadUsage } from '../../actors/kernel/supervisor.ts'
 import { type Durations, durationBounds } from '../observe.ts'
 import { release } from '../release.ts'
 
-/** What /api/stats shows. */
+/** The content of /api/stats. */
 export type Stats = {
   readonly rooms: number
   readonly identities: number
@@ -13,14 +13,14 @@ export type Stats = {
   readonly tools: number
   /** Unix seconds. */
   readonly checkpointAt: number
-  /** Public works by the state that they are in now; those that there are none of are left out. */
+  /** Public works by current state; states without works are left out. */
   readonly works: Readonly<Record<string, number>>
   readonly treeSize: number
   readonly streamsOpen: number
   readonly uptimeSeconds: number
 }
 
-/** What /metrics shows. */
+/** The content of /metrics. */
 export type Figures = Stats & {
   readonly change: number
   readonly streamsDropped: number
@@ -29,24 +29,24 @@ export type Figures = Stats & {
   readonly openLetters: number
   /** Reports that no operator has resolved. */
   readonly openReports: number
-  /** Deliveries of webhooks that are queued. */
+  /** Webhook deliveries that are queued. */
   readonly deliveriesWaiting: number
-  /** Public changes that were accepted and that readers do not see yet. */
+  /** Public changes that were accepted but are not visible to readers yet. */
   readonly feedLag: number
-  /** Of a follower: for how long its leader has had more, or has been out of reach; undefined: it is none. */
+  /** On a follower: how long its leader has had newer data, or has been unreachable; undefined on other boards. */
   readonly behindSeconds?: number | undefined
   readonly signaturesWaiting: number
   readonly residentBytes: number
   readonly processorSeconds: number
-  /** Of the disk with the data directory. */
+  /** On the disk with the data directory. */
   readonly diskFreeBytes: number
   readonly threads: readonly (readonly [name: string, usage: ThreadUsage])[]
   /** How long signed commands took, by operation. */
   readonly durations: readonly (readonly [operation: string, durations: Durations])[]
   readonly counters: readonly (readonly [name: string, count: number])[]
-  /** What the operator has to know. */
+  /** What the operator must know. */
   readonly notices: readonly string[]
-  /** What limits refused since the start, by the name of the limit. */
+  /** Refusals by limits since the start, by the name of the limit. */
   readonly limited: readonly (readonly [limit: string, count: number])[]
 }
 
@@ -71,16 +71,16 @@ export function statsData(figures: Stats) {
   return { stats: { ...counts, ...log, streams_open: figures.streamsOpen, uptime_seconds: figures.uptimeSeconds } }
 }
 
-/** Counters of the scrubber: what it has read, and the beginning of the names for what it found. */
+/** Counters of the scrubber: the bytes it has read, and the name prefix for its findings. */
 export const scrubbedCounter = 'scrubbed_bytes'
 export const scrubFoundCounter = 'scrub_found_'
 
-/** Begins the name of a counter of closed connections, before the code. */
+/** The name prefix of the counters of closed connections, followed by the code. */
 export const closedCounter = 'sockets_closed_'
 
 type Metric = readonly [name: string, kind: 'gauge' | 'counter', help: string, value: number]
 
-/** Those of one sample each. */
+/** Metrics with one sample each. */
 function singles(figures: Figures): readonly Metric[] {
   return [
     ['rooms', 'gauge', 'Public rooms.', figures.rooms],
@@ -168,14 +168,14 @@ export function metricsText(figures: Figures): string {
   ].join('')
 }
 
-/** The counters whose names begin so. */
+/** The counters whose names have this prefix. */
 function countedBy({ counters }: Figures, prefix: string, label: string): Sample[] {
   return counters
     .filter(([name]) => name.startsWith(prefix))
     .map(([name, count]): Sample => [`${label}="${name.slice(prefix.length)}"`, count])
 }
 
-/** What the board has found out about its disk and its clock. */
+/** What the board has detected about its disk and its clock. */
 function found(figures: Figures): string[] {
   const { counters, notices } = figures
   return [

@@ -1,4 +1,4 @@
-/** `/docs/import`: what `broadside import` takes, format by format, and what becomes of it. */
+/** `/docs/import`: what `broadside import` accepts, format by format, and the result. */
 
 import { sizes, sourceSizes } from '../../actors/kernel/limits.ts'
 import { boardSchemaPath } from '../format/board-schema.ts'

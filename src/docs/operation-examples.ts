@@ -1,6 +1,6 @@
 /**
- * How an operation is called in a shell, in JavaScript and in Python, written from its declaration; a test runs every one of them
- * as it stands in the docs. What may be read by a plain GET is; what is signed uses the client of the language, which the board serves.
+ * How to call an operation in a shell, in JavaScript, and in Python, generated from its declaration; a test runs every example as shown in
+ * the docs. Reads that a plain GET can do use it; signed operations use the language's client, which the board serves.
  */
 
 import { isSigned, type Operation } from '../../actors/kernel/operation.ts'
@@ -13,7 +13,7 @@ type ExampleCode = { readonly curl: string; readonly javascript: string; readonl
 type Board = { readonly address: string; readonly serviceId: string }
 type Value = string | number | readonly string[]
 
-/** Undefined where no example can be sent as it stands: a proof in it is made from the signature's own time and nonce. */
+/** Undefined if no example can be sent as shown: a proof in it depends on the signature's own time and nonce. */
 export function exampleCode(operation: Operation, { address }: Pick<Board, 'address'>): ExampleCode | undefined {
   if ('proof' in operation.example) return undefined
   const path = isSigned(operation) ? undefined : pathOf(operation)
@@ -44,7 +44,7 @@ function signedCode({ example, data }: Operation, address: string): ExampleCode 
   }
 }
 
-/** The clients write `schema` themselves. */
+/** Without `schema`, which the clients add themselves. */
 function withoutVersion(example: Operation['example']): object {
   const { schema: _, ...rest } = dataOf(example)
   return rest
@@ -54,7 +54,7 @@ function dataOf(example: Operation['example']): Readonly<Record<string, Value>> 
   return JSON.parse(String(example.data ?? '{}'))
 }
 
-/** A value of JSON as Python spells it. */
+/** A JSON value in Python syntax. */
 function pythonText(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(pythonText).join(', ')}]`
   if (typeof value === 'boolean') return value ? 'True' : 'False'
@@ -65,7 +65,7 @@ function pythonText(value: unknown): string {
     .join(', ')}}`
 }
 
-/** The fields of a command in the order of signing, those before the key and those after the nonce. */
+/** The fields of a command in signing order: those before the key, and those after the nonce. */
 function halves(example: Operation['example']): [before: string, behind: string] {
   const member = (name: string): string => {
     const value = example[name]
@@ -82,7 +82,7 @@ function halves(example: Operation['example']): [before: string, behind: string]
   ]
 }
 
-/** Path and query of the plain GET with the example's values; undefined where there is none. */
+/** Path and query of the plain GET with the example's values; undefined if there is none. */
 function pathOf({ get, example }: Operation): string | undefined {
   if (get === undefined) return undefined
   const data = dataOf(example)
@@ -113,7 +113,7 @@ call() {
   curl -sS --fail-with-body "$BOARD/v1/command" -H 'Content-Type: application/json' --data-binary "$COMMAND"; echo
 }
 `,
-    // What was served here before there were clients, as the client with the one function that it had.
+    // Older programs fetch this file for its one function, `call`, so the client is served here with that function added.
     'broadside.mjs': `${clientFile('/client/v1.js')}
 // With the key in agent.pem, where there is one.
 let own

@@ -1,4 +1,4 @@
-/** `/docs/{operation}`: one operation, from its declaration; `/docs/signing`: the bytes that are signed. */
+/** `/docs/{operation}`: one operation, generated from its declaration; `/docs/signing`: the bytes that are signed. */
 
 import { type FieldName, fields } from '../../actors/kernel/fields.ts'
 import { isSigned, type Operation } from '../../actors/kernel/operation.ts'
@@ -66,7 +66,7 @@ function fieldsTable(operation: Operation): Html {
   return html`${table('fields', [{ name: 'field' }, { name: 'means' }, { name: 'must be' }], rows)}${signed}`
 }
 
-/** The command, and the code that sends it: a test runs each as it stands here. */
+/** The command, and the code that sends it: a test runs each example as shown. */
 function exampleOf(operation: Operation, address: string): Html {
   const { example } = operation
   const code = exampleCode(operation, { address })

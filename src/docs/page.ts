@@ -1,4 +1,4 @@
-/** `/docs`: the board for those who build on it, made from the declarations that also check the commands. */
+/** `/docs`: the board for developers, generated from the declarations that also check the commands. */
 
 import { sizes } from '../../actors/kernel/limits.ts'
 import { isSigned } from '../../actors/kernel/operation.ts'
@@ -63,7 +63,7 @@ export const docsRefusals: Page = {
   },
 }
 
-/** Whose refusal it is: refusals of every command or every write are not listed one by one. */
+/** Which operations give a refusal; refusals of every command or every write are not listed one by one. */
 function givenBy(code: string): Html {
   const by = operations.filter((each) => refusalsOf(each).includes(code))
   const writes = operations.filter(({ kind }) => kind === 'write')
@@ -92,7 +92,7 @@ export const docsLimits: Page = {
   },
 }
 
-/** What is remembered for retries, and what one identity or network has of it. */
+/** What the board stores to recognize retries, and the bounds per identity and network. */
 function retries(limits: Readonly<Record<string, number | null>>): Html {
   const bound = (name: string) => (limits[name] === null ? 'no limit' : whole(limits[name]!))
   return html`<h2 id="retries">What is remembered for retries</h2><div class="prose"><p>Request ids are remembered for ${requestSeconds / 3_600} hours and nonces for ${nonceSeconds / 60} minutes, however many there are: the newest in memory, the others on disk. One identity may use this many request ids: ${bound('request_ids_per_identity_per_day')}; one network: ${bound('request_ids_per_network_per_day')}. Beyond that only this identity or network is refused (<code>quota_exhausted</code>), and it can continue without <code>request_id</code>. The same bytes sent again are recognized in any case.</p></div>`

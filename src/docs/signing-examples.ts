@@ -1,6 +1,6 @@
 /**
- * Worked signing examples, made and signed at start with a key whose seed is public (bytes 0 to 31):
- * a client that reproduces them can sign. Never use that key for anything else.
+ * Worked signing examples, generated and signed at start with a key whose seed is public (bytes 0 to 31): a client that reproduces them can
+ * sign. Never use that key for anything else.
  */
 import { sign } from 'node:crypto'
 import { privateKeyOf, rawPublicKeyOf } from '../../storage/ed25519.ts'
@@ -56,7 +56,7 @@ export function signingExamples(serviceId: string) {
   })
 }
 
-/** A whole command as it is sent, signed at a time long past: an example that no board will take. */
+/** A complete command as sent, signed at a time long past, so no board will accept it. */
 export function signedExample(serviceId: string, fields: SignableCommand): SignableCommand {
   const command = { ...fields, public_key: publicKey, timestamp: 1_790_000_000 }
   const signature = sign(null, signingBytes(serviceId, command), privateKey).toString('base64url')

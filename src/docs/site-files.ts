@@ -1,4 +1,4 @@
-/** Files that browsers, search engines and agents look for under fixed names, made from the board's settings. */
+/** Files that browsers, search engines, and agents look for under fixed names, generated from the board's settings. */
 
 import { boardDescription } from '../pages/layout.ts'
 import { Canvas } from '../pages/pictures/png.ts'
@@ -12,17 +12,17 @@ const securityDays = 180
 /** `/.well-known/security.txt` (RFC 9116). `now`: Unix seconds. */
 export function securityText({ address, contact }: Pick<Described, 'address' | 'contact'>, now: number): string {
   const reach = contact === undefined ? `${address}/contact` : contactAddress(contact)
-  // The same for a day, so that its bytes are too.
+  // Constant for a day, so that the bytes are too.
   const expires = new Date((Math.floor(now / daySeconds) + securityDays) * daySeconds * 1000).toISOString()
   return [`Contact: ${reach}`, `Expires: ${expires}`, `Canonical: ${address}/.well-known/security.txt`, ''].join('\n')
 }
 
-/** As a link. */
+/** The contact as a link. */
 export function contactAddress(contact: string): string {
   return contact.startsWith('https://') ? contact : `mailto:${contact}`
 }
 
-/** `/opensearch.xml` (OpenSearch 1.1): a browser can search the board by itself. */
+/** `/opensearch.xml` (OpenSearch 1.1): lets a browser search the board. */
 export function openSearch({ address, name }: Pick<Described, 'address' | 'name'>): string {
   // A short name has at most 16 characters.
   const short = [...name].slice(0, 16).join('').trim()
@@ -31,7 +31,7 @@ export function openSearch({ address, name }: Pick<Described, 'address' | 'name'
 `
 }
 
-/** `/.well-known/agent-card.json` (A2A 1.0): what an agent finds here, and that it is spoken to by MCP. */
+/** `/.well-known/agent-card.json` (A2A 1.0): what an agent finds here, and that it should use MCP. */
 export function agentCard({ address, name, about, release }: Described) {
   return {
     name,
@@ -57,7 +57,7 @@ export function agentCard({ address, name, about, release }: Described) {
   }
 }
 
-/** `/favicon.ico`: the mark of the board, 32 pixels, for programs that do not take the SVG. */
+/** `/favicon.ico`: the board's mark at 32 pixels, for programs that do not accept the SVG. */
 export async function favicon(): Promise<Buffer> {
   const canvas = new Canvas(32, 32)
   const [paper, red, ink] = [0, 1, 2]

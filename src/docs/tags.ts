@@ -1,4 +1,4 @@
-/** What belongs together, and what it is about: groups of operations, and tags of paths. */
+/** Groups of operations, and tags of paths, with their descriptions. */
 export const tags: Readonly<Record<string, string>> = {
   command: 'The one endpoint that takes commands, signed or not.',
   identity: 'Identities, their keys, handles and profiles.',

@@ -1,6 +1,6 @@
 /**
- * A page of JavaScript and one of Python that sign and send without a library, for /for-agents; and programs with the clients of
- * src/client. Tests run all of them as they are served.
+ * A page each of JavaScript and Python that sign and send without a library, for /for-agents; and programs with the clients of src/client.
+ * Tests run all of them as served.
  */
 import { FIELD_ORDER } from '../../format/signing.ts'
 
@@ -51,7 +51,7 @@ async function send(command) {
 }`
 }
 
-/** The library and what a newcomer does with it first. */
+/** The library, and a newcomer's first steps with it. */
 export function javascript(address: string, serviceId: string): string {
   return `// Save as agent.mjs, run with: node agent.mjs
 ${javascriptLibrary(address, serviceId)}
@@ -115,7 +115,7 @@ def send(command):
             time.sleep(1)`
 }
 
-/** The library and what a newcomer does with it first. */
+/** The library, and a newcomer's first steps with it. */
 export function python(address: string, serviceId: string): string {
   return `# Save as agent.py, run with: pip install cryptography && python3 agent.py
 ${pythonLibrary(address, serviceId)}
@@ -142,7 +142,7 @@ from broadside import connect
 board = connect("${address}", key="me.json")
 posted = board.post("lobby", "Hello from Python.")
 print("posted", posted["event_id"])`,
-  /** With nothing but curl and Python. */
+  /** With only curl and Python. */
   shell: (address: string): string => `curl -sSO ${address}/client/broadside.py
 python3 broadside.py ${address} post room=lobby text="Hello from a shell."`,
   /** With the package of the board. */
@@ -150,7 +150,7 @@ python3 broadside.py ${address} post room=lobby text="Hello from a shell."`,
 broadside post lobby "Hello from a shell."`,
 }
 
-/** What else the clients do. They continue the programs above. */
+/** Other features of the clients. These examples continue the programs above. */
 export const clientMore = {
   javascript: `const news = await board.follow('lobby') // everything after this line
 const { event } = await board.reply(event_id, 'A reply.')
@@ -189,7 +189,7 @@ except BoardError as error:
     print(error.code, error.field, error)`,
 }
 
-/** Checks a delivery to a webhook. It is run by a test as it stands. */
+/** Verifies a webhook delivery. A test runs it as it is. */
 export const deliveryExample = `import { createHmac, timingSafeEqual } from 'node:crypto'
 
 export function isFromBoard(secret, headers, rawBody) {

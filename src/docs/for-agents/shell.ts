@@ -1,9 +1,9 @@
 /**
- * The worked example of /for-agents: a newcomer with curl, OpenSSL 3 and a POSIX shell signs, posts, replies and follows.
- * The blocks are one script in pieces, in this order; a test runs them against a board as they are served.
+ * The worked example of /for-agents: a newcomer with curl, OpenSSL 3, and a POSIX shell signs, posts, replies, and follows. The blocks are
+ * consecutive pieces of one script; a test runs them against a board as served.
  */
 
-/** A heading, what it is about, and the piece of the script. */
+/** A heading, its explanation, and a piece of the script. */
 type Lesson = { readonly title: string; readonly words: readonly string[]; readonly shell: string }
 
 export function lessons(address: string, serviceId: string): readonly Lesson[] {

@@ -1,4 +1,4 @@
-/** Paths that are no operation: what the board says of itself, and what is streamed. */
+/** Paths that are not operations: facts about the board, and streams. */
 
 import { fields } from '../../../actors/kernel/fields.ts'
 import { sizes } from '../../../actors/kernel/limits.ts'
@@ -311,7 +311,7 @@ const tailPath: Json = {
 }
 
 const anyBytes: Json = { schema: { type: 'string', format: 'binary' } }
-/** src/attachments/routes.ts serves an image, a text, a sound, a film or an archive as what it is, all else as mere bytes. */
+/** src/attachments/routes.ts serves an image, text, sound, film, or archive with its own type, and everything else as plain bytes. */
 const fileTypes: Json = { '*/*': anyBytes, 'application/octet-stream': anyBytes }
 
 const filePath: Json = {

@@ -1,4 +1,4 @@
-/** POST /v1/command: every operation at one path, with an example of each; and /v1/commands, many of them at once. */
+/** POST /v1/command: every operation at one path, with an example of each; and /v1/commands, many commands in one request. */
 
 import { sizes } from '../../../actors/kernel/limits.ts'
 import { isSigned, type Operation } from '../../../actors/kernel/operation.ts'
@@ -9,7 +9,7 @@ import { anyCommand, commandOf, resultOf } from '../command-shapes.ts'
 import { signedExample } from '../signing-examples.ts'
 import { refused, success } from './responses.ts'
 
-/** `shapes`: components; `own`: where the shapes of single commands and their answers go, which no path names. */
+/** `shapes`: components; `own`: receives the shapes of single commands and their answers, which no path refers to. */
 export function commandPath(serviceId: string, shapes: Shapes, own: Shapes): Json {
   const command = anyCommand(shapes)
   const described = operations.map((operation) => ({
@@ -67,7 +67,7 @@ export function commandPath(serviceId: string, shapes: Shapes, own: Shapes): Jso
   }
 }
 
-/** POST /v1/commands: a command a line, and an answer a line. */
+/** POST /v1/commands: one command per line, one answer per line. */
 export const commandsPath: Json = {
   post: {
     operationId: 'commands',
@@ -107,7 +107,7 @@ export const commandsPath: Json = {
   },
 }
 
-/** What must be signed is shown as it is sent: with a signature that fits, though its time has passed. */
+/** Commands that must be signed are shown as sent: with a valid signature, although its time has passed. */
 function example(serviceId: string, operation: Operation): Json {
   const { name, summary, example: fields } = operation
   const value = isSigned(operation) ? signedExample(serviceId, { ...fields, nonce: `example-${name}` }) : fields

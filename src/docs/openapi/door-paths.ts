@@ -1,4 +1,4 @@
-/** Routes of another kind: a command inside a URL, deliveries to receive URLs, what programs read first, and texts of other kinds. */
+/** Other routes: a command inside a URL, deliveries to receive URLs, what programs read first, and texts of other types. */
 
 import { sizes } from '../../../actors/kernel/limits.ts'
 import { count, id } from '../../../actors/kernel/results.ts'
@@ -98,7 +98,7 @@ export function doorPaths(shapes: Shapes): Json {
   }
 }
 
-/** GET and POST do the same; MKCOL too, which has no place in this kind of description. */
+/** GET and POST do the same, as does MKCOL, which OpenAPI cannot describe. */
 function commandInPath(): Json {
   return {
     tags: ['command'],

@@ -1,4 +1,4 @@
-/** The public log as its own kind of client reads it (C2SP tlog-tiles, tlog-policy), and the routes of a witness. */
+/** The public log for clients of its standard (C2SP tlog-tiles, tlog-policy), and the routes of a witness. */
 import { Type } from '../../../actors/kernel/schema.ts'
 import type { Json } from '../../format/plain-schema.ts'
 import { pathParameter } from './read-paths.ts'
@@ -20,7 +20,7 @@ const index = pathParameter(
 )
 
 const tlog = 'As specified by C2SP tlog-tiles, tlog-policy, signed-note and tlog-witness.'
-/** What is not there is 404, as clients of tiles expect it. */
+/** Missing files are answered with 404, as tile clients expect. */
 const absent: Json = { '404': { $ref: '#/components/responses/NotThere' } }
 
 export const logPaths: Json = {

@@ -1,4 +1,4 @@
-/** The GET paths that are operations too: each parameter has the rule of the field that it stands for. */
+/** The GET paths that are operations too: each parameter has the schema of the field that it sets. */
 
 import { type FieldName, fields } from '../../../actors/kernel/fields.ts'
 import { sizes } from '../../../actors/kernel/limits.ts'
@@ -44,7 +44,7 @@ function queryParameter(operation: Operation, { name, field }: QueryName): Json 
     in: 'query',
     ...(isRequired ? { required: true } : {}),
     description: description ?? `${field} of the operation`,
-    // A list is one parameter, its items with commas between.
+    // A list is one parameter, with its items separated by commas.
     ...(schema.type === 'array' ? { style: 'form', explode: false } : {}),
     schema: name === 'limit' ? { ...schema, default: sizes.page_default } : schema,
   }

@@ -4,14 +4,14 @@ import type { Json, Shapes } from '../../format/plain-schema.ts'
 
 const refusalRef = { $ref: '#/components/schemas/Refusal' }
 
-/** What goes beside the 200 of every path. */
+/** The refusals listed next to the 200 of every path. */
 export const refused: Json = {
   '400': { $ref: '#/components/responses/BadRequest' },
   '403': { $ref: '#/components/responses/Forbidden' },
   '429': { $ref: '#/components/responses/TooManyRequests' },
 }
 
-/** The 200 of a path that answers `data` of this shape in the envelope. */
+/** The 200 of a path that returns `data` of this shape in the envelope. */
 export function success(description: string, data: Json): Json {
   return {
     description,

@@ -1,6 +1,6 @@
 /**
- * The MCP endpoint, and the sign-in of its clients (RFC 8414, RFC 9728, RFC 7591, OAuth 2.1). What goes over them is the matter of
- * those standards: here stands where they are.
+ * The MCP endpoint, and the sign-in of its clients (RFC 8414, RFC 9728, RFC 7591, OAuth 2.1). Those standards define the content; this
+ * gives the locations.
  */
 import { Type } from '../../../actors/kernel/schema.ts'
 import type { Json } from '../../format/plain-schema.ts'

@@ -1,17 +1,17 @@
 /**
- * The data directory: what is fixed when it is made, and where everything lies in it.
+ * The data directory: what is fixed when it is created, and where everything is in it.
  *
- *   board.json        format, service id, log origin, shards, generation, prints of the keys, and a check over all of it:
- *                     only the generation and delegations_ended may change, by `broadside restored`, shards and layout, by
- *                     `broadside reshard`, and written_by, by the first start of a newer release
+ *   board.json        format, service id, log origin, shards, generation, fingerprints of the keys, and a checksum over all of it.
+ *                     Only these may change: the generation and delegations_ended (`broadside restored`), shards and layout
+ *                     (`broadside reshard`), and written_by (the first start of a newer release)
  *   keys/board.key    seed of the board's own identity (hex)      0600
- *   keys/log.key      seed of the log's key (hex), read by the log's thread alone   0600; after a rotation log-2026b.key
+ *   keys/log.key      seed of the log's key (hex), read only by the log's thread   0600; after a rotation log-2026b.key
  *   keys/cursor.key   key that seals cursors (hex)   0600
- *   shard-00/ …       one journal a shard: <first seq>.log and its .idx
+ *   shard-00/ …       one journal per shard: <first seq>.log and its .idx
  *   blobs/<room>/…    files of attachments
  *   search/           index of full-text search (derived)
- *   log/              the journal of the log and of those that follow it, and nodes.bin (derived: node hashes of the tree)
- *   delivery/         how far deliveries to webhooks have come (without it they begin again where each was made)
+ *   log/              the journal of the log and of its successors, and nodes.bin (derived: node hashes of the tree)
+ *   delivery/         progress of webhook deliveries (without it, each delivery begins again where its webhook was created)
  */
 
 import { hash } from 'node:crypto'
@@ -32,15 +32,15 @@ export type BoardFacts = {
   readonly shards: number
   /** The recovery epoch: changes only when a backup is restored. */
   readonly generation: string
-  /** Changes when the number of shards does: cursors with places in shards are good for one layout. Absent: it never did. */
+  /** Changes with the number of shards: cursors with positions in shards are valid for one layout. Absent if it never changed. */
   readonly layout?: string
   /** Unix seconds. */
   readonly created_at: number
-  /** Unix seconds: delegations that were made until then have ended, because a backup took the place of a board that is lost. */
+  /** Unix seconds: delegations created up to then have ended, because a backup replaced a lost board. */
   readonly delegations_ended?: number
-  /** What the keys of the board itself are known by; boards of older releases have none. The log knows its own. */
+  /** Fingerprints of the board's own keys; absent on boards of older releases. The log stores its own. */
   readonly prints?: { readonly board: string; readonly cursor: string }
-  /** The newest release that has opened this directory for writing. Absent: one that did not write it down. */
+  /** The newest release that has opened this directory for writing. Absent if that release did not record it. */
   readonly written_by?: string
 }
 
@@ -53,7 +53,7 @@ export type BoardDirectory = {
   readonly path: string
   readonly facts: BoardFacts
   readonly identity: BoardIdentity
-  /** With the keys that `broadside rekey` has replaced; of a follower, what its leader gave it. */
+  /** Includes the keys that `broadside rekey` has replaced; on a follower, the read key from its leader. */
   readonly cursorKey: SealingKeys
 }
 
@@ -63,7 +63,7 @@ export class UnusableDirectory extends Error {
 }
 
 export const shardDirectory = (path: string, shard: number) => join(path, `shard-${String(shard).padStart(2, '0')}`)
-/** Of all shards, by number. */
+/** The directories of all shards, by number. */
 export const shardDirectories = (path: string, shards: number) =>
   Array.from({ length: shards }, (_, shard) => shardDirectory(path, shard))
 /** Snapshots (derived) of the state of the shard in this directory: storage/snapshot.ts. */
@@ -71,34 +71,36 @@ export const shardSnapshotsDirectory = (shard: string) => join(shard, 'snapshots
 export const feedSnapshotsDirectory = (path: string) => join(logDirectory(path), 'feed-snapshots')
 export const toolsDirectory = (path: string) => join(path, 'tools')
 
-/** Where snapshots made from this journal lie. */
+/** The directories of the snapshots made from this journal. */
 export const snapshotDirectories = (path: string, journal: string): readonly string[] =>
   journal === logDirectory(path)
     ? [feedSnapshotsDirectory(path), toolsDirectory(path)]
     : [shardSnapshotsDirectory(journal)]
-/** Of files beside the snapshots of a shard: what is known of old events. */
+/** Suffix of the files next to a shard's snapshots that hold what is known of old events. */
 export const oldEventsSuffix = '.events'
-/** The index of full-text search: derived, made again when it is missing. */
+/** The index of full-text search: derived, rebuilt if it is missing. */
 export const searchDirectory = (path: string) => join(path, 'search')
-/** How far deliveries have come: src/webhooks/store.ts. */
+/** Progress of webhook deliveries: src/webhooks/store.ts. */
 export const deliveryDirectory = (path: string) => join(path, 'delivery')
 export const logDirectory = (path: string) => join(path, 'log')
 /** Files of attachments: storage/blob-files.ts. */
 export const blobsDirectory = (path: string) => join(path, 'blobs')
-/** Node hashes of a log's tree, in tlog order; made again from the log's frames when missing. `name`: of a log after the first, such as 2026b. */
+/**
+ * Node hashes of a log's tree, in tlog order; rebuilt from the log's frames if missing. `name`: of a log after the first, such as 2026b.
+ */
 export const nodesFile = (directory: string, name = '') =>
   join(directory, name === '' ? 'nodes.bin' : `nodes-${name}.bin`)
-/** Keys that were made for OAuth sign-ins. */
+/** Keys created for OAuth sign-ins. */
 export const signInKeysFile = (path: string) => join(path, 'sign-in.keys')
 export const boardKeyFile = (path: string) => join(path, 'keys', 'board.key')
 export const cursorKeyFile = (path: string) => join(path, 'keys', 'cursor.key')
-/** Stands in a directory that was restored from a backup of a board that went on: it must not be continued unasked. */
+/** Marks a directory that was restored from a backup of a board that kept running; it must not be continued without confirmation. */
 export const restoredFile = (path: string) => join(path, 'restored.json')
-/** Stands in a directory while a board is imported into it. */
+/** Marks a directory into which a board is being imported. */
 export const importFile = (path: string) => join(path, 'import.json')
 /** What a follower knows of its leader; only a follower's directory has it. */
 export const followerFile = (path: string) => join(path, 'follower.json')
-/** What a board remembers of the stream that it writes to: src/replication/writer.ts. */
+/** What a board stores about the stream that it writes to: src/replication/writer.ts. */
 export const replicationFile = (path: string) => join(path, 'replication.json')
 /** The key that signs a log; `name` as in `nodesFile`. */
 export const logKeyFile = (path: string, name = '') => join(path, 'keys', name === '' ? 'log.key' : `log-${name}.key`)
@@ -106,11 +108,11 @@ export const logKeyFile = (path: string, name = '') => join(path, 'keys', name =
 type Wanted = {
   readonly disk: Disk
   readonly path: string
-  /** Empty: made from the board's key. */
+  /** Empty: derived from the board's key. */
   readonly serviceId: string
   /** `host[:port]` of the public address. */
   readonly publicHost: string
-  /** Name of the first log. Absent: made from the public address and the year. */
+  /** Name of the first log. Absent: derived from the public address and the year. */
   readonly origin?: string
   readonly shards: number
   /** Unix seconds. */
@@ -118,7 +120,7 @@ type Wanted = {
   readonly random: Random
 }
 
-/** Opens the data directory, or makes it. The caller holds its lock. */
+/** Opens the data directory, or creates it. The caller must hold its lock. */
 export function openBoardDirectory(wanted: Wanted): BoardDirectory {
   const { disk } = wanted
   disk.makeDirectory(wanted.path)
@@ -148,7 +150,7 @@ function makeJournalDirectories(disk: Disk, path: string, { shards }: BoardFacts
   disk.makeDirectory(logDirectory(path))
 }
 
-/** Opens the directory of a follower. The caller holds its lock; board.json and the journals are there. */
+/** Opens the directory of a follower. The caller must hold its lock; board.json and the journals must exist. */
 export function openFollowerDirectory(
   { disk, path, random }: Pick<Wanted, 'disk' | 'path' | 'random'>,
   { identity, readKey }: { readonly identity: Identity; readonly readKey: Uint8Array },
@@ -156,26 +158,26 @@ export function openFollowerDirectory(
   const facts = takeOver(disk, path)
   makeJournalDirectories(disk, path, facts)
   disk.makeDirectory(join(path, 'keys'))
-  // The board's key is where it signs. Names that others cannot compute are made of a secret of this run.
+  // The board's key is on the leader. Names that others cannot compute are derived from a secret of this run.
   return { path, facts, identity: { ...identity, seed: random(32) }, cursorKey: { readKey } }
 }
 
-/** Whether a board that decides is in this directory: not a follower, and not nothing. */
+/** Whether this directory contains a board that decides: neither a follower nor empty. */
 export function holdsDecidingBoard(disk: Disk, path: string): boolean {
   return disk.fileExists(join(path, 'board.json')) && !disk.fileExists(followerFile(path))
 }
 
-/** What a follower knows of its board's keys; its own copies of them have to fit. */
+/** What a follower knows of its board's keys; its own copies of the keys must match. */
 export type KnownKeys = { readonly identity: Identity; readonly readKey: Uint8Array }
 
-/** What followers of the board in this directory know of its keys. Throws UnusableDirectory. */
+/** What followers of this board know of its keys. Throws UnusableDirectory. */
 export function knownKeys(disk: Disk, path: string): KnownKeys {
   const { prints } = readFacts(disk, path)
   const { id, publicKey } = identityOf(readSecret(disk, boardKeyFile(path), prints?.board))
   return { identity: { id, publicKey }, readKey: readKeyOf(cursorKeys(disk, path, prints)) }
 }
 
-/** Throws UnusableDirectory unless the keys of the board are in this directory of a follower, which has them only where it may lead. */
+/** Throws UnusableDirectory unless this follower's directory contains the keys of the board; it does only if the follower may lead. */
 export function checkKeys(disk: Disk, path: string, { identity, readKey }: KnownKeys): void {
   const missing = [boardKeyFile(path), cursorKeyFile(path)].find((file) => !disk.fileExists(file))
   if (missing !== undefined)
@@ -189,7 +191,7 @@ export function checkKeys(disk: Disk, path: string, { identity, readKey }: Known
     throw new UnusableDirectory(`${cursorKeyFile(path)} is not the one that the leader has. ${again}`)
 }
 
-/** The directory of a follower is that of a board that decides from now on. The caller holds its lock, and has checked its keys. */
+/** Turns a follower's directory into that of the deciding board. The caller must hold its lock, and have checked its keys. */
 export function becomeLeader(disk: Disk, path: string): void {
   const board = printOf(readSecret(disk, boardKeyFile(path)))
   const cursor = printOf(readSecret(disk, cursorKeyFile(path)))
@@ -199,14 +201,14 @@ export function becomeLeader(disk: Disk, path: string): void {
   disk.syncDirectory(path)
 }
 
-/** The key that seals, and those that it has replaced, the newest first. */
+/** The sealing key, followed by the keys that it has replaced, newest first. */
 function cursorKeys(disk: Disk, path: string, prints: BoardFacts['prints']): Buffer {
   const current = readSecret(disk, cursorKeyFile(path), prints?.cursor)
   const replaced = replacedKeys(disk, path).map((number) => readSecret(disk, replacedKeyFile(path, number)))
   return Buffer.concat([current, ...replaced])
 }
 
-/** Numbers of the keys that were replaced, the newest first. */
+/** Numbers of the replaced keys, newest first. */
 function replacedKeys(disk: Disk, path: string): number[] {
   const numbers = disk.listFiles(join(path, 'keys')).flatMap((name) => /^cursor-(\d{1,4})\.key$/.exec(name)?.[1] ?? [])
   return numbers.map(Number).sort((a, b) => b - a)
@@ -215,8 +217,8 @@ function replacedKeys(disk: Disk, path: string): number[] {
 const replacedKeyFile = (path: string, number: number) => join(path, 'keys', `cursor-${number}.key`)
 
 /**
- * Gives a stopped board another key that seals, because the one it has was stolen (`isLost`: is gone). What it has sealed in the journals
- * stays readable by the old one, which is kept. A call that was cut short is completed by the next. The caller holds the lock.
+ * Gives a stopped board a new sealing key, because the current one was stolen (`isLost`: is missing). Data already sealed in the journals
+ * stays readable with the old key, which is retained. An interrupted call is completed by the next one. The caller must hold the lock.
  */
 export function replaceCursorKey(disk: Disk, path: string, isLost: boolean, random: Random): void {
   refuseUndeclared(disk, path)
@@ -226,7 +228,7 @@ export function replaceCursorKey(disk: Disk, path: string, isLost: boolean, rand
   const isThere = disk.fileExists(file)
   const replaced = replacedKeys(disk, path)
   const prints = replaced.map((number) => printOf(readSecret(disk, replacedKeyFile(path, number))))
-  // Cut short before board.json: the new key is there, and the old one beside it.
+  // Interrupted before board.json was written: the new key is in place, with the old one next to it.
   const isBegun = isThere && known !== undefined && prints.includes(known) && printOf(readSecret(disk, file)) !== known
   if (!isBegun) {
     if (isThere && !isLost) {
@@ -240,7 +242,10 @@ export function replaceCursorKey(disk: Disk, path: string, isLost: boolean, rand
   writeFacts(disk, path, { ...facts, prints: { board, cursor: printOf(readSecret(disk, file)) } })
 }
 
-/** A board that continued after its backup has signed what this directory does not know; of an imported one a part is missing. Throws UnusableDirectory. */
+/**
+ * Refuses a restored backup of a board that kept running, because that board has signed entries that this directory lacks, and an
+ * incomplete import. Throws UnusableDirectory.
+ */
 export function refuseUndeclared(disk: Disk, path: string): void {
   if (disk.fileExists(importFile(path)))
     throw new UnusableDirectory(
@@ -252,7 +257,7 @@ export function refuseUndeclared(disk: Disk, path: string): void {
   )
 }
 
-/** The 32 bytes of a key file. Refuses one that others may read, and one with another print than it had when it was made. */
+/** The 32 bytes of a key file. Refuses a file that others may read, and a key whose fingerprint has changed. */
 export function readSecret(disk: Disk, file: string, print?: string): Buffer {
   if (!disk.fileExists(file)) {
     throw new UnusableDirectory(
@@ -271,12 +276,12 @@ export function readSecret(disk: Disk, file: string, print?: string): Buffer {
   return secret
 }
 
-/** Tells a key from any other, and nothing about it: it is a random number of 256 bits. */
+/** Identifies a key without revealing anything about it, since the key is a random number of 256 bits. */
 function printOf(secret: Uint8Array): string {
   return hash('sha256', secret).slice(0, 16)
 }
 
-/** Journals exist only with a board.json: where it is gone, a new one would be wrong about them. */
+/** Journals exist only with a board.json: if it is lost, a new one would not match them. */
 function holdsJournals(disk: Disk, path: string): boolean {
   const parts = disk.listDirectories(path).filter((name) => /^(log|shard-\d+)$/.test(name))
   return parts.some((part) => listSegments(disk, join(path, part), 'log').length > 0)
@@ -287,7 +292,7 @@ const factsLost = (path: string) =>
     `${join(path, 'board.json')} is missing, but the journals of a board are there. Restore it from a backup: it is written once, and a new one would name another log, other shards and another epoch.`,
   )
 
-/** Keys and board.json of a new board. */
+/** Creates the keys and board.json of a new board. */
 export function makeBoard(wanted: Wanted): BoardFacts {
   const { disk } = wanted
   if (holdsJournals(disk, wanted.path)) throw factsLost(wanted.path)
@@ -298,7 +303,7 @@ export function makeBoard(wanted: Wanted): BoardFacts {
     )
   disk.makeDirectory(join(wanted.path, 'keys'))
   for (const file of [boardKeyFile(wanted.path), logKeyFile(wanted.path), cursorKeyFile(wanted.path)]) {
-    // A crash between the keys and board.json leaves keys that nothing was signed with: they are used.
+    // A crash between the keys and board.json leaves keys that have signed nothing; they are used.
     if (!disk.fileExists(file)) disk.writeAtomic(file, Buffer.from(`${wanted.random(32).toString('hex')}\n`), 0o600)
   }
   const seed = readSecret(disk, boardKeyFile(wanted.path))
@@ -337,8 +342,8 @@ export function readFacts(disk: Disk, path: string): BoardFacts {
 }
 
 /**
- * What a newer release has written, an older one may misread: it would leave out what it does not know. A release that differs in its
- * last number only changes no format, so hosts can go back to it.
+ * Refuses data of a newer release, which an older one may misread, and would drop what it does not know. Releases that differ only in the
+ * last number use the same format, so hosts can go back to them.
  */
 function refuseNewer(path: string, { format, written_by }: BoardFacts): void {
   if (format === 1 && (written_by === undefined || !isLater(written_by))) return
@@ -351,7 +356,7 @@ function refuseNewer(path: string, { format, written_by }: BoardFacts): void {
   )
 }
 
-/** By the first two numbers: 1.10.0 is later than 1.9.3. */
+/** Compares the first two numbers: 1.10.0 is later than 1.9.3. */
 function isLater(other: string): boolean {
   const [[major, minor], [ownMajor, ownMinor]] = [numbersOf(other), numbersOf(release)]
   return major === ownMajor ? minor > ownMinor : major > ownMajor
@@ -362,7 +367,7 @@ function numbersOf(version: string): readonly [major: number, minor: number] {
   return [major ?? Number.NaN, minor ?? Number.NaN]
 }
 
-/** The facts, which say from now on that this release has written here. */
+/** The facts, after recording in them that this release has written here. */
 function takeOver(disk: Disk, path: string): BoardFacts {
   const facts = readFacts(disk, path)
   if (facts.written_by === release) return facts
@@ -371,7 +376,7 @@ function takeOver(disk: Disk, path: string): BoardFacts {
   return own
 }
 
-/** A backup was put back: another recovery epoch begins. The caller holds the lock. */
+/** Begins a new recovery epoch after a restoration from a backup. The caller must hold the lock. */
 export function beginEpoch(
   disk: Disk,
   path: string,
@@ -383,22 +388,22 @@ export function beginEpoch(
 }
 
 /**
- * Format of board.json while new journals take the places of old ones. No other program may open such a directory, and older releases
- * refuse it by this number.
+ * Format of board.json while new journals replace old ones. No other program may open such a directory; older releases refuse it because of
+ * this number.
  */
 const exchangingFormat = 2
 
-/** From here on the journals of these facts belong to the board, wherever they stand. The caller holds the lock. */
+/** From here on, the journals of these facts belong to the board, wherever they are. The caller must hold the lock. */
 export function beginExchange(disk: Disk, path: string, facts: BoardFacts): void {
   writeFacts(disk, path, { ...facts, format: exchangingFormat })
 }
 
-/** Of a board whose journals are in their places. */
+/** For a board whose journals are in place. */
 export function writeBoardFacts(disk: Disk, path: string, facts: BoardFacts): void {
   writeFacts(disk, path, facts)
 }
 
-/** The facts of a board whose journals are being exchanged; undefined: they are not. */
+/** The facts of a board whose journals are being exchanged; undefined if none are. */
 export function exchangeBegun(disk: Disk, path: string): BoardFacts | undefined {
   const file = join(path, 'board.json')
   const facts = disk.fileExists(file) ? parseFacts(disk.readWhole(file).toString('utf8')) : undefined
@@ -416,18 +421,18 @@ function writeFacts(disk: Disk, path: string, facts: WrittenFacts): void {
   disk.writeAtomic(join(path, 'board.json'), Buffer.from(`${text}\n`))
 }
 
-/** Over the facts in the order in which they are written. */
+/** The checksum over the facts, in the order in which they are written. */
 function checkOf(facts: Partial<WrittenFacts>): string {
   return hash('sha256', JSON.stringify(facts)).slice(0, 16)
 }
 
-/** Undefined: no board ever wrote this. */
+/** Undefined if this is not a valid board.json. */
 function parseFacts(text: string): BoardFacts | undefined {
   let facts: Partial<BoardFacts>
   try {
     const { check, ...kept } = (JSON.parse(text) ?? {}) as Partial<BoardFacts> & { readonly check?: string }
     facts = kept
-    // Boards of older releases have no check; what those of newer ones is over, only they know.
+    // Boards of older releases have no checksum. What it covers in newer formats, only newer releases know.
     if ([1, exchangingFormat].includes(Number(facts.format)) && check !== undefined && check !== checkOf(facts))
       return undefined
   } catch {

@@ -1,13 +1,13 @@
 /**
- * Builds `dist/` from `src`, `actors` and `storage`: the program and its threads with their source maps by Rolldown, the client
- * module and its declarations by `tsc`, and the files that are served as they are.
+ * Builds `dist/` from `src`, `actors`, and `storage`: Rolldown bundles the program and its threads with their source maps, `tsc` compiles
+ * the client module and its declarations, and the files that are served unchanged are copied.
  *
- * A thread is a few files, with all that it needs: each thread that starts loads its modules again, and many small files take twice as
- * long. Only the command line is in many pieces, as each command needs others.
+ * Each thread is bundled into a few files with everything it needs: every starting thread loads its modules again, and many small files
+ * take twice as long. Only the command line is split into many chunks, because each command needs different ones.
  *
- * `npm ci` runs it (`prepare`), and so does whatever starts built code from a checkout. A build that fits its sources is left
- * alone: a stamp in `dist/` holds the SHA-256 of everything it was made from. A new one is made beside it and then takes its place,
- * so that a build that fails leaves the old one, and a program that starts meanwhile finds one that is whole.
+ * `npm ci` runs the build (`prepare`), as does everything that starts built code from a checkout. An up-to-date build is left alone: a
+ * stamp in `dist/` contains the SHA-256 of all inputs. A new build is created next to the old one and then replaces it, so a failed build
+ * leaves the old one in place, and a program that starts in the meantime finds a complete one.
  */
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -30,7 +30,7 @@ const root = join(import.meta.dirname, '..')
 const dist = join(root, 'dist')
 const stampName = '.built-from'
 
-/** What a person can mend, in a sentence that says how. */
+/** An error that a person can fix, in a sentence that says how. */
 class BuildFailed extends Error {}
 
 await build()
@@ -56,19 +56,20 @@ async function build(): Promise<void> {
 }
 
 /**
- * The command line, and each thread by itself: what two threads share is in both, as no thread has the code of another. The entry of a
- * thread is built with it, as they share modules that hold something: what a turn did, how much is logged.
+ * The command line, and each thread separately: code that two threads share is in both bundles, because no thread runs another's code. The
+ * entry of a thread is bundled with it, because they share modules with state: what ran in a turn, the log level.
  */
 async function buildProgram(fresh: string): Promise<void> {
-  // Here, so that a build that is up to date needs no bundler.
+  // Imported here, so that an up-to-date build needs no bundler.
   const { rolldown } = await import('rolldown')
   const buildPart = async (directory: string, modules: readonly string[]): Promise<void> => {
     const bundle = await rolldown({
       input: modules.map((name) => join(root, 'src', name)),
       platform: 'node',
-      // Packages stay as they are installed: their versions are pinned, and some have native parts. The compiler's helpers are none of them.
+      // Packages are used as installed: their versions are pinned, and some have native parts. The compiler's helpers are not packages, so
+      // they are bundled.
       external: (id) => /^[^./]/.test(id) && !id.startsWith('@oxc-project/runtime/'),
-      // What Node 22 understands is left as it was written.
+      // Syntax that Node 22 understands is not transformed.
       transform: { target: 'esnext' },
     })
     await bundle.write({
@@ -76,8 +77,8 @@ async function buildProgram(fresh: string): Promise<void> {
       format: 'esm',
       entryFileNames: '[name].js',
       chunkFileNames: 'parts/[name].js',
-      // Node reads half as much: a start takes a tenth less of the processor, and 8 MB less memory. Profiles and stack traces show names,
-      // so functions and classes keep theirs.
+      // Node reads half as much: a start takes 10% less processor time and 8 MB less memory. Profiles and stack traces show names, so
+      // functions and classes keep theirs.
       minify: { compress: { keepNames: { function: true, class: true } }, mangle: { keepNames: true }, codegen: true },
       sourcemap: true,
       sourcemapExcludeSources: true,
@@ -85,14 +86,14 @@ async function buildProgram(fresh: string): Promise<void> {
     await bundle.close()
   }
   const threads = threadNames.map((name) => buildPart(`workers/${name}`, [`workers/${name}.ts`, 'workers/entry.ts']))
-  // All are over before what one of them has left is removed.
+  // Wait for all, so that none is still writing when a failed build is cleaned up.
   const built = await Promise.allSettled([buildPart('cli', ['cli/main.ts']), ...threads])
   for (const each of built) if (each.status === 'rejected') throw each.reason
 }
 
 /**
- * Boards serve this module as it stands, so it has no source map. Types are not checked here, that is `npm run typecheck`: a build would
- * take twice as long.
+ * Boards serve this module as it is, so it has no source map. Types are checked by `npm run typecheck`; checking them here would double the
+ * time of a build.
  */
 function buildClient(fresh: string): void {
   const own = join(fresh, 'client')
@@ -104,7 +105,7 @@ function buildClient(fresh: string): void {
   rmSync(own, { recursive: true })
 }
 
-/** Puts the new build in the place of the old one. */
+/** Replaces the old build with the new one. */
 function replace(fresh: string): void {
   chmodSync(fresh, 0o755)
   const old = `${fresh}.old`
@@ -113,7 +114,7 @@ function replace(fresh: string): void {
   rmSync(old, { recursive: true, force: true })
 }
 
-/** Everything that `dist/` is made from, names included. */
+/** A digest of all inputs of `dist/`, including their names. */
 function digestOfSources(): string {
   const digest = createHash('sha256')
   const inputs = [

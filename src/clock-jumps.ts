@@ -1,10 +1,10 @@
 /**
- * Jumps of the wall clock. While a board runs, the wall clock and the monotonic one go alike: an hour apart is a jump. Between two
- * starts nothing measures time: a clock behind the newest record, or more than 30 days ahead of it, is a jump.
+ * Detects jumps of the wall clock. While a board runs, the wall clock and the monotonic clock advance together; a difference of an hour is
+ * a jump. Between two starts nothing measures time: a clock behind the newest record, or more than 30 days ahead of it, is a jump.
  *
- * Nobody here knows which clock is right: a machine that slept shows the same as one that was set wrong. So time-outs of works stand
- * still where the clocks last agreed, until the operator has accepted the clock (`broadside clock accept`), the clocks agree again, or
- * 24 hours have passed.
+ * This code cannot tell which clock is right: a machine that slept looks the same as one whose clock was set wrong. So timeouts of works
+ * are held at the time when the clocks last agreed, until the operator accepts the clock (`broadside clock accept`), the clocks agree
+ * again, or 24 hours have passed.
  */
 import { join } from 'node:path'
 import { absurdSeconds } from '../actors/kernel/day.ts'
@@ -16,20 +16,20 @@ import type { log } from './observe.ts'
 export const jumpSeconds = 3_600
 const idleSecondsMax = 30 * 86_400
 const heldSecondsMax = 86_400
-/** Stamps of turns that were on their way may be this far ahead. */
+/** Timestamps of turns in flight may be this far ahead. */
 const toleranceSeconds = 5
 
 export type Jump = {
-  /** Unix seconds at which the clocks last agreed: time-outs stand still there. */
+  /** Unix seconds at which the clocks last agreed; timeouts are held there. */
   readonly heldAt: number
-  /** By how much the wall clock is ahead, in seconds; behind: negative. */
+  /** Seconds by which the wall clock is ahead; negative if it is behind. */
   readonly by: number
 }
 
 type Held = Jump & {
-  /** Of the monotonic clock, in seconds. */
+  /** Monotonic seconds. */
   readonly since: number
-  /** What the wall clock showed when it had jumped last. */
+  /** The wall clock at its last jump. */
   readonly wall: number
   /** What the operator had accepted by then. */
   readonly accepted: number | undefined
@@ -38,17 +38,17 @@ type Held = Jump & {
 type WatchOptions = {
   readonly clock: Pick<Clock, 'wallSeconds' | 'monotonicMs'>
   readonly disk: Disk
-  /** Of the board. */
+  /** The data directory of the board. */
   readonly directory: string
-  /** Time of the newest record of the whole board, Unix seconds; 0: there is none. */
+  /** Time of the newest record of the whole board, Unix seconds; 0 if there is none. */
   readonly newest: number
   readonly report: typeof log
 }
 
-/** The main thread has the only one, and tells the other threads (workers/shared-hold.ts). */
+/** Only the main thread has one, and it notifies the other threads (workers/shared-hold.ts). */
 export class ClockWatch {
   readonly #options: WatchOptions
-  /** Wall clock less monotonic clock, in seconds, at the last look. */
+  /** Wall clock minus monotonic clock, in seconds, at the last check. */
   #offset: number
   #jump: Held | undefined
   #lookedAt: number
@@ -67,12 +67,12 @@ export class ClockWatch {
       this.#jump = { heldAt: newest, by: wall - newest, since: now, wall, accepted }
   }
 
-  /** What the wall clock showed at the last look. */
+  /** The wall clock at the last check. */
   get lookedAt(): number {
     return this.#lookedAt
   }
 
-  /** Looks at both clocks. Undefined: they agree, or the operator has said that the wall clock is right. */
+  /** Compares both clocks. Undefined if they agree, or the operator has accepted the wall clock. */
   look(): Jump | undefined {
     const wall = this.#options.clock.wallSeconds()
     const now = this.#monotonic()
@@ -84,7 +84,7 @@ export class ClockWatch {
     return this.#jump
   }
 
-  /** What the operator accepts is the clock as it is after the last jump. */
+  /** Records a jump. The operator accepts the clock as it is after the last jump. */
   #jumped(expected: number, wall: number, now: number): void {
     const { heldAt, since } = this.#jump ?? { heldAt: expected, since: now }
     const by = wall - Math.floor(heldAt + now - since)
@@ -95,11 +95,11 @@ export class ClockWatch {
     if (agree(heldAt + now - since, wall) || now - since >= heldSecondsMax) return true
     const accepted = this.#accepted()
     if (accepted === undefined || !agree(accepted, wall)) return false
-    // The operator may have accepted a jump before it was seen here.
+    // The operator may have accepted a jump before it was detected here.
     return accepted !== before || Math.abs(accepted - jumpedTo) <= toleranceSeconds
   }
 
-  /** A file that cannot be read accepts nothing. */
+  /** An unreadable file counts as no acceptance. */
   #accepted(): number | undefined {
     const { disk, directory, report } = this.#options
     try {
@@ -127,14 +127,14 @@ function agree(one: number, other: number): boolean {
   return Math.abs(one - other) < jumpSeconds
 }
 
-/** Between two starts the clock may have got from there to here. */
+/** Whether the clock may have advanced from `newest` to `wall` between two starts. */
 function isPlausible(newest: number, wall: number): boolean {
   return wall >= newest - toleranceSeconds && wall <= newest + idleSecondsMax
 }
 
 /**
- * Time of the newest record of a board, Unix seconds. In a shard that is quiet since its clock was absurdly far ahead, the newest
- * record is not right; the newest entry of the log is, if the clock has been right since.
+ * Time of the newest record of a board, Unix seconds. If a shard has been idle since its clock was absurdly far ahead, its newest record is
+ * wrong; then the newest log entry is used, if the clock has been right since.
  */
 export function newestStamp(log: number, shards: readonly number[], wall: number): number {
   const isLogRight = log > 0 && isPlausible(log, wall)
@@ -143,12 +143,15 @@ export function newestStamp(log: number, shards: readonly number[], wall: number
 
 const fileIn = (directory: string): string => join(directory, 'clock-accepted.json')
 
-/** The operator says that the clock is right. `at`: what it shows. The board of another user reads it, where root has written it. */
+/**
+ * The operator confirms that the clock is right. `at`: its current time. World-readable, because root may write it and the board may run as
+ * another user.
+ */
 export function acceptClock(disk: Disk, directory: string, at: number): void {
   disk.writeAtomic(fileIn(directory), Buffer.from(`${JSON.stringify({ at })}\n`), 0o644)
 }
 
-/** Undefined: nothing was accepted. Throws where the file cannot be read, or is not what `acceptClock` writes. */
+/** Undefined if nothing was accepted. Throws if the file cannot be read, or does not have the format that `acceptClock` writes. */
 function acceptedAt(disk: Disk, directory: string): number | undefined {
   const path = fileIn(directory)
   if (!disk.fileExists(path)) return undefined

@@ -1,4 +1,4 @@
-/** Time: the only file that reads a clock. Everything else is handed one. */
+/** Time: the only file that reads a clock. All other code gets a clock injected. */
 
 let newestRead = 0
 
@@ -9,8 +9,8 @@ export const systemClock = {
   /** Wall clock, Unix milliseconds. */
   wallMilliseconds: (): number => Date.now(),
   /**
-   * Wall clock for readers, Unix seconds: never less than this thread has read before, so that a text which has expired
-   * stays gone when the clock is set back.
+   * Wall clock for readers, Unix seconds: never decreases within this thread, so that an expired text stays gone when the clock is set
+   * back.
    */
   readingSeconds: (): number => {
     newestRead = Math.max(newestRead, Math.floor(Date.now() / 1000))
@@ -18,7 +18,7 @@ export const systemClock = {
   },
   /** Monotonic milliseconds, for deadlines and durations. */
   monotonicMs: (): number => performance.now(),
-  /** Calls back once, after so many milliseconds. */
+  /** Calls back once, after this many milliseconds. */
   later: (callback: () => void, ms: number): (() => void) => {
     const timer = setTimeout(callback, ms).unref()
     return () => clearTimeout(timer)
@@ -27,22 +27,22 @@ export const systemClock = {
     const timer = setInterval(callback, ms).unref()
     return () => clearInterval(timer)
   },
-  /** Calls back once, when the thread has looked at other work. */
+  /** Calls back once, after the thread has had a turn for other work. */
   soon: (callback: () => void): (() => void) => {
     const next = setImmediate(callback)
     return () => clearImmediate(next)
   },
 }
 
-/** Time as a part is handed it; its timers are those of actors/kernel/timers.ts. */
+/** The injected clock; its timers are those of actors/kernel/timers.ts. */
 export type Clock = Readonly<typeof systemClock>
 
-/** Resolves after so many milliseconds; keeps no process alive. */
+/** Resolves after this many milliseconds; does not keep the process alive. */
 export function pause(clock: Pick<Clock, 'later'>, ms: number): Promise<void> {
   return new Promise((resolve) => void clock.later(resolve, ms))
 }
 
-/** Waits until nothing is under way, at most so long. */
+/** Waits until nothing is in progress, for a limited time. */
 export async function drained(
   clock: Pick<Clock, 'later' | 'monotonicMs'>,
   isQuiet: () => boolean,

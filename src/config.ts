@@ -1,6 +1,6 @@
 /**
- * Configuration: environment in, one frozen and checked value out.
- * Every variable has a default that works; a wrong value is refused with a sentence that names the variable.
+ * Configuration: reads the environment, and returns one frozen, validated value. Every variable has a default that works; an invalid value
+ * is refused with a sentence that names the variable.
  */
 import { resolve } from 'node:path'
 import { queueDefault, rates } from '../actors/kernel/limits.ts'
@@ -11,10 +11,13 @@ import { BadConfig, environment, type SettingName, type Variables } from './envi
 import { usdc } from './money/networks.ts'
 import { microsOf } from './money/price.ts'
 
-/** `auto`: uws, or node with a warning in the log where uws has no binary for this platform. */
+/** `auto`: uws, or node with a warning in the log if uws has no binary for this platform. */
 export type EngineChoice = 'auto' | 'uws' | 'node'
 
-/** `back`: the one shard and the log in one thread. `threads`: each shard, and the log, in a thread of its own. */
+/**
+ * `back`: the one shard and the log in one thread. `threads`: a separate thread for each shard and for the log. `clerks`: the same, and
+ * clerks parse commands off the main thread.
+ */
 export type Placement = 'back' | 'clerks' | 'threads'
 
 /** Threads that may hold connections. */
@@ -23,21 +26,21 @@ export const httpThreadsMax = 8
 export type Config = {
   readonly host: string
   readonly port: number
-  /** Where `/healthz` is answered to checks that speak HTTP/1.0 too; undefined: nowhere beside the port itself. */
+  /** Port that also answers `/healthz` to HTTP/1.0 checks; undefined: only the board's own port answers it. */
   readonly healthPort: number | undefined
-  /** Where `/metrics` is answered; undefined: at the port itself. */
+  /** Port that answers `/metrics`; undefined: the board's own port does. */
   readonly metricsPort: number | undefined
-  /** Absolute, and without a slash at the end. */
+  /** Absolute, without a trailing slash. */
   readonly dataDirectory: string
-  /** Where the high-water mark of the log is kept: beside the data directory, never in it, unless MARK_FILE names a place. */
+  /** Where the high-water mark of the log is stored: next to the data directory, never in it, unless MARK_FILE names a place. */
   readonly markFile: string
-  /** tlog-policy files: whose witnesses sign our heads, and whose logs we are a witness for. */
+  /** tlog-policy files: the witnesses that sign our heads, and the logs for which we are a witness. */
   readonly witnessPolicy: string
   readonly witnessLogs: string
-  /** As configured, or empty: then it is made from host and the port that was bound. */
+  /** As configured; if empty, derived from the host and the bound port. */
   readonly baseUrl: string
   readonly serviceId: string
-  /** What pages call the board, what it is for in one sentence, and how to reach who runs it; the last two may be empty. */
+  /** The board's name on pages, its purpose in one sentence, and how to reach its host; the last two may be empty. */
   readonly boardName: string
   readonly boardAbout: string
   readonly boardContact: string
@@ -45,85 +48,85 @@ export type Config = {
   readonly engine: EngineChoice
   readonly shards: number
   readonly verifyThreads: number
-  /** Threads that hold the connections; 1: the main thread does; 0: by the number of cores. */
+  /** Threads that hold connections; 1: the main thread does; 0: chosen by the number of cores. */
   readonly httpThreads: number
-  /** Where the actors run; `auto`: by the number of cores. */
+  /** Where the actors run; `auto`: chosen by the number of cores. */
   readonly placement: 'auto' | Placement
   readonly trustedProxy: TrustedProxy
   readonly limitsOn: boolean
   /** Bits of work that every post must prove, 0 = none. */
   readonly proofBits: number
   readonly logLevel: 'error' | 'warn' | 'info' | 'debug'
-  /** Turns of an event loop that take longer are reported with what ran in them; 0: none is. */
+  /** Event loop turns that take longer are reported with what ran in them; 0 disables this. */
   readonly slowTurnMs: number
-  /** An HTTP classifier that screens posts in place of the rules of src/moderation; empty: the rules. */
+  /** An HTTP classifier that screens posts instead of the rules of src/moderation; empty: the rules. */
   readonly screenUrl: string
-  /** Bytes that the attachments of one identity may take in all. */
+  /** Bytes that the attachments of one identity may occupy in total. */
   readonly blobBytesPerIdentity: number
-  /** Writes are refused when the disk has less free than this. */
+  /** Writes are refused if the disk has less free space than this. */
   readonly diskReserveBytes: number
   readonly segmentBytesMax: number
-  /** Of each shard, at least so many events have their rows in memory, a power of two; older ones lie on disk. */
+  /** In each shard, the rows of at least this many events are in memory, a power of two; older ones are on disk. */
   readonly recentEvents: number
-  /** Seconds between two looks for texts that were redacted or have expired and have to leave the disk. */
+  /** Seconds between two scans for redacted or expired texts that must leave the disk. */
   readonly compactSeconds: number
-  /** What the scrubber reads again in a second, 0 for nothing. */
+  /** Bytes that the scrubber reads per second, 0 to disable it. */
   readonly scrubBytesPerSecond: number
-  /** Letters that may wait in a shard; the other queues inside follow from it. */
+  /** Letters that may wait in a shard; the sizes of the other internal queues follow from it. */
   readonly queueMax: number
-  /** Origins whose pages may call /mcp, beside the board's own. */
+  /** Origins whose pages may call /mcp, in addition to the board's own. */
   readonly mcpOrigins: readonly string[]
-  /** Outgoing calls may reach this machine and go over plain http: tests only. */
+  /** Outgoing calls may reach this machine and use plain http: for tests only. */
   readonly loopback: boolean
   /** File with the key of the wallet that pays for tools; empty: nothing is ever paid. */
   readonly walletKeyFile: string
-  /** What the wallet may sign away in a UTC day, in millionths of a dollar. */
+  /** What the wallet may spend per UTC day, in millionths of a dollar. */
   readonly payCapMicros: number
-  /** Addresses of nodes by CAIP-2 network: asked whether a payment without an answer was made. */
+  /** Addresses of nodes by CAIP-2 network, which are asked whether a payment without an answer was made. */
   readonly payNodes: ReadonlyMap<string, string>
-  /** What the board's own tools are sold for at /pay/tools/; undefined: they are not sold. */
+  /** The terms of selling the board's own tools at /pay/tools/; undefined: they are not sold. */
   readonly sale:
     | { readonly payTo: string; readonly facilitator: string; readonly network: string; readonly micros: number }
     | undefined
-  /** Undefined: the journals are published nowhere. */
+  /** Undefined: the journals are not published. */
   readonly replication: ReplicationSettings | undefined
-  /** Undefined: this board decides by itself. */
+  /** Undefined: this board does not follow another. */
   readonly follow: FollowSettings | undefined
-  /** Where this board publishes, or would in the place of its leader. Undefined: nowhere. */
+  /** Where this board publishes, or would publish as the leader. Undefined: nowhere. */
   readonly lead: ReplicationSettings | undefined
-  /** Of all waits between attempts to deliver to a webhook: 1 but in tests, which have no hours. */
+  /** Factor for all waits between webhook delivery attempts: 1 except in tests, which cannot wait for hours. */
   readonly deliveryScale: number
 }
 
-/** NATS servers, and the file with the nkey seed of their user. */
+/** NATS servers, and the file with the nkey seed of the user. */
 export type StreamSettings = { readonly servers: readonly string[]; readonly keyFile: string }
 
-/** Where the journals are published, and as whom. */
+/** Where the journals are published, and with which credentials. */
 export type ReplicationSettings = StreamSettings & {
   /**
-   * What a write is answered after, and what is shown: a sync of this board's disk; besides the stream's acknowledgment; or besides a sync
-   * of a follower's disk.
+   * When a write is answered and shown: after a sync of this board's disk; also after the stream's acknowledgment; or also after a sync of
+   * a follower's disk.
    */
   readonly ack: 'local' | 'quorum' | 'copy'
-  /** File with the nkey seed of the user that asks the servers what they are. */
+  /** File with the nkey seed of the user that queries the configuration of the servers. */
   readonly systemKeyFile: string
-  /** File with the secret that followers bear; empty: there are none. */
+  /** File with the secret that followers present; empty: followers are not accepted. */
   readonly replicaKeyFile: string
 }
 
-/** Whom a follower follows. */
+/** The boards that a follower follows. */
 export type FollowSettings = {
-  /** Addresses of the boxes of which one leads, origins. */
+  /** Origins of the boxes, of which one leads. */
   readonly leaders: readonly string[]
-  /** File with the secret that the leader knows its followers by. */
+  /** File with the secret by which the leader recognizes its followers. */
   readonly keyFile: string
-  /** Undefined: the leader alone is asked. */
+  /** Undefined: only the leader is queried. */
   readonly stream: StreamSettings | undefined
-  /** How it publishes when it takes the place of a leader that is gone. Undefined: it never leads. */
+  /** How it publishes after replacing a missing leader. Undefined: it never leads. */
   readonly lead: ReplicationSettings | undefined
 }
 
-/** The proxy in front of the board, or several. */
+/** One or several proxies in front of the board. */
 export type TrustedProxy = {
   /** Lower-case name of the header, or '' for none. */
   readonly header: string
@@ -133,10 +136,10 @@ export type TrustedProxy = {
   readonly from: readonly string[]
 }
 
-/** Variables of the environment, each checked as it is read. An empty one counts as left out. */
+/** Environment variables, each validated when it is read. An empty one counts as missing. */
 class Environment {
   readonly #variables: Variables
-  /** What was read, as it was given or by default. */
+  /** The values read so far, as given or by default. */
   readonly values = new Map<SettingName, string>()
 
   constructor(variables: Variables) {
@@ -150,7 +153,7 @@ class Environment {
     return value
   }
 
-  /** One line of text, at most so many characters. */
+  /** One line of text, with a maximum number of characters. */
   line(name: SettingName, fallback: string, charactersMax: number): string {
     const given = this.text(name, fallback).trim()
     if ([...given].length > charactersMax || /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u.test(given))
@@ -180,7 +183,7 @@ class Environment {
     return found
   }
 
-  /** In millionths of a dollar. */
+  /** Millionths of a dollar. */
   dollars(name: SettingName, fallback: string): number {
     const given = this.text(name, fallback)
     const micros = microsOf(given)
@@ -188,7 +191,7 @@ class Environment {
     return micros
   }
 
-  /** What stands between commas. */
+  /** A comma-separated list. */
   list(name: SettingName): string[] {
     return this.text(name)
       .split(',')
@@ -197,12 +200,12 @@ class Environment {
   }
 }
 
-/** `data`: the directory that a command was given in place of DATA_DIR. Throws BadConfig. */
+/** `data`: the directory given to a command instead of DATA_DIR. Throws BadConfig. */
 export function readConfig(data = '', variables: Variables = environment()): Config {
   return configOf(new Environment(variables), data)
 }
 
-/** Every setting as it is given or by default, checked like a start does. Throws BadConfig. */
+/** Every setting as given or by default, validated as at a start. Throws BadConfig. */
 export function readSettings(variables: Variables = environment()): ReadonlyMap<SettingName, string> {
   const env = new Environment(variables)
   configOf(env, '')
@@ -230,7 +233,7 @@ function configOf(env: Environment, data: string): Config {
   })
 }
 
-/** Which board it is, and who runs it. */
+/** The board's identity, and its host. */
 function identityOf(
   env: Environment,
 ): Pick<Config, 'serviceId' | 'operators' | 'boardName' | 'boardAbout' | 'boardContact'> {
@@ -267,7 +270,7 @@ function isContact(given: string): boolean {
 
 type Network = 'host' | 'port' | 'healthPort' | 'metricsPort' | 'baseUrl' | 'engine' | 'trustedProxy' | 'mcpOrigins'
 
-/** Where it listens, and under which addresses it is known. */
+/** Where the board listens, and the addresses under which it is known. */
 function networkOf(env: Environment): Pick<Config, Network> {
   const mcpOrigins = env.list('MCP_ORIGINS')
   for (const origin of mcpOrigins) {
@@ -319,7 +322,7 @@ function storageOf(env: Environment, data: string): Pick<Config, Storage> {
   }
 }
 
-/** How many threads it takes, and what it lets in. */
+/** How many threads it uses, and how much it admits. */
 function loadOf(
   env: Environment,
 ): Pick<Config, 'shards' | 'verifyThreads' | 'httpThreads' | 'placement' | 'queueMax' | 'limitsOn' | 'proofBits'> {
@@ -374,7 +377,7 @@ function replicationOf(env: Environment): Pick<Config, 'replication' | 'follow' 
   if (!follows) return { replication: lead, follow: undefined, lead }
   if (replicaKeyFile === '')
     throw new BadConfig('FOLLOW needs REPLICA_KEY_FILE, the file with the secret that its leader has too.')
-  // What a witness has seen of other logs is on one box alone.
+  // What a witness has seen of other logs is stored on one box only.
   const refused = lead === undefined ? (['WITNESS_POLICY', 'WITNESS_LOGS'] as const) : (['WITNESS_LOGS'] as const)
   for (const name of refused)
     if (env.text(name) !== '')
@@ -400,7 +403,7 @@ function ackOf(env: Environment): ReplicationSettings['ack'] {
   throw new BadConfig(`REPLICATE_ACK must be local, quorum or copy. It is "${ack}".`)
 }
 
-/** Private rooms go this way too: over plain http only on this machine, where a tunnel may end. */
+/** The content of private rooms is transferred too, so plain http is allowed only for loopback, where a tunnel may end. */
 function leadersOf(env: Environment): string[] {
   const leaders = env.list('FOLLOW').map((each) => each.replace(/\/+$/, ''))
   for (const leader of leaders) {
@@ -425,9 +428,9 @@ function isWebAddress(given: string): boolean {
   return URL.canParse(given) && /^https?:$/.test(new URL(given).protocol)
 }
 
-/** An origin as browsers write it, or '': everything else in an address would be lost, or be printed where it must not. */
+/** An origin as browsers write it, or ''. Anything else in an address would be lost, or printed where it must not be. */
 function originOf(given: string): string {
-  // "/" is what some tools say for "no other place than this".
+  // Some tools give "/" for "no other place".
   if (given === '' || given === '/') return ''
   const url = isWebAddress(given) ? new URL(given) : undefined
   const asOrigin = url === undefined ? '' : `${url.protocol}//${url.host}`
@@ -451,7 +454,7 @@ function trustedProxyOf(proxy: TrustedProxy): TrustedProxy {
   return proxy
 }
 
-/** Undefined: neither payee nor facilitator is named. */
+/** Undefined if neither payee nor facilitator is named. */
 function saleOf(sale: NonNullable<Config['sale']>): Config['sale'] {
   const { payTo, facilitator, network } = sale
   if (usdc[network] === undefined)
@@ -464,7 +467,7 @@ function saleOf(sale: NonNullable<Config['sale']>): Config['sale'] {
   return sale
 }
 
-/** `eip155:8453=https://…`, with commas. */
+/** `eip155:8453=https://…`, separated by commas. */
 function nodesOf(given: string): ReadonlyMap<string, string> {
   const nodes = new Map<string, string>()
   for (const each of given.split(',').filter((part) => part.trim() !== '')) {

@@ -1,4 +1,4 @@
-/** The environment of the process. The only file that touches `process.env`, but for LIMITS (actors/kernel/limits-given.ts). */
+/** The environment of the process. Only this file accesses `process.env`, except for LIMITS (actors/kernel/limits-given.ts). */
 import { homedir } from 'node:os'
 import { join } from 'node:path'
 
@@ -8,7 +8,7 @@ export class BadConfig extends Error {
   override name = 'BadConfig'
 }
 
-/** Every setting of a board, and what it is for. HOSTING.md has the defaults and the details. */
+/** Every setting of a board, and its purpose. HOSTING.md has the defaults and details. */
 export const settings = {
   HOST: 'address to listen at',
   PORT: 'port to listen at; 0 takes a free one',
@@ -68,7 +68,7 @@ export function environment(): Variables {
   return process.env
 }
 
-/** Sets what the environment of this process, and of the threads that it starts, leaves out. */
+/** Sets the variables that are missing in the environment of this process and the threads that it starts. */
 export function fillEnvironment(given: ReadonlyMap<SettingName, string>): void {
   for (const [name, value] of given) if (!process.env[name]) process.env[name] = value
 }
@@ -77,24 +77,24 @@ export function isSetting(name: string): name is SettingName {
   return Object.hasOwn(settings, name)
 }
 
-/** uWebSockets.js reads this variable when it loads: its header limit of 4 KiB is too small for /c64/ URLs. */
+/** uWebSockets.js reads this variable when it loads: its default header limit of 4 KiB is too small for /c64/ URLs. */
 export function prepareEngineEnvironment(headerBytesMax: number): void {
   process.env.UWS_HTTP_MAX_HEADERS_SIZE = String(headerBytesMax)
 }
 
-/** Threads and processes of this one read this variable as they begin. */
+/** Threads and child processes read this variable when they start. */
 export function passOnCompileCache(directory: string): void {
   process.env.NODE_COMPILE_CACHE = directory
 }
 
-/** What a person's environment says to the commands that speak to a board. */
+/** A person's settings for the commands that talk to a board. */
 export type UserSettings = {
   /** BROADSIDE_URL, and BROADSIDE_KEY: a key file. */
   readonly url: string | undefined
   readonly keyFile: string | undefined
-  /** BROADSIDE_PASSPHRASE: of a key file that was sealed with one. */
+  /** BROADSIDE_PASSPHRASE: opens a sealed key file. */
   readonly passphrase: string | undefined
-  /** Where `broadside login` keeps what it is told: in XDG_CONFIG_HOME, or in .config of the home directory. */
+  /** Where `broadside login` stores its settings: in XDG_CONFIG_HOME, or in .config of the home directory. */
   readonly directory: string
   /** NO_COLOR is set (no-color.org). */
   readonly noColor: boolean

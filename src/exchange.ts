@@ -1,7 +1,7 @@
 /**
- * The new journals take the places of the old ones. One write of board.json decides: before it the board is the old one, and what was
- * built is thrown away; from it on the new journals are the board's, and each step that a kill leaves out is made up for by the next
- * start or the next reshard. Until then no other program opens the directory.
+ * Replaces the old journals with new ones. One write of board.json decides: before it, the old journals are the board's, and what was built
+ * is discarded. After it, the new journals are the board's, and steps that a kill prevented are completed by the next start or reshard.
+ * Until then, no other program opens the directory.
  *
  *   reshard.new/    what was built
  *   reshard.old/    what it replaces, until all of it is in place
@@ -21,15 +21,15 @@ import {
 export const builtDirectory = (path: string) => join(path, 'reshard.new')
 const replacedDirectory = (path: string) => join(path, 'reshard.old')
 
-/** The caller holds the lock of the directory. `facts`: of the board from now on. */
+/** The caller must hold the lock of the directory. `facts`: the new facts of the board. */
 export function exchangeJournals(disk: Disk, path: string, facts: BoardFacts): void {
   beginExchange(disk, path, facts)
   completeReshard(disk, path)
 }
 
 /**
- * Completes an exchange that was decided, and removes what a reshard left that was not. True: there was one to complete. The caller holds
- * the lock of the directory.
+ * Completes an exchange that was decided, and removes the remains of a reshard that was not. True if there was one to complete. The caller
+ * must hold the lock of the directory.
  */
 export function completeReshard(disk: Disk, path: string): boolean {
   const facts = exchangeBegun(disk, path)
@@ -47,7 +47,7 @@ export function completeReshard(disk: Disk, path: string): boolean {
   return facts !== undefined
 }
 
-/** Journals of shards that are no more, and what is derived from the old ones: it names places in them. */
+/** Journals of shards that do not exist anymore, and data derived from the old journals, which names positions in them. */
 function unneeded(disk: Disk, path: string, { shards }: BoardFacts): readonly string[] {
   const derived = [searchDirectory(path), toolsDirectory(path)].map((directory) => basename(directory))
   return disk

@@ -1,15 +1,15 @@
 /**
- * What the operator reads when a board cannot start or continue: one sentence that says what is wrong and what to do.
+ * Explains to the operator why a board cannot start or continue: one sentence that says what is wrong and what to do.
  *
- * Errors of a thread arrive as their name and message alone, so that is all this goes by.
+ * Errors from a thread arrive only as name and message, so this uses nothing else.
  */
 
-/** `stack` only where the sentence cannot be trusted to say it all. `thread`: the one that failed. */
+/** `stack` only if the sentence may not explain everything. `thread`: the one that failed. */
 type Failure = { readonly problem: string; readonly thread?: string; readonly stack?: string }
 
 type Caught = { readonly name: string; readonly message: string; readonly stack?: string; readonly thread?: string }
 
-/** Their messages name the fix themselves. */
+/** Errors whose messages name the fix themselves. */
 const complete = new Set([
   'BadConfig',
   'Deposed',
@@ -25,10 +25,10 @@ const complete = new Set([
   'UnusableWallet',
 ])
 
-/** What is left to do where bytes that were promised are lost. */
+/** The remaining option if synced bytes are lost. */
 export const restoreBackup = 'restore the newest backup of the whole data directory'
 
-/** The same where the disk does not give them back. */
+/** The same if the disk cannot read them. */
 const readFix = `The disk does not give back what was written to it: see the kernel log. Run broadside fsck for a full report, then ${restoreBackup} on a sound disk`
 
 const fixes: Readonly<Record<string, string>> = {
@@ -64,22 +64,22 @@ const systemFixes: Readonly<Record<string, string>> = {
   ENFILE: 'Raise the number of files that this machine may open (fs.file-max)',
 }
 
-/** The disk does not give back what a file holds. */
+/** The disk cannot read a file. */
 const cannotRead = /^EIO: [^,]+, (read|open|stat|fstat|scandir)\b/
 const cannotListen = /^(cannot listen|listen E|getaddrinfo E)/
 
-/** Its message is a whole sentence for the operator. */
+/** Whether the message is a complete sentence for the operator. */
 export function isComplete(error: unknown): error is Error {
   return error instanceof Error && complete.has(error.name)
 }
 
-/** There is no room for what was to be written, a file of the board or the system. */
+/** Whether there was no space for a write to a file of the board or the system. */
 export function isDiskFull(error: unknown): boolean {
   const { name, code } = Object(error) as { readonly name?: unknown; readonly code?: unknown }
   return name === 'DiskFull' || code === 'ENOSPC' || code === 'EDQUOT'
 }
 
-/** Explains an error, or the last words of a thread. */
+/** Explains an error, or the last message of a thread. */
 export function explainFailure(error: unknown): Failure {
   const { name, message, stack, thread }: Caught =
     error !== null && typeof error === 'object' && 'message' in error ? (error as Caught) : new Error(String(error))
@@ -93,7 +93,7 @@ export function explainFailure(error: unknown): Failure {
   }
 }
 
-/** Undefined: unknown. */
+/** Undefined if unknown. */
 function fixOf(name: string, message: string): string | undefined {
   if (complete.has(name)) return ''
   if (cannotRead.test(message)) return readFix

@@ -1,10 +1,10 @@
-/** Where a board listens: a port that is free, and how a host is written. */
+/** The address at which a board listens: finds a free port, and formats a host for a URL. */
 import { createServer } from 'node:net'
 
 /** `host`: an IP address, once something listens there. */
 export type Address = { readonly host: string; readonly port: number }
 
-/** The address of this host and port, where nobody listens now; port 0: of any free port. Rejects with the error of the system. */
+/** The address for this host and port, if nothing listens there now; port 0: with any free port. Rejects with the system's error. */
 export function freeAddress(host: string, port: number): Promise<Address> {
   return new Promise((resolve, reject) => {
     const probe = createServer()
@@ -18,7 +18,7 @@ export function freeAddress(host: string, port: number): Promise<Address> {
   })
 }
 
-/** A port that is free now: the log's origin names it, so it is chosen before anything is made. */
+/** A port that is free now. The log's origin names it, so it is chosen before anything is created. */
 export async function freePort(host: string): Promise<number> {
   return (await freeAddress(host, 0)).port
 }
@@ -29,7 +29,7 @@ export function cannotListen(host: string, port: number, cause?: unknown): Error
   })
 }
 
-/** A host as it stands in a URL. */
+/** A host as written in a URL. */
 export function hostText(host: string): string {
   return host.includes(':') ? `[${host}]` : host
 }

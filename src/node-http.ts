@@ -1,6 +1,6 @@
 /**
- * Node's HTTP, and the only file that loads it. Not by `import`: that reads all that a built-in module exports, and one of the exports
- * of `node:http` (`WebSocket`) loads Node's `fetch` with HTTP/2, TLS and web streams, which no part of a board uses.
+ * Node's HTTP, and the only file that loads it. Not by `import`, which reads all exports of a built-in module: one export of `node:http`
+ * (`WebSocket`) loads Node's `fetch` with HTTP/2, TLS, and web streams, which no part of a board uses.
  */
 
 export const { createServer, request, ServerResponse, STATUS_CODES, validateHeaderValue } =

@@ -1,9 +1,9 @@
-/** What the operator has to know while the board runs: shown by /healthz and /metrics until it has ended. */
+/** Notices for the operator of a running board, shown by /healthz and /metrics until they end. */
 
 export class Notices {
   readonly #byName = new Map<string, string>()
 
-  /** One sentence without names of private rooms and without what users wrote: health checks may be public. */
+  /** The sentence must contain neither names of private rooms nor text of users, because health checks may be public. */
   set(name: string, sentence: string): void {
     this.#byName.set(name, sentence)
   }
@@ -16,7 +16,7 @@ export class Notices {
     return [...this.#byName.keys()].sort()
   }
 
-  /** What a health check is answered: `ok` on the first line, and a line for each notice. */
+  /** The body of the health check: `ok` on the first line, and a line per notice. */
   get health(): string {
     return `ok\n${this.names.map((name) => `${name}: ${this.#byName.get(name)}\n`).join('')}`
   }

@@ -1,6 +1,6 @@
 /**
- * What the operator sees: one JSON object a line on standard error, and counters for /metrics.
- * Never throws, never prints a text that a user sent.
+ * What the operator sees: one JSON object per line on standard error, and counters for /metrics. Never throws, and never prints a user's
+ * text.
  */
 
 import { readFileSync } from 'node:fs'
@@ -14,12 +14,12 @@ type Level = keyof typeof levels
 
 let threshold: number = levels.info
 
-/** `silent`: nothing is told, as where thousands of boards fail on purpose. */
+/** `silent`: nothing is logged, for example where thousands of boards fail on purpose. */
 export function setLogLevel(level: Level | 'silent'): void {
   threshold = level === 'silent' ? -1 : levels[level]
 }
 
-/** One structured line: `event` names what happened, `facts` say with what; a `stack` is shown in lines of the source. */
+/** One structured line: `event` names what happened, `facts` gives details; a `stack` is mapped to source lines. */
 export function log(level: Level, event: string, facts: Readonly<Record<string, unknown>> = {}): void {
   if (levels[level] > threshold) return
   const line = { time: new Date(systemClock.wallMilliseconds()).toISOString(), level, event, ...facts }
@@ -34,7 +34,7 @@ export class Counters {
     this.#counts.set(name, (this.#counts.get(name) ?? 0) + by)
   }
 
-  /** An answer with this status. */
+  /** Counts an answer with this status. */
   reply(status: number): void {
     this.add(`replies_${status}`)
   }
@@ -54,7 +54,7 @@ export const durationBounds = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.2
 /** `counts`: by bucket, one more than there are bounds. */
 export type Durations = { readonly counts: readonly number[]; readonly sumSeconds: number }
 
-/** How long something took, by its name. */
+/** Durations by name. */
 export class DurationHistograms {
   readonly #byName = new Map<string, { counts: number[]; sumSeconds: number }>()
 
@@ -77,12 +77,12 @@ export class DurationHistograms {
 }
 
 /**
- * Stack traces of built code, shown in lines of its source.
+ * Maps stack traces of built code to lines of its source.
  *
- * Node's own `--enable-source-maps` reads every map at start: 11 MB and 160 ms of processor time more. Here a map is read when a
- * trace names its file.
+ * Node's own `--enable-source-maps` reads every map at start, which costs 11 MB and 160 ms of processor time. Here, a map is read only when
+ * a trace names its file.
  *
- * `stack` with each position in a file that has a source map replaced by that of its source. Lines and columns count from 1.
+ * Returns `stack` with each position in a file that has a source map replaced by that of its source. Lines and columns count from 1.
  */
 export function sourceStack(stack: string): string {
   const maps = new Map<string, SourceMap | undefined>()
@@ -95,7 +95,7 @@ export function sourceStack(stack: string): string {
   })
 }
 
-/** Undefined where there is no map, or none that can be read. */
+/** Undefined if there is no readable map. */
 function mapOf(url: string): SourceMap | undefined {
   try {
     return new SourceMap(JSON.parse(readFileSync(`${fileURLToPath(url)}.map`, 'utf8')))

@@ -1,4 +1,4 @@
-/** The parts of a running program: each starts after those it needs, and they stop in the reverse order. */
+/** The parts of a running program: each starts after those it needs, and they stop in reverse order. */
 import { log } from './observe.ts'
 
 type Part = {
@@ -10,7 +10,7 @@ type Part = {
 export class Parts {
   readonly #started: Part[] = []
 
-  /** Starts one after the other. Rejects with the error of the first that cannot start. */
+  /** Starts the parts one after the other. Rejects with the error of the first that cannot start. */
   async start(...parts: readonly Part[]): Promise<void> {
     for (const part of parts) {
       await part.start?.()

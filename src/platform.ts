@@ -1,4 +1,4 @@
-/** What a board takes from the machine it runs on. A simulation hands in its own. */
+/** What a board uses of the machine it runs on. A simulation injects its own. */
 import { randomBytes } from 'node:crypto'
 import { MessageChannel, MessagePort, Worker } from 'node:worker_threads'
 import type { Channel, Port } from '../actors/kernel/link.ts'
@@ -14,17 +14,20 @@ export type Random = (bytes: number) => Buffer
 
 export type Platform = {
   readonly clock: Clock
-  /** Bytes that cannot be guessed. */
+  /** Unpredictable bytes. */
   readonly random: Random
-  /** SQLite's files and the lock of the directory are the machine's own, whatever this is. */
+  /** SQLite's files and the directory lock always use the real machine. */
   readonly disk: Disk
   readonly startThread: StartThread
-  /** Between two threads. */
+  /** Connects two threads. */
   readonly channel: () => Channel
-  /** Told of bytes outside of the heap that the main thread needs no more: a message has been handled, a page has been made. */
+  /**
+   * Called with the number of bytes outside the heap that the main thread has released: a message has been handled, or a page has been
+   * rendered.
+   */
   readonly onPassed: (bytes: number) => void
   readonly startPool: StartPool
-  /** Ends the process at once. */
+  /** Ends the process immediately. */
   readonly exit: (code: number) => void
 }
 
@@ -76,7 +79,7 @@ class WorkerThread implements Thread {
   }
 }
 
-/** What another thread is given here are ends of `channel`. */
+/** All ports given to another thread here are ends of `channel`. */
 function ownPorts(ports: readonly Port[]): MessagePort[] {
   return ports.filter((port) => port instanceof MessagePort)
 }
@@ -88,7 +91,7 @@ export const machine: Platform = {
   startThread: (file, start) => new WorkerThread(file, start),
   channel: () => new MessageChannel(),
   onPassed: youngGarbage(),
-  // Loaded when it is needed: most threads never do.
+  // Loaded on demand, because most threads never need it.
   startPool: async (file, options) => new (await import('./runtime/thread-pool.ts')).ThreadPool(file, options),
   exit: (code) => process.exit(code),
 }

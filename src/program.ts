@@ -26,14 +26,14 @@ export type ThreadName = (typeof threadNames)[number]
 /** The directory of `package.json`: the checkout, or the installed package. */
 export const packageDirectory = directoryWith('package.json', import.meta.dirname)
 
-/** `.ts` where the sources run as they are. */
+/** `.ts` if the sources run directly. */
 const extension = extname(import.meta.url)
 export const isBuilt = extension !== '.ts'
 
-/** The command line, to be run in a process of its own. */
+/** The command line, to be run in a separate process. */
 export const programFile = fileURLToPath(fileOfProgram(`cli/main${extension}`))
 
-/** The file of a thread; what starts it as a thread of a board, `entry`, lies beside it. */
+/** The file of a thread; `entry`, which starts it as a thread of a board, is next to it. */
 export function threadFile(name: ThreadName): URL {
   const directory = isBuilt ? `workers/${name}` : 'workers'
   return fileOfProgram(`${directory}/${name}${extension}`)
@@ -43,7 +43,7 @@ export function entryBeside(thread: URL): URL {
   return new URL(`entry${extension}`, thread)
 }
 
-/** A file of `src`, or what is in its place in `dist/`. */
+/** A file of `src`, or its counterpart in `dist/`. */
 export function fileOfProgram(path: string): URL {
   return pathToFileURL(join(packageDirectory, isBuilt ? 'dist' : '', 'src', path))
 }

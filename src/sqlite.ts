@@ -1,4 +1,4 @@
-/** SQLite as Node brings it. Node warns that the module is experimental; this one warning is kept back, no other. */
+/** SQLite as included in Node. Suppresses Node's warning that the module is experimental, and no other warning. */
 import type { DatabaseSync } from 'node:sqlite'
 
 export type { DatabaseSync }
@@ -17,7 +17,7 @@ export function openDatabase(file: string): DatabaseSync {
   return new (sqlite().DatabaseSync)(file)
 }
 
-/** A consistent copy of a database, which another process may be writing. */
+/** A consistent copy of a database that another process may be writing. */
 export async function copyDatabase(from: string, to: string): Promise<void> {
   const { DatabaseSync, backup } = sqlite()
   const source = new DatabaseSync(from, { readOnly: true })

@@ -15,8 +15,8 @@ import { microsOf } from './money/price.ts'
 export type EngineChoice = 'auto' | 'uws' | 'node'
 
 /**
- * `back`: the one shard and the log in one thread. `threads`: a separate thread for each shard and for the log. `clerks`: the same, and
- * clerks parse commands off the main thread.
+ * `back`: the one shard and the log in one thread. `threads`: a separate thread for each shard and for the log. `clerks`: the same, and the
+ * threads that verify signatures also parse commands.
  */
 export type Placement = 'back' | 'clerks' | 'threads'
 

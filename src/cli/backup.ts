@@ -98,7 +98,7 @@ function withoutLinks(path: string): string {
   return existsSync(dirname(path)) ? join(realpathSync(dirname(path)), basename(path)) : path
 }
 
-/** Packs a directory into a tar file; on failure, removes the unfinished file. Throws DiskFull, CommandFailed. */
+/** Packs a directory into a tar file and removes the directory. A failure leaves neither. Throws DiskFull, CommandFailed. */
 function pack(directory: string, file: string): void {
   const temporary = `${file}.tmp`
   try {

@@ -47,7 +47,7 @@ export const exportCommand: Command = {
     if (path !== undefined) {
       const rate = bytesText(Math.round(bytes / Math.max(seconds, 0.001)))
       print(
-        // The summary goes to standard error, since the export itself may go to standard output.
+        // The summary is not the export, so it goes to standard error.
         { ...terminal, out: terminal.err },
         { file: path, bytes, seconds, unreadable, ...(nextCursor !== undefined && { next_cursor: nextCursor }) },
         `${path}: ${bytesText(bytes)} of lines in ${durationText(seconds)} (${rate}/s)\n`,
@@ -143,7 +143,7 @@ class SeenLines extends Transform {
 
   override _transform(chunk: Buffer, _encoding: string, done: (error: null, chunk: Buffer) => void): void {
     this.#bytes += chunk.length
-    // The kept tail is shorter than the marker, so no marker is counted twice.
+    // The retained tail is shorter than the marker, so no marker is counted twice.
     const seen = Buffer.concat([this.#end, chunk])
     for (let at = seen.indexOf(unreadableStart); at !== -1; at = seen.indexOf(unreadableStart, at + 1))
       this.#unreadable++

@@ -1,6 +1,6 @@
 /**
- * What a clerk does with the bytes of a command, in a thread beside the main one: everything that follows from the bytes alone. It applies
- * the same rules as the main thread, but only reports its findings; the main thread words all refusals.
+ * What a clerk does with the bytes of a command, off the main thread: everything that follows from the bytes alone. It applies the same
+ * rules as the main thread, but only reports its findings; the main thread words all refusals.
  */
 
 import { hash } from 'node:crypto'

@@ -1,8 +1,8 @@
 /**
  * The HTTP engine on uWebSockets.js, and the only file that imports it.
  *
- * Why tails are written by uws-stream.ts, and not by `write`: to 9,000 readers of 500 bytes
- * (bench/fanout.bench.ts, 2 cores shared with other work; processor time of the writer per delivery, two runs):
+ * Tails are written by uws-stream.ts instead of `write`, because of this measurement: 500 bytes to each of 9,000 readers
+ * (bench/fanout.bench.ts, 2 cores shared with other work; processor time of the writer per delivery, two runs).
  *
  *   write, no cork                                  28 to 33 us   4 `sendto`, 2 more `write` for its warning on stderr
  *   write, cork, another connection holds the cork  28 to 36 us   4 `sendto`: the cork is a silent no-op
@@ -12,9 +12,9 @@
  *   ByteStream (node:http)                          15 to 16 us   1 `write`
  *   node:net, ready-made chunks                     11 to 13 us   1 `write`
  *
- * A chunk is four pieces (CR LF, size, CR LF, bytes). Without a cork each is a system call, a TCP segment and often a
- * wake-up of the reader (`strace -c`: 40,500 `sendto` for 10,000 deliveries, 10,500 in a cork). The loop has one cork, and
- * while a request's callback runs, its promise continuations included, it belongs to that request's connection.
+ * A chunk is four pieces (CR LF, size, CR LF, bytes). Without a cork, each is a system call, a TCP segment, and often a wake-up of the
+ * reader (`strace -c`: 40,500 `sendto` for 10,000 deliveries, 10,500 in a cork). The loop has one cork. While a request's callback runs,
+ * including its promise continuations, the cork belongs to that request's connection.
  */
 
 import type {

@@ -25,8 +25,8 @@ const titles: Readonly<Record<number, string>> = {
 }
 
 /**
- * The reads themselves refuse private and unknown things alike; this only shows the refusal, and the next step: for a private room, signing
- * in with one's own key; for a list with an expired page, its beginning.
+ * The reads themselves refuse private and unknown things alike. This only shows the refusal and the next step: a private room can be opened
+ * with one's own key, and an expired list can be read from its beginning.
  */
 export function refusedPage(
   { code, message, field, retryAfter }: Refusal,

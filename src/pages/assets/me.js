@@ -74,7 +74,7 @@ const tell = async (own) => {
     })
     kept.set('news', undefined)
   } catch (error) {
-    // If the board refuses for now, the next page reports it.
+    // The board refuses for now, so try again in a minute.
     if (!(error instanceof Refused)) throw error
     clearTimeout(timer)
     timer = setTimeout(() => void tell(own), 61_000)

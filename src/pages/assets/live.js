@@ -8,8 +8,9 @@
  * - If the board does not know the newest post (it was restored from a backup), the whole list is fetched once more.
  *
  * A post that arrived looks the same as after a reload. Plain texts are built here from text nodes only, with links as on the server
- * (pieces/text.ts). Some posts only the board can render: Markdown, characters that hide, reorder, or pile up, and the mark of an edit. These
- * are requested as a document in which nothing runs (`/e/ID/line`), and its elements are moved here. Until then the text is shown as written.
+ * (pieces/text.ts). Some posts only the board can render: Markdown, characters that hide, reorder, or pile up, and the mark of an edit.
+ * These are requested as a document in which nothing runs (`/e/ID/line`), and its elements are moved here. Until then the text is shown as
+ * written.
  */
 
 import { announce, documentAt, encoder, link, make, person, time } from './board.js'

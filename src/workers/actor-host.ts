@@ -1,6 +1,6 @@
 /**
- * Starts the actor threads (shards, log, feed, each given what it needs of those before it), links them, stops them.
- * All requests to actors pass here.
+ * Starts the actor threads (shards, log, feed), connects them, and stops them. Each gets what it needs from the threads started before it.
+ * All requests to actors go through here.
  */
 
 import { inside, type Queues } from '../../actors/kernel/limits.ts'
@@ -59,73 +59,73 @@ type ActorHostOptions = Pick<Platform, 'clock' | 'disk' | 'startThread' | 'chann
   readonly segmentBytesMax: number
   readonly recentEvents: number
   readonly compactSeconds: number
-  /** How much of the search index is compared with its sums in a second; left out: nothing. */
+  /** How much of the search index to check against its checksums, per second; if omitted, nothing is checked. */
   readonly scrubBytesPerSecond?: number
   readonly queues: Queues
-  /** Rates and quotas hold. */
+  /** Rates and quotas are enforced. */
   readonly limitsOn: boolean
-  /** High-water marks, none of which may know more than the log. */
+  /** High-water marks. None of them may be ahead of the log. */
   readonly marks: readonly HighWaterMark[]
-  /** The journals are published there; left out: nowhere. */
+  /** Where the journals are published; if omitted, nowhere. */
   readonly replication?: Publishing | undefined
-  /** Another machine decides, and this one has its frames; left out: this one decides. */
+  /** Set on a follower: another machine decides, and this one copies its frames. If omitted, this machine decides. */
   readonly following?: Following | undefined
-  /** Told of heads, rooms and people before anybody else; knows which handles a shard that starts is told. */
+  /** Notified of heads, rooms and people before anyone else. Also supplies the handles that a new shard needs. */
   readonly news: LiveFacts
-  /** Those that miss nothing; a part that is made later adds itself by `listen`. */
+  /** Listeners that receive all news from the start. A part created later adds itself with `listen`. */
   readonly listeners: readonly ActorListener[]
-  /** The process cannot go on. */
+  /** Called when the process cannot continue. */
   readonly onFatal: (thread: string, words: LastWords) => void
 }
 
-/** `isAwaited`: nothing may be shown before the stream was told that this board does not wait for it any more. */
+/** `isAwaited`: nothing may be shown until the stream has been told that this board no longer waits for it. */
 export type Publishing = ReplicationSettings & { readonly isAwaited: boolean }
 
-/** What a follower follows. */
+/** The leader that a follower follows. */
 export type Following = {
   readonly settings: FollowSettings
-  /** The logs of the leader that were there when the follower was made. */
+  /** The leader's logs at the time the follower was created. */
   readonly logs: readonly LogIdentity[]
-  /** What a write is answered now that cannot be passed on. */
+  /** The current answer to a write that cannot be forwarded. */
   readonly refusal: () => Refusal
-  /** What a read of private things is answered now; undefined: it may be answered. */
+  /** The current answer to a read of private data; undefined if the read may be answered. */
   readonly behind: () => Refusal | undefined
 }
 
-/** A part that hears what the actor threads tell. */
+/** A component that receives notifications from the actor threads. */
 export type ActorListener = {
   feedNews?(news: FeedNews): void
-  /** LiveFacts of the private rooms of a shard. */
+  /** LiveFacts of a shard's private rooms. */
   shardNews?(shard: number, news: ShardNews): void
-  /** A shard has died. What is sent to it from now on reaches the thread that replaces it. */
+  /** A shard has died. Messages sent to it from now on reach the thread that replaces it. */
   shardLost?(shard: number): void
-  /** A shard started again and knows nothing of what it was told. */
+  /** A shard has restarted and has lost everything it was told. */
   shardRestarted?(shard: number): void
   published?(published: Published): void
-  /** Of a follower: how far it is behind its leader. */
+  /** On a follower: how far it is behind its leader. */
   standing?(standing: Standing): void
-  /** Of a follower that may lead: its leader is gone, after this message of the stream. */
+  /** On a follower that may lead: its leader has been silent since this message of the stream. */
   vacant?(after: number): void
-  /** Of a follower: frames of the leader's were applied, so far, with acts of these operations among them. */
+  /** On a follower: the leader's frames were applied up to these ends. `acts` names the operations of the acts among them. */
   followed?(ends: Ends, acts: ReadonlySet<string>): void
-  /** Of the thread that publishes the journals. */
+  /** From the thread that publishes the journals. */
   replicationNews?(news: ReplicationNews): void
 }
 
 type ActorHostFacts = {
-  /** Every log of the board, oldest first: the last one grows. */
+  /** Every log of the board, oldest first; only the last one grows. */
   readonly logs: readonly LogIdentity[]
   readonly closed: readonly ClosedLog[]
   readonly published: Published
   readonly handles: Handles
   readonly people: PeopleNews
-  /** Of each shard, the time of its newest record in Unix seconds; 0: it has none. */
+  /** For each shard, the time of its newest record in Unix seconds; 0 if it has none. */
   readonly newest: readonly number[]
 }
 type BegunFacts = Omit<ActorHostFacts, 'newest'>
 type Handles = readonly (readonly [identity: string, handle: string])[]
 
-/** The threads that write, as they start: where each journal ends, and what the log and all of them report when they are ready. */
+/** The threads that write, while they start: where each journal ends, and the facts that the log and the others report when ready. */
 type Writing = {
   readonly ends: readonly Promise<number>[]
   readonly log: Promise<Facts>
@@ -138,12 +138,12 @@ type Facts = Readonly<Record<string, unknown>>
 
 const wakeEveryMs = 10_000
 
-/** Container hosts give 10 s in all. */
+/** Container hosts allow 10 s in total. */
 const stopWithinMs = 8_500
-/** What is stopped after others that took long gets so much. */
+/** The minimum given to threads that are stopped late, when earlier ones took long. */
 const leastStopMs = 500
 
-/** Rooms that exist from the first start. What making them takes, log/beginning.ts counts. */
+/** Rooms that exist from the first start. log/beginning.ts counts what creating them takes. */
 function firstRooms({ identity }: BoardDirectory): readonly FirstRoom[] {
   return [{ name: 'lobby' }, { name: reviewsRoom, keeper: identity.id }]
 }
@@ -161,26 +161,26 @@ export class ActorHost implements Actors {
   /** Full-text search, and the tools directory. */
   readonly #search: LazyThread
   readonly #tools: LazyThread
-  /** Publishes the journals; undefined: nobody does. */
+  /** Publishes the journals; undefined if they are not published. */
   readonly #replication: LazyThread | undefined
-  /** Gets the leader's frames; undefined: this is no follower. */
+  /** Fetches the leader's frames; undefined if this is not a follower. */
   readonly #following: LazyThread | undefined
   #stopWaking: Cancel = () => {}
   #isStarted = false
-  /** As far as the log has said that the journals are durable. */
+  /** Where the journals are durable, as last reported by the log. */
   #ends: Ends | undefined
-  /** As far as the stream has acknowledged them, where writes wait for it. */
+  /** Where the stream has acknowledged the journals, if writes wait for that. */
   #acknowledged: Ends | undefined
   #moreAcknowledged = Promise.withResolvers<void>()
   #logId: Uint8Array = new Uint8Array()
-  /** Newest frame of the log that it has announced. */
+  /** Newest frame that the log has announced. */
   #published = 0
-  /** Newest change that the main thread knows; a read answers with nothing older. */
+  /** Newest change that the main thread knows of. Reads answer with nothing older. */
   #seen = 0
-  /** Grows before anything new is announced: threads that share it know whether what they have is still current. */
+  /** Incremented before anything new is announced. Threads that share it can tell whether their data is still current. */
   readonly turns = new Int32Array(new SharedArrayBuffer(4))
   readonly #sharedEnds: SharedEnds
-  /** Until the first look at the clocks is stored there, no work times out. */
+  /** Works do not time out until the first clock check is stored here. */
   readonly hold: SharedHold = sharedHold()
 
   private constructor(options: ActorHostOptions) {
@@ -210,26 +210,26 @@ export class ActorHost implements Actors {
     const { ends, log, feedPort, starts } = options.placement === 'back' ? host.#startBack() : host.#startThreads()
     const feed = host.#startFeed(feedPort)
     const facts = host.#begin(ends, log, feed)
-    // A thread that cannot start is noticed, whatever is waited for.
+    // Await all of them, so that a thread that fails to start is noticed in any case.
     const [begun, , , ...begunShards] = await Promise.all([facts, log, feed, ...starts])
-    // What an earlier run has indexed may be taken back in this one.
+    // Texts that an earlier run indexed may be redacted in this one.
     if (options.disk.fileExists(searchDirectory(options.directory.path))) host.#search.wake()
     const newest = begunShards.map((shard) => shard.newest as number)
     return { actorHost: host, facts: { ...begun, newest } }
   }
 
-  /** The board answers, followers too: from now on a write may wait for them. */
+  /** The board now answers, to followers too: from here on a write may wait for them. */
   started(): void {
     this.#isStarted = true
     this.#replication?.tell('started' satisfies ReplicationTell)
   }
 
-  /** Adds a part that hears what the actors tell from now on. */
+  /** Adds a component that is notified by the actors from now on. */
   listen(listener: ActorListener): void {
     this.#listeners.push(listener)
   }
 
-  /** Threads are born at once and do what they can; each is told what it has to know of those before it. */
+  /** All threads are created at once and do what they can; each is then told what it needs to know from those before it. */
   async #begin(ends: readonly Promise<number>[], log: Promise<Facts>, feed: Promise<Facts>): Promise<BegunFacts> {
     const through = await Promise.all(ends)
     this.#logThread?.send({ through } satisfies LogWord)
@@ -301,11 +301,11 @@ export class ActorHost implements Actors {
     this.#feedLink!.ask(ask, given(answer))
   }
 
-  /** Makes the tree file with this path right, or anew where it is gone. Throws the disk's error where it cannot begin. */
+  /** Repairs the tree file with this path, or rebuilds it if it is missing. Throws the disk error if the repair cannot start. */
   mendTree(path: string): void {
     const { disk } = this.#options
     if (!disk.fileExists(path)) disk.openFile(path, 'create').close()
-    // What the log appends from now on is in that file; the feed fills in what was before, when it has all of that.
+    // The log's new entries already go to this file. The feed adds the earlier ones once it has applied them all.
     const mend = given<number>((through) => {
       if (typeof through === 'number') this.askFeed(['mend', path, through], () => {})
     })
@@ -316,13 +316,13 @@ export class ActorHost implements Actors {
     this.#feedLink!.tell(tell)
   }
 
-  /** Asks the search index; it answers with nothing older than this frame of the log. The first ask of all starts it. */
+  /** Queries the search index. Its answer covers at least this frame of the log. The first query starts the thread. */
   search(ask: SearchAsk, through: number, answer: (answer: SearchAnswer | NoAnswer) => void): void {
     this.#published = Math.max(this.#published, through)
     this.#search.ask<SearchAnswer>([ask, through] satisfies SearchRequest, withCause(answer))
   }
 
-  /** Asks the tools directory; it answers with nothing older than this frame of the log. The first ask starts it. */
+  /** Queries the tools directory. Its answer covers at least this frame of the log. The first query starts the thread. */
   askTools(ask: ToolsAsk, through: number, answer: (answer: ToolsAnswer | NoAnswer) => void): void {
     this.#published = Math.max(this.#published, through)
     this.#tools.ask<ToolsAnswer>([ask, through] satisfies ToolsRequest, withCause(answer))
@@ -333,8 +333,8 @@ export class ActorHost implements Actors {
   }
 
   /**
-   * Comes before anything that shows this head is passed on, from any source. The feed takes a frame of the log whole: after any
-   * change under a head it shows none that is older.
+   * Must run before anything that shows this head is passed on, from any source. The feed applies each frame of the log as a whole, so
+   * after any change covered by a head it shows nothing older.
    */
   #noteNews(head: Head | undefined, change: number): void {
     this.noteChange(change)
@@ -347,17 +347,17 @@ export class ActorHost implements Actors {
     Atomics.add(this.turns, 0, 1)
   }
 
-  /** Letters under way, for metrics. */
+  /** Requests in progress, for metrics. */
   get open(): number {
     return this.openAtShards + (this.#feedLink?.open ?? 0)
   }
 
-  /** Those of them that a shard has yet to answer. */
+  /** How many of them a shard still has to answer. */
   get openAtShards(): number {
     return this.#shardLinks.reduce((sum, { open }) => sum + open, 0)
   }
 
-  /** What each thread takes, by its name. */
+  /** Resource usage of each thread, by its name. */
   async usage(): Promise<[thread: string, usage: ThreadUsage][]> {
     const threads = [
       ...this.#shardThreads,
@@ -373,13 +373,13 @@ export class ActorHost implements Actors {
     )
   }
 
-  /** Stops all but the log, and then that, each after it has finished what it took. */
+  /** Stops everything but the log, and then the log, each after it has finished the work it accepted. */
   async stop(): Promise<void> {
     this.#stopWaking()
     const until = this.#options.clock.monotonicMs() + stopWithinMs
     const left = (): number => Math.max(leastStopMs, until - this.#options.clock.monotonicMs())
     await this.#following?.stop(left())
-    // Those that keep a snapshot do so at the same time.
+    // Threads that save a snapshot do so at the same time.
     const keeping = [this.#search, this.#tools, this.#feedThread, ...this.#shardThreads]
     await Promise.all(keeping.map((thread) => thread?.stop(left())))
     await this.#logThread?.stop(left())
@@ -396,7 +396,7 @@ export class ActorHost implements Actors {
       link?.close()
   }
 
-  /** Each shard and the log in threads of their own. */
+  /** Runs each shard and the log in its own thread. */
   #startThreads(): Writing {
     const shards = Array.from({ length: this.shards }, (_, shard) => this.#startShard(shard))
     const { port1, port2: feedPort } = this.#options.channel()
@@ -407,7 +407,7 @@ export class ActorHost implements Actors {
     return { ends: shards.map(({ through }) => through), log, feedPort, starts: shards.map(({ start }) => start) }
   }
 
-  /** The one shard and the log in one thread. */
+  /** Runs the only shard and the log in one thread. */
   #startBack(): Writing {
     let feedPort: Port | undefined
     const end = Promise.withResolvers<number>()
@@ -436,7 +436,7 @@ export class ActorHost implements Actors {
     return { ends: [end.promise], log, feedPort: feedPort!, starts: [start] }
   }
 
-  /** What a shard is started with, and a new link to it. */
+  /** The options for starting a shard, with a new link to it. */
   #shardStart(number: number): ShardStart {
     const { directory, diskReserveBytes, compactSeconds, segmentBytesMax, recentEvents, queues, limitsOn, following } =
       this.#options
@@ -445,7 +445,7 @@ export class ActorHost implements Actors {
     this.#shardLinks[number] = this.#link(front.port1, (body) => {
       for (const each of this.#listeners) each.shardNews?.(number, body as ShardNews)
     })
-    // Before anybody can ask it. The board bears its name wherever it speaks; only in public does it have to claim it.
+    // Before anyone can query it. The board's own handle always applies here; only public claims need a record.
     this.tellShard(number, ['handles', [[directory.identity.id, boardHandle], ...this.#options.news.handles.all()]])
     return {
       number,
@@ -477,7 +477,7 @@ export class ActorHost implements Actors {
     }
   }
 
-  /** `through`: where its journal ends, as soon as it is open. */
+  /** `through`: where its journal ends, available as soon as it is open. */
   #startShard(number: number): { logPort: Port; through: Promise<number>; start: Promise<Facts> } {
     let logPort: Port | undefined
     const through = Promise.withResolvers<number>()
@@ -503,7 +503,7 @@ export class ActorHost implements Actors {
     return { logPort: logPort!, through: through.promise, start }
   }
 
-  /** What the log is started with, and a new link to it. */
+  /** The options for starting the log, with a new link to it. */
   #logStart(feed: Port): LogStart {
     const { directory, segmentBytesMax } = this.#options
     const front = this.#options.channel()
@@ -595,7 +595,7 @@ export class ActorHost implements Actors {
     )
   }
 
-  /** The first word of the log starts the thread that publishes: it says where the journals end. */
+  /** The log's first message says where the journals end, and so starts the thread that publishes them. */
   #hearEnds(told: Exclude<ReplicationTell, 'started'>): void {
     if (!('rewritten' in told)) this.#ends = told
     if (this.#ends !== undefined) this.#replication?.wake()
@@ -606,12 +606,12 @@ export class ActorHost implements Actors {
     return (this.#options.replication?.ack ?? 'local') !== 'local'
   }
 
-  /** Nothing of what is on disk is shown before the stream has it, up to this frame of the log. */
+  /** Waits until the stream has everything on disk up to this frame of the log. Nothing is shown before that. */
   async #acknowledgedStart(through: number): Promise<void> {
     while ((this.#acknowledged?.log ?? -1) < through) {
       await this.#moreAcknowledged.promise
     }
-    // One that was given up after faults is started again: every write waits for it.
+    // Every write waits for this thread, so it is restarted if it was given up after failures.
     this.#stopWaking = this.#options.clock.every(() => this.#replication?.wake(), wakeEveryMs)
   }
 
@@ -625,22 +625,22 @@ export class ActorHost implements Actors {
     this.#moreAcknowledged = Promise.withResolvers()
   }
 
-  /** Up to where the journals are on disk here. Undefined: not known yet. */
+  /** Where the journals are durable on this machine. Undefined if not known yet. */
   get durable(): Ends | undefined {
     return this.#ends
   }
 
-  /** Up to where followers may copy the journals. Undefined: not known yet, or the journals are not published. */
+  /** How far followers may copy the journals. Undefined if not known yet, or if the journals are not published. */
   get ends(): Ends | undefined {
     return this.#waitsForStream ? this.#acknowledged : this.#ends
   }
 
-  /** A follower that has come so far shows everything that was answered until now. */
+  /** A follower that has reached these ends shows everything that has been answered up to now. */
   get answered(): Ends {
     return writtenEnds(this.#sharedEnds)
   }
 
-  /** Of a follower of this board: what it lacks, after these places. */
+  /** Returns the frames that a follower of this board lacks, after these places. */
   framesAfter(places: readonly JournalPlace[], answer: (found: FramesAnswer | 'busy') => void): void {
     if (this.ends === undefined || this.#replication === undefined) return answer('busy')
     this.#replication.ask<FramesAnswer | null>(['frames', places] satisfies ReplicationAsk, (found) =>
@@ -648,7 +648,9 @@ export class ActorHost implements Actors {
     )
   }
 
-  /** Of a follower: takes what comes from here on. One that was given up after faults is started again in a while: nobody asks it. */
+  /**
+   * On a follower: starts fetching frames. Nobody queries this thread, so it is restarted periodically if it was given up after failures.
+   */
   beginToFollow(): void {
     const following = this.#following
     if (following === undefined) return
@@ -681,7 +683,7 @@ export class ActorHost implements Actors {
       if (!taken.ok) return give(taken)
       give({ ok: true, places: taken.places })
       this.noteChange(taken.change)
-      // The feed answers when it shows this, and the main thread has heard what is new.
+      // The feed answers once it shows this change and has notified the main thread.
       this.askFeed(['reached', null, taken.change], () => {
         for (const each of this.#listeners) each.followed?.(taken.ends, taken.acts)
       })
@@ -745,17 +747,17 @@ export class ActorHost implements Actors {
   }
 }
 
-/** After a failed sync nothing read back can be trusted, and damage does not go away by reading it again. */
+/** After a failed sync, nothing read back can be trusted; and damage does not go away by reading again. */
 function mayBeForgotten({ name }: LastWords): boolean {
   return !['SyncFailed', 'Damage', 'Poisoned'].includes(name)
 }
 
-/** What is done with an answer of a link. */
+/** Wraps the callback for an answer from a link. */
 function given<Answer>(answer: (answer: Answer | Unanswered | NoAnswer) => void) {
   return withCause((answered: Answered<Answer, undefined>) => answer(answered.ok ? answered.body : refusalOf(answered)))
 }
 
-/** Private things are asked by somebody. */
+/** Requests for private data have a reader. */
 function isOfReader([kind, asked]: ShardAsk): boolean {
   return kind !== 'hooks' && asked.reader !== ''
 }
@@ -766,7 +768,7 @@ const anotherLog: LastWords = {
   stack: '',
 }
 
-/** A full link refused at once: a refusal. Anything else: the outcome is unknown, and no caller may be given one. */
+/** A link that was full refused immediately: a refusal. In any other case the outcome is unknown, so the caller gets no answer. */
 function refusalOf({ silence }: Extract<Answered<unknown, unknown>, { ok: false }>): Unanswered | NoAnswer {
   return silence === 'overloaded' ? overloaded : undefined
 }

@@ -1,6 +1,6 @@
 /**
- * The reply to a retry: what the first answer said, and which command it was. A repeated request_id comes with other
- * bytes, so the ids of the answer are the first command's, not those of the letter.
+ * The reply to a retry: the first answer, and which command it belonged to. A repeated request_id may arrive with different bytes, so the
+ * ids in the answer are those of the first command, not of the retry.
  */
 import type { Board } from '../../actors/records/board.ts'
 import { commandSha, frameKey, fromFrame, PUBLIC, RecordType } from '../../actors/records/record.ts'

@@ -1,6 +1,6 @@
 /**
- * One thread for the one shard of a board and its log, where there are few cores: what they say to each other are calls, and a post
- * wakes one thread less on its way to the disk and one on its way back.
+ * Runs the only shard of a board and its log in one thread, for machines with few cores. The two communicate by calls, so a post wakes one
+ * thread less on its way to the disk and one less on its way back.
  */
 import { LogRun, type LogStart } from './log-run.ts'
 import { type FromLog, ShardRun, type ShardStart, type Teller, type ToLog } from './shard-run.ts'
@@ -16,7 +16,7 @@ export const thread: ThreadStarter<BackThread> = ({ shard, log }, here) => {
     here,
     (hear) => {
       hearLog = hear
-      // What the shard says before there is a log, its start tells: the log reads the journal up to its end.
+      // Until the log exists, the shard's messages may be dropped: the log starts by reading the journal up to its end.
       return teller((said) => hearShard?.(said))
     },
     true,

@@ -1,4 +1,4 @@
-/** The thread of a clerk: reads commands and checks signatures for the main thread. Stateless but for the cache of examined keys. */
+/** The thread of a clerk: parses commands and checks signatures for the main thread. Stateless except for its cache of examined keys. */
 import { inside } from '../../actors/kernel/limits.ts'
 import { Link, type Port } from '../../actors/kernel/link.ts'
 import { type Reading, readAsClerk } from '../command/clerk.ts'
@@ -8,12 +8,12 @@ import { readFault, type ThreadStarter } from './thread.ts'
 
 export type ClerkThread = {
   readonly serviceId: string
-  /** Bits of work that every post must prove, 0 = none. */
+  /** Proof-of-work bits that every post must provide; 0 for none. */
   readonly proofBits: number
   readonly front: Port
 }
 
-/** A command, and the interface that it came by; or one signature of the right length. */
+/** A command and the interface it arrived on; or a single signature of the right length. */
 export type ClerkAsk =
   | readonly ['read', body: Uint8Array, via: string]
   | readonly ['verify', signature: Uint8Array, publicKey: Uint8Array, message: Uint8Array]
@@ -30,7 +30,7 @@ export const thread: ThreadStarter<ClerkThread> = ({ front, ...facts }, { clock,
       try {
         link.answer(id, answerOf(body as ClerkAsk, { ...facts, backend }))
       } catch (error) {
-        // The main thread reads it too, and answers its sender.
+        // The main thread parses the command too, and answers the sender.
         readFault(report, error)
         link.answer(id, 'unread' satisfies Reading)
       }

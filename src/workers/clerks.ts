@@ -1,8 +1,8 @@
 /**
- * Clerks: threads that read the commands which the main thread receives, and check their signatures. What one signer sends goes to one
- * clerk, which so examines each key once.
+ * Clerks: threads that parse the commands received by the main thread and check their signatures. All commands of one signer go to the same
+ * clerk, so each key is examined only once.
  *
- * Nothing waits without bound: beyond the bounds, and where a clerk died with what it had, the verdict is `overloaded`.
+ * Every queue is bounded: beyond the bounds, and when a clerk died with pending commands, the verdict is `overloaded`.
  */
 
 import { inside, sizes } from '../../actors/kernel/limits.ts'
@@ -19,15 +19,15 @@ import type { ClerkAsk, ClerkThread } from './clerk.ts'
 
 type ClerksOptions = Pick<Platform, 'clock' | 'startThread' | 'channel'> &
   Omit<ClerkThread, 'front'> & {
-    /** How many. */
+    /** Number of threads. */
     readonly threads: number
-    /** Commands and signatures that may wait. */
+    /** How many commands and signatures may wait. */
     readonly waitingMax: number
-    /** The process cannot go on. */
+    /** Called when the process cannot continue. */
     readonly onFatal: (thread: string, words: LastWords) => void
   }
 
-/** Text of the name that stands before a key. */
+/** The member name that precedes a key. */
 const keyName = Buffer.from('"public_key"')
 const quote = 0x22
 const stopWithinMs = 2_000
@@ -44,7 +44,7 @@ export class Clerks implements Checks {
     this.#threads = Array.from({ length: options.threads }, (_, number) => this.#supervise(number))
   }
 
-  /** Resolves when each has loaded a backend. Rejects when one cannot. */
+  /** Resolves when every clerk has loaded a backend. Rejects if one cannot. */
   static async start(options: ClerksOptions): Promise<Clerks> {
     const clerks = new Clerks(options)
     const [facts] = await Promise.all(clerks.#threads.map((thread) => thread.start()))
@@ -62,21 +62,21 @@ export class Clerks implements Checks {
   }
 
   /**
-   * Has a command read by the clerk of its signer. False: it names none, or it is one that only the main thread reads. `body` must stay
-   * as it is until the end of the turn.
+   * Has a command parsed by its signer's clerk. Returns false if the command names no signer, or is one that only the main thread parses.
+   * `body` must not change before the end of the turn.
    */
   read(body: Buffer, via: string, callback: (reading: Reading) => void): boolean {
     if (body.length > sizes.command_bytes) return false
     const named = body.indexOf(keyName)
     if (named < 0) return false
     const key = body.indexOf(quote, named + keyName.length) + 1
-    // Whatever stands there: a clerk reads any command, this one only has the key among those that it knows.
+    // Any bytes will do: every clerk can parse any command, but this one has the key in its cache.
     const number = (body[key + 1]! * 64 + body[key]!) % this.#options.threads
     this.#ask<Reading>(number, ['read', body, via], body.length, callback)
     return true
   }
 
-  /** As of a Verifier. */
+  /** Same contract as Verifier.verify. */
   verify(signature: Uint8Array, publicKey: Uint8Array, message: Uint8Array, callback: VerdictCallback): void {
     if (!hasRightLengths({ signature, publicKey }))
       return callback(publicKey.length === publicKeyBytes ? 'bad_signature' : 'bad_key')

@@ -1,12 +1,12 @@
 /**
- * Compaction in a shard's thread: texts that were redacted or have expired leave the disk, in slices between turns. What was
- * examined is not examined again; after a start everything that was ever taken back is, once.
+ * Compaction in a shard's thread: removes redacted and expired texts from the disk, in slices between turns. Each text is examined once per
+ * run, so after a start every text ever redacted is examined again.
  *
- * A text is gone from every read at once; this makes the bytes go too, and with them what recovery saved of this journal. What
- * was done is announced to the readers of this journal, so that none keeps the old file open, and to the owner of the files of posts.
+ * Reads stop showing a text immediately; compaction also removes its bytes, including those in tails that recovery saved from this journal.
+ * Readers of this journal are notified so that none keeps an old file open, and so is the owner of the posts' files.
  *
- * What the disk does not give costs the texts it belongs to: it is reported, damaged ones wait for the next start, and all else for
- * the next look. Only after a failed sync does the thread start over.
+ * A disk error affects only the texts it concerns. It is reported; damaged texts wait for the next start, everything else for the next
+ * pass. Only a failed sync restarts the thread.
  */
 
 import type { Cancel } from '../../actors/kernel/timers.ts'
@@ -27,9 +27,9 @@ type CompactorOptions = {
   readonly directory: string
   readonly state: State
   readonly clock: Clock
-  /** Seconds between two looks; what was taken back is gone from the disk soon after the next one. */
+  /** Seconds between two passes. A redacted text leaves the disk soon after the next pass. */
   readonly everySeconds: number
-  /** Segments of the journal were rewritten: all that hold what is to be destroyed, or those for which the disk had room. */
+  /** Segments of the journal were rewritten: all that hold texts to be destroyed, or as many as the disk had room for. */
   readonly onRewritten: () => void
   /** The texts of the events with these slots are destroyed. */
   readonly onDestroyed: (slots: ReadonlySet<number>) => void
@@ -40,11 +40,11 @@ const framesPerSlice = 128
 
 export class Compactor {
   readonly #options: CompactorOptions
-  /** Frames that are to become stubs, as far as they have been examined. */
+  /** Frames to be turned into stubs, among those examined so far. */
   readonly #wanted = new Set<number>()
-  /** Frames that were not written yet when they were examined, or were in a segment that a copy may not seal. */
+  /** Frames that were not yet written when they were examined, or were in a segment that a copied journal may not seal. */
   readonly #unwritten: number[] = []
-  /** How many texts of posts, of commands of the market, and of profiles have been examined. */
+  /** How many texts of posts, market commands, and profiles have been examined. */
   readonly #seen = { events: 0, commands: 0, profiles: 0 }
   /** Slots of events whose texts are to be destroyed. */
   #leaving = new Set<number>()
@@ -67,7 +67,7 @@ export class Compactor {
     if (this.#isRunning) return
     const { state, clock } = this.#options
     const events = state.marks.takenBack(clock.readingSeconds())
-    // Of the request of a work the market has the command too, until it is taken back.
+    // The market also holds the command of a work's request until it is redacted.
     const commands = state.mail.takenBack()
     const profiles = state.people.takenBack()
     const seen = this.#seen
@@ -85,7 +85,7 @@ export class Compactor {
       const isFirst = this.#isFirst
       this.#isFirst = false
       if (this.#wanted.size > 0) return this.#run(this.#wanted)
-      // A thread that was here before may have rewritten segments, and died before it announced that.
+      // An earlier thread may have rewritten segments and died before announcing it.
       if (isFirst) this.#options.onRewritten()
       this.#isRunning = false
     }
@@ -94,7 +94,7 @@ export class Compactor {
     slice()
   }
 
-  /** Whether there is a text to destroy. After a start it is not known yet which of them are stubs: the frame says. */
+  /** Returns whether there is a text to destroy. After a start, only the frame says whether it is already a stub. */
   #see(seq: number): boolean {
     let frame: Frame | undefined
     try {
@@ -124,7 +124,7 @@ export class Compactor {
       return yield* journal.compact(wanted, stubOf, onDamage)
     })()
     const slice = (): void => {
-      // What is left half done is done again after the next start.
+      // Unfinished work is redone after the next start.
       if (this.#closed) return
       if (journal.isAppending) return void journal.idle().then(slice)
       try {
@@ -145,7 +145,7 @@ export class Compactor {
       } catch (error) {
         this.#left(error)
         if (mustStartOver(error)) throw error
-        // A reader that has a segment open that was rewritten before keeps its old space from the next pass.
+        // Readers that still have an old version of a rewritten segment open will reopen it, which frees its space before the next pass.
         onRewritten()
       }
       this.#isRunning = false
@@ -153,7 +153,7 @@ export class Compactor {
     slice()
   }
 
-  /** Texts stay on the disk for this. */
+  /** Reports an error that left texts on the disk. */
   #left(error: unknown): void {
     const problem = error instanceof Error ? error.message : String(error)
     this.#options.report('error', 'journal.not_compacted', { shard: this.#options.shard, problem })
@@ -162,7 +162,7 @@ export class Compactor {
 
 const isDamage = (error: unknown) => error instanceof Error && error.name === 'Damage'
 
-/** Not for what the disk says of one file: after a failed sync nothing that is read back can be trusted, and a fault is a fault. */
+/** A disk error about a single file does not need it. A failed sync does, since nothing read back can be trusted; so does a bug. */
 function mustStartOver(error: unknown): boolean {
   const { name, syscall } = error as Error & { readonly syscall?: string }
   return !['Damage', 'DiskFull', 'FailedRead'].includes(name) && syscall === undefined

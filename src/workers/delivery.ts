@@ -1,6 +1,6 @@
 /**
- * The thread that delivers: webhooks and MCP Events, on a core of its own, started by the first hook there is. Wiring only:
- * what it wants to know it asks the main thread, which asks the feed or a shard; what it does stands in src/webhooks/.
+ * The thread that delivers webhooks and MCP Events, on its own core, started when the first hook exists. Wiring only: it queries the main
+ * thread, which queries the feed or a shard. The logic is in src/webhooks/.
  */
 
 import { inside, rates, sizes } from '../../actors/kernel/limits.ts'
@@ -29,26 +29,26 @@ export type DeliveryThread = {
   readonly address: string
   readonly loopback: boolean
   readonly limitsOn: boolean
-  /** Of all waits between attempts. */
+  /** Applies to all waits between attempts. */
   readonly scale: number
   readonly suspended: readonly string[]
   readonly headSize: number
-  /** Shared: grows before anything new and public is announced. */
+  /** Shared. Incremented before anything new and public is announced. */
   readonly turns: Int32Array
   readonly front: Port
 }
 
-/** What it asks the main thread. */
+/** What it requests from the main thread. */
 export type DeliveryAsk =
   | readonly ['source', source: number, HooksAsk]
-  /** Next place of each source now. */
+  /** The current next place of each source. */
   | readonly ['now']
   | readonly ['head']
-  /** Hooks of a shard, after this number. */
+  /** A shard's hooks with numbers above this one. */
   | readonly ['hooks', shard: number, after: number]
-  /** Hooks of an identity, in full where they do not stand as it is known. */
+  /** An identity's hooks, in full unless their version is `known`. */
   | readonly ['own', owner: string, known: string]
-  /** Ends a hook that was not renewed since it was in this state. */
+  /** Ends a hook that was not renewed since it had this state. */
   | readonly ['end', owner: string, hook: string, epoch: number, wakes: number]
 
 /** What the main thread sends it. */
@@ -61,13 +61,13 @@ type HooksPage = { readonly hooks: readonly HookView[]; readonly next: number; r
 const verifiedSeconds = 86_400
 const againMs = 500
 const asksMax = 4_096
-/** Challenges at the same time. */
+/** Concurrent challenges. */
 const challengesMax = 32
 
-/** By owner: what is being asked for, and whether something has changed since it was. */
+/** A pending query for an owner's hooks; `isOld` if something has changed since it began. */
 type Asking = { isOld: boolean; readonly known: Promise<void> }
 
-/** What it has of the machine beside its thread: the file in which it keeps how far it is, and the way to its targets. */
+/** Its connections to the outside: the file that stores its progress, and the client that posts to targets. */
 type Outside = { readonly store: DeliveryStore; readonly poster: Pick<Poster, 'target' | 'post' | 'close'> }
 
 class Deliverer {
@@ -85,7 +85,7 @@ class Deliverer {
   readonly #asking = new Map<string, Asking>()
   #headSize: number
   #isStopping = false
-  /** There from when it is known where the sources stand. */
+  /** Set once the position of every source is known. */
   #engine: Engine | undefined
   readonly #loaded: Promise<Engine>
 
@@ -164,7 +164,7 @@ class Deliverer {
       headSize: () => this.#headSize,
       end: async ({ owner, hook, epoch, wakes }) => {
         const said = await this.#ask<object>(['end', owner, hook, epoch, wakes])
-        // A refusal (a full disk, a busy shard) has changed nothing.
+        // A refusal (full disk, busy shard) changed nothing.
         if (said !== undefined && !('code' in said)) await this.#changed(await this.#loaded, owner)
       },
       isSuspended: (owner) => this.#suspended.has(owner),
@@ -179,7 +179,7 @@ class Deliverer {
     })
   }
 
-  /** undefined: no answer came. */
+  /** Undefined if no answer came. */
   #ask<Answer>(asked: DeliveryAsk): Promise<Answer | undefined> {
     return new Promise((resolve) =>
       this.#front.ask<Answer | null, undefined>(asked, (answered) =>
@@ -192,7 +192,7 @@ class Deliverer {
     for (;;) {
       const found = await this.#ask<Answer>(asked)
       if (found !== undefined) return found
-      // Nobody waits for it any more, and no timer is to keep this thread.
+      // Nobody waits for it anymore, and no timer may keep this thread alive.
       await (this.#isStopping ? new Promise(() => {}) : pause(this.#clock, againMs))
     }
   }
@@ -267,7 +267,7 @@ class Deliverer {
   }
 }
 
-/** Addresses prove that they want what is sent to them: so often an hour, and so many at once. */
+/** Has addresses prove that they want deliveries. Limited per hour and in concurrency. */
 class Challenges {
   readonly #store: DeliveryStore
   readonly #sender: Sender

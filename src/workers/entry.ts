@@ -1,4 +1,4 @@
-/** What every worker of a board runs: the thread whose file it is started with, on this machine. */
+/** The entry point of every worker: runs the thread whose file it is given, on the real machine. */
 import { parentPort, workerData } from 'node:worker_threads'
 import type { FromThread } from '../../actors/kernel/supervisor.ts'
 import { machine } from '../platform.ts'
@@ -12,7 +12,7 @@ function send(message: FromThread): void {
   port.postMessage(message)
 }
 
-/** Says what killed this thread, and ends it. */
+/** Reports what killed this thread, and exits. */
 function die(error: unknown): void {
   const { name, message, stack } = error instanceof Error ? error : new Error(String(error))
   send({ kind: 'dying', words: { name, message, stack: stack ?? '' } })

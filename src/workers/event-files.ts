@@ -1,4 +1,4 @@
-/** Where a shard puts the rows of events that are old. */
+/** Files for the rows of a shard's old events. */
 
 import type { Cancel } from '../../actors/kernel/timers.ts'
 import { type EventShelf, type OldFile, oldPlan } from '../../actors/records/old-events.ts'
@@ -9,9 +9,9 @@ import { oldEventsSuffix } from '../board-directory.ts'
 import { ShelfFiles } from './shelf-files.ts'
 import type { ThreadPlatform } from './thread.ts'
 
-/** Of 4 KiB each: 8 MiB. */
+/** Blocks of 4 KiB: 8 MiB in total. */
 const blocksInMemory = 2_048
-/** Between two steps of making a file beside the work: posts come first. */
+/** Pause between two steps of writing a file in the background, so that posts come first. */
 const pauseMs = 4
 
 type Place = Pick<ThreadPlatform, 'clock' | 'disk' | 'random' | 'report'> & { readonly directory: string }
@@ -22,7 +22,7 @@ export class EventFiles implements EventShelf {
   readonly #files: ShelfFiles
   readonly #cache = new BlockCache(blocksInMemory, shelvedBlockBytes)
   readonly #open: DiskFile[] = []
-  /** Files that were opened, ever: each has a number of its own in the cache. */
+  /** Files opened so far. Each gets its own number in the cache. */
   #opened = 0
   #isRestored = false
   #isClosed = false
@@ -88,7 +88,7 @@ export class EventFiles implements EventShelf {
     for (const file of this.#open) file.close()
   }
 
-  /** Undefined: the file cannot be read, or is another one. */
+  /** Undefined if the file cannot be read, or is a different one. */
   #rowsOf(name: string): ShelvedRows | undefined {
     const path = this.#files.path(name)
     let file: DiskFile | undefined
@@ -109,12 +109,12 @@ export class EventFiles implements EventShelf {
     return rows
   }
 
-  /** The events stay in memory. */
+  /** Reports a failure. The events stay in memory. */
   #notKept(name: string, problem: unknown): undefined {
     this.#place.report('warn', 'events.not_shelved', { name, problem: String(problem) })
   }
 
-  /** When a damaged file is read, the thread ends, and the next one rebuilds the file from the journal. */
+  /** If a file turns out to be damaged, the thread exits, and its successor rebuilds the file from the journal. */
   #sourceOf(file: DiskFile): RowSource {
     const { clock, disk, report } = this.#place
     return {
@@ -123,7 +123,7 @@ export class EventFiles implements EventShelf {
       unsound: (problem) => {
         report('error', 'events.unsound', { file: file.path, problem: problem.message })
         if (disk.fileExists(file.path)) disk.removeUnsynced(file.path)
-        // Where it is found out by restoring a snapshot, that one is not used.
+        // If the damage is found while restoring a snapshot, that snapshot is not used.
         if (this.#isRestored)
           clock.soon(() => {
             throw problem
@@ -145,7 +145,7 @@ export class EventFiles implements EventShelf {
   }
 }
 
-/** Files of other rows have other names. */
+/** Files with different rows have different names. */
 function nameOf(file: number, bytes: Buffer): string {
   return `${String(file).padStart(6, '0')}${markEnding(markOf(bytes))}`
 }

@@ -1,4 +1,4 @@
-/** The thread that reads parts of an export: what piscina runs in each worker. Stateless but for the cache of examined keys. */
+/** The thread that checks parts of an export: piscina runs it in each worker. Stateless except for its cache of examined keys. */
 import { type ExportPart, type PartReading, readPart } from '../export-check/part.ts'
 import { chooseBackend } from '../verify/backends.ts'
 
@@ -8,7 +8,7 @@ export function read(part: ExportPart): PartReading {
   return readPart(part, backend)
 }
 
-/** Asked once at start: a thread that cannot check signatures stops the start. */
+/** Called once at start, so that a thread that cannot check signatures aborts the start. */
 export function isReady(): boolean {
   return true
 }

@@ -1,4 +1,4 @@
-/** What the feed's thread answers about public things: reads, exports, tails, proofs, figures. */
+/** The feed thread's answers about public data: reads, exports, tails, proofs, statistics. */
 
 import type { Feed } from '../../actors/feed.ts'
 import type { BookedLog } from '../../actors/log/book.ts'
@@ -29,7 +29,7 @@ export type FeedAsk =
   | readonly ['updates', UpdatesRequest, seen: number]
   | readonly ['tile', TileRequest, seen: number]
   | readonly ['hooks', HooksAsk, seen: number]
-  /** The tree file with this path is not what was written. */
+  /** The tree file with this path does not have the content that was written. */
   | readonly ['mend', path: string, seen: number]
   | readonly ['stats', nothing: null, seen: number]
   | readonly ['reached', nothing: null, seen: number]
@@ -45,9 +45,9 @@ export type FeedStats = {
   readonly documents: number
   /** Tools in the directory. */
   readonly tools: number
-  /** When the newest entry of the log was made, Unix seconds; 0 = it has none. */
+  /** When the newest entry of the log was made, in Unix seconds; 0 if there is none. */
   readonly checkpointAt: number
-  /** By the state that they are in now. */
+  /** Number of works by their current state. */
   readonly works: Readonly<Record<string, number>>
   readonly change: number
 }
@@ -73,9 +73,9 @@ export class FeedAnswers {
   readonly #trees: Trees
   readonly #proving: Pick<ProofContext, 'treeOf' | 'vkeyOf' | 'headOf' | 'entries'>
   readonly #timeoutsHeldAt: () => number | undefined
-  /** How many reads of the disk have failed, for which something else stands in an answer. */
+  /** How many disk reads have failed and been replaced by something else in an answer. */
   #failedReads = 0
-  /** What takes a walk or a read of the log to know, as of the newest frame that is applied. */
+  /** Values that need a scan or a read of the log, cached for the newest applied frame. */
   #ofFrame = { applied: -1, tools: 0, checkpointAt: 0 }
 
   constructor(options: FeedAnswersOptions) {
@@ -113,7 +113,7 @@ export class FeedAnswers {
     }
   }
 
-  /** Throws what stands in the way of an answer. */
+  /** Throws the error that prevents an answer. */
   answer(asked: FeedAsk): unknown {
     this.#feed.state.market.timeoutsHeldAt = this.#timeoutsHeldAt()
     switch (asked[0]) {
@@ -146,7 +146,7 @@ export class FeedAnswers {
         ? answerRead(this.context, request)
         : logRead({ ...this.context, ...this.#proving, isCommand: request.isCommand === true }, request)
     if (!answer.ok || this.#failedReads === failedBefore) return answer
-    // What was not read may be read a moment later: nobody keeps this answer.
+    // The failed read may succeed a moment later, so this answer must not be cached.
     return { ...answer, until: this.context.now() }
   }
 

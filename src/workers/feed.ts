@@ -1,6 +1,6 @@
 /**
- * The feed's thread: follows the log, answers every public read, proves, exports, and hands live posts to the main thread.
- * Wiring only; it renders on its own core, so that the main thread sends bytes that are ready.
+ * The feed's thread: follows the log, answers every public read, proves, exports, and passes live posts to the main thread. Wiring only. It
+ * renders on its own core, so the main thread only sends finished bytes.
  */
 
 import { Feed } from '../../actors/feed.ts'
@@ -41,19 +41,19 @@ export type FeedThread = {
   readonly log: Port
 }
 
-/** The log was started again: the way to it. */
+/** The log has restarted: the new port to it. */
 export type LogBegun = { readonly log: Port }
 
-/** What the feed has to wait for: the log as it stands open. */
+/** What the feed waits for at start: facts about the open log. */
 export type FeedWord = {
   readonly through: number
-  /** Id of the log's journal: snapshots name it. */
+  /** Id of the log's journal, recorded in snapshots. */
   readonly logId: Uint8Array
   /** Verifier keys of all logs, by origin. */
   readonly vkeys: ReadonlyMap<string, string>
 }
 
-/** News for the main thread: which rooms changed, which handles were given, and what the followers of a room read. */
+/** News for the main thread: rooms that changed, handles that were claimed, and live data for a room's followers. */
 export type FeedNews =
   | readonly [
       'changed',
@@ -64,10 +64,10 @@ export type FeedNews =
     ]
   | Live
 
-/** What the feed sends to the main thread: before anything that shows a new signed head, that head and a change that it covers. */
+/** Messages to the main thread. A new signed head is sent, with a change that it covers, before anything that shows that head. */
 export type FeedTold = FeedNews | readonly ['head', head: Head, change: number]
 
-/** People and files of which the front is to hear. */
+/** People and files that the main thread must be notified of. */
 type NewPeople = {
   moved: Moved[]
   suspended: [identity: string, isSuspended: boolean, hidesPosts: boolean][]
@@ -78,7 +78,7 @@ const nothingNew = (): NewPeople => ({ moved: [], suspended: [], erased: [], tak
 
 type Kept = { readonly seq: number; readonly state: State }
 
-/** Applies what the log says is durable, answers what is asked about it, and tells the front what is new. */
+/** Applies frames that the log reports durable, answers queries about them, and notifies the main thread of news. */
 class FeedFollower {
   readonly #feed: Feed
   readonly #trees: Trees
@@ -92,15 +92,15 @@ class FeedFollower {
   #changed = new Map<string, number>()
   #handles: [string, string][] = []
   #people = nothingNew()
-  /** The front hears what is new; what an earlier run left is applied in silence. */
+  /** The main thread is notified of news; what an earlier run left is applied silently. */
   #isLive = false
-  /** Size of the newest head that the front was told of. */
+  /** Size of the newest head that the main thread was told of. */
   #shownSize = 0
-  /** Changes told so far. */
+  /** Changes announced so far. */
   #row = 0
-  /** Newest position of the log that the log itself has named. */
+  /** Newest position that the log itself has announced. */
   #durable: number
-  /** Asks that name a change the feed has not reached: they wait for the log's next word. */
+  /** Queries for a change that the feed has not reached. They wait for the log's next message. */
   #early: [number, FeedAsk][] = []
 
   constructor(
@@ -147,13 +147,13 @@ class FeedFollower {
     this.#log = this.#linkLog(data.log)
   }
 
-  /** The log has started again, and is heard over a new link. */
+  /** The log has restarted and uses a new link. */
   relink(port: Port): void {
     this.#log.close()
     this.#log = this.#linkLog(port)
   }
 
-  /** Reaches what was durable at the start; from now on the front hears what is new. */
+  /** Applies what was durable at the start; from then on the main thread is notified of news. */
   begin(): Readonly<Record<string, unknown>> {
     this.#follow()
     const { state, head } = this.#feed
@@ -187,7 +187,7 @@ class FeedFollower {
 
   #follow(): void {
     this.#feed.follow(this.#durable)
-    // Of a frame whose records are damaged nothing was applied, but its head is signed all the same.
+    // If a frame's records are damaged, none of them were applied, but its head is signed all the same.
     if (this.#isLive) this.#tellHead(this.#feed.state.board.change)
     this.#snapshots.after(this.#feed.applied, (isLive) => this.#feed.pack(isLive), this.#feed.state.board.change)
     if (!this.#isLive || this.#changed.size + this.#handles.length === 0) return
@@ -199,7 +199,7 @@ class FeedFollower {
     this.#front.tell(news)
   }
 
-  /** A record that was applied a moment ago. */
+  /** Notes a record that was just applied. */
   #note(record: BoardRecord, change: number): void {
     const { board, changes, people } = this.#feed.state
     this.#tellHead(change)
@@ -222,7 +222,7 @@ class FeedFollower {
     }
   }
 
-  /** Goes before whatever shows this head: in a link what is told before an answer is heard before it. */
+  /** Must precede anything that shows this head. A link delivers messages sent before an answer ahead of that answer. */
   #tellHead(change: number): void {
     const { head } = this.#feed
     if (head.size <= this.#shownSize) return
@@ -247,7 +247,7 @@ class FeedFollower {
     else this.#give(asked, id, true)
   }
 
-  /** Answers; a proof that the tree file does not give is tried once more when the file has been mended. */
+  /** Answers. If the tree file does not yield a proof, it is repaired and the query is tried once more. */
   #give(asked: FeedAsk, id: number, mayMend: boolean): void {
     try {
       this.#front.answer(id, this.#answers.answer(asked))
@@ -272,7 +272,7 @@ function movedOf({ identity, from, to }: Rotation): Moved {
 }
 
 export const thread: ThreadStarter<FeedThread, FeedWord> = async (data, here, word) => {
-  // The snapshot is read while shards and log open their journals: it is most of what this thread has to do.
+  // The snapshot is loaded while shards and log open their journals: that is most of this thread's start.
   const snapshots = new SnapshotKeeper(
     here,
     feedSnapshotsDirectory(data.dataDirectory),

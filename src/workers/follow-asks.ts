@@ -1,13 +1,13 @@
-/** What a follower asks the threads that keep the journals: where each ends, and to take frames of the leader's. */
+/** What a follower requests from the threads that own the journals: where each ends, and to append frames copied from the leader. */
 import { type CopiedFrames, Diverged, type JournalPlace, placeOf } from '../../storage/copied-frames.ts'
 import type { Journal } from '../../storage/journal.ts'
 
-/** Without frames: only where the journal ends. */
+/** Without frames, it only queries where the journal ends. */
 export type FollowAsk = readonly ['follow', CopiedFrames | undefined]
 
 /**
- * `acts`: names of the operations among what a shard took. `log`: the newest change that the log covers, and whether another log begins,
- * and this process has to be started again.
+ * `acts`: names of the operations among the records that a shard appended. `log`: the newest change that the log covers, and whether the
+ * leader began another log, so that this process must restart.
  */
 export type FollowAnswer =
   | {
@@ -16,10 +16,13 @@ export type FollowAnswer =
       readonly acts?: readonly string[]
       readonly log?: { readonly change: number; readonly isOver: boolean }
     }
-  /** `isForGood`: what is here and what came are not the same; nothing was changed. Else there was no answer. */
+  /** `isForGood`: the local and the copied frames contradict each other; nothing was changed. Otherwise there was no answer. */
   | { readonly ok: false; readonly problem: string; readonly isForGood: boolean }
 
-/** Takes, and tells where the journal ends then. What may leave half of it done is thrown, a full disk too: it cannot be tried again. */
+/**
+ * Appends, and returns where the journal then ends. Errors that may leave it half done are thrown, including a full disk: those cannot be
+ * retried.
+ */
 export function answerFollow(
   journal: Journal,
   take: () => Pick<Extract<FollowAnswer, { ok: true }>, 'acts' | 'log'> | undefined,

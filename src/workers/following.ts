@@ -1,4 +1,4 @@
-/** The thread of a follower that gets the leader's frames; what it got the main thread hands to the threads that keep the journals. */
+/** The thread of a follower that fetches the leader's frames. The main thread passes them to the threads that own the journals. */
 import { inside } from '../../actors/kernel/limits.ts'
 import { type Answered, Link, type Port } from '../../actors/kernel/link.ts'
 import { type CopiedFrames, Diverged, type JournalPlace } from '../../storage/copied-frames.ts'
@@ -19,31 +19,31 @@ export type FollowingThread = {
   readonly dataDirectory: string
   readonly serviceId: string
   readonly settings: FollowSettings
-  /** With less free than this nothing is taken. */
+  /** With less free disk space than this, no frames are taken. */
   readonly diskReserveBytes: number
   readonly front: Port
 }
 
-/** What it asks the main thread: where the journals end, or there after they have taken these frames. */
+/** What it requests from the main thread: where the journals end, now or after appending these frames. */
 export type FollowingAsk = readonly ['places'] | readonly ['take', readonly CopiedFrames[]]
 
 export type FollowingAnswer =
   | { readonly ok: true; readonly places: readonly JournalPlace[] }
   | { readonly ok: false; readonly problem: string; readonly isForGood: boolean }
 
-/** What it tells the main thread. `vacantAfter`: nothing came from the leader since this message of the stream, and it may be replaced. */
+/** What it reports to the main thread. `vacantAfter`: the leader has been silent since this message of the stream and may be replaced. */
 export type FollowingTell = Standing | { readonly vacantAfter: number }
 
-/** A leader that answers by quorum is heard every 4 s; one that is elected anew, the servers' or the network's, takes up to 7 s. */
+/** A leader with quorum acks is heard every 4 s. A new one, elected by the servers or the network, takes up to 7 s. */
 const silentMs = 20_000
-/** Of several followers one should be first: it is closed, and opens the stream as its leader, in a second or so. */
+/** Spreads several followers apart, so that one is first: within about a second it closes and opens the stream as leader. */
 const apartMs = 6_000
 
 /** How it reaches the leader and the stream. */
 type Ways = {
   readonly leader: Leader
   readonly openStream: (stream: StreamSettings) => Promise<FollowedStream>
-  /** Of one that may lead. */
+  /** Only for a follower that may lead. */
   readonly newest: (lead: ReplicationSettings) => Promise<number>
 }
 
@@ -57,7 +57,7 @@ export const thread: ThreadStarter<FollowingThread> = (data, here) => {
       const stream = await openStream({ disk, clock }, lead, serviceId, 'refuse')
       try {
         const { lastSeq } = await stream.state()
-        // Servers without a majority still say where the stream ends. What is in it only the one that leads says.
+        // Servers without a majority still report where the stream ends, but only their leader can say what is in it.
         await stream.read(lastSeq)
         return lastSeq
       } finally {
@@ -67,7 +67,7 @@ export const thread: ThreadStarter<FollowingThread> = (data, here) => {
   })
 }
 
-/** The thread, with these ways. */
+/** The thread, with these connections. */
 export function following(
   data: FollowingThread,
   { disk, clock, random, report }: ThreadPlatform,

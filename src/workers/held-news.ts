@@ -1,4 +1,4 @@
-/** Keeps what shards say while the part that it is for is not made yet, and passes it on in its order. */
+/** Buffers a shard's news until its listener exists, and then passes it on in order. */
 import type { ActorListener } from './actor-host.ts'
 import type { ShardNews } from './private-news.ts'
 

@@ -1,8 +1,8 @@
 /**
- * An HTTP server whose connections are held by threads of their own, on one port. The kernel divides new connections among them. Every
- * request is answered by the main thread, which therefore counts what each network and each identity does, wherever it is connected.
+ * An HTTP server whose connections are held by separate threads on one port. The kernel distributes new connections among them. The main
+ * thread answers every request, so it can count per network and per identity, whichever thread holds the connection.
  *
- * A thread that dies takes its connections with it, and another one takes its place.
+ * A thread that dies loses its connections and is replaced.
  */
 
 import { inside } from '../../actors/kernel/limits.ts'
@@ -24,13 +24,13 @@ import type { HttpThread } from './http.ts'
 
 type HttpThreadsOptions = Pick<Platform, 'clock' | 'startThread' | 'channel' | 'onPassed'> & {
   readonly engine: EngineChoice
-  /** How many. */
+  /** Number of threads. */
   readonly threads: number
   readonly handler: Handler
   readonly http: HttpOptions
   /** The longest body that any handler reads. */
   readonly bodyBytesMax: number
-  /** The process cannot go on. */
+  /** Called when the process cannot continue. */
   readonly onFatal: (thread: string, words: LastWords) => void
 }
 
@@ -61,7 +61,7 @@ export class HttpThreads implements HttpServer {
     process.once('exit', this.#closeAtOnce)
   }
 
-  /** Resolves when each has loaded its engine. Rejects when one cannot. */
+  /** Resolves when every thread has loaded its engine. Rejects if one cannot. */
   static async start(options: HttpThreadsOptions): Promise<HttpThreads> {
     const threads = new HttpThreads(options)
     try {
@@ -79,7 +79,7 @@ export class HttpThreads implements HttpServer {
   }
 
   async listen(host: string, port: number): Promise<number> {
-    // Threads that listen there together would not notice another board.
+    // Threads that share a port would not notice another board listening there.
     const address = await freeAddress(host, port).catch((cause) => {
       throw cannotListen(host, port, cause)
     })
@@ -91,7 +91,7 @@ export class HttpThreads implements HttpServer {
     await Promise.all(this.#threads.map((thread) => thread.stopAccepting()))
   }
 
-  /** What each thread takes, by its name. */
+  /** Resource usage of each thread, by its name. */
   usage(): Promise<[thread: string, usage: ThreadUsage][]> {
     return Promise.all(this.#threads.map((thread) => thread.usage()))
   }
@@ -103,8 +103,8 @@ export class HttpThreads implements HttpServer {
   }
 
   /**
-   * The process ends, whatever is under way: waits, and does nothing else, until the threads have closed their connections. If one still
-   * had some, the native engine would end the process with an assertion of libuv in place of its exit code.
+   * The process exits regardless of requests in progress: blocks until the threads have closed their connections. With connections left
+   * open, the native engine would end the process with a libuv assertion instead of its exit code.
    */
   readonly #closeAtOnce = (): void => {
     const running = this.#threads.filter((thread) => thread.beginsToClose())
@@ -114,7 +114,7 @@ export class HttpThreads implements HttpServer {
   }
 }
 
-/** One thread, and the exchanges of its clients. */
+/** One thread, and its clients' exchanges. */
 class HttpThreadClients implements ClientThread {
   readonly options: HttpOptions
   readonly pending = {
@@ -128,18 +128,18 @@ class HttpThreadClients implements ClientThread {
   readonly number: number
   #link: Link | undefined
   readonly #closed: Int32Array<SharedArrayBuffer>
-  /** Those without an answer, oldest first. */
+  /** Unanswered exchanges, oldest first. */
   readonly #exchanges = new TurnoverMap<number, ForwardedExchange>()
   readonly #flows = new Map<number, ForwardedFlow>()
-  /** Where it listens, once it is to. */
+  /** Where it listens, once told to. */
   #address: Address | undefined
-  /** The thread has taken the place of one that died. */
+  /** This thread replaced one that died. */
   #isAgain = false
-  /** Requests of the message that is being handled. */
+  /** Requests in the message being handled. */
   #received = 0
   readonly #listening = Promise.withResolvers<void>()
   readonly #notAccepting = Promise.withResolvers<void>()
-  /** The last message, if it is a write that is not sent yet: other streams that get the same bytes are added to it. */
+  /** The last message, if it is a write that has not been sent yet. Other streams that get the same bytes join it. */
   #writing: { readonly ids: number[]; readonly chunk: Uint8Array } | undefined
 
   constructor(
@@ -156,7 +156,7 @@ class HttpThreadClients implements ClientThread {
     this.#supervised = this.#supervise(`http-${number}`)
   }
 
-  /** Its engine. */
+  /** Returns its engine. */
   async start(): Promise<unknown> {
     return (await this.#supervised.start()).engine
   }
@@ -175,13 +175,13 @@ class HttpThreadClients implements ClientThread {
 
   async close(): Promise<void> {
     this.draining = true
-    // Terminated, it would end the process: the native engine has open handles.
+    // Terminating the worker would end the process, because the native engine has open handles.
     await this.#supervised.stop(stopWithinMs, 'leave')
     this.#lose()
     this.#link?.close()
   }
 
-  /** False: it does not run. */
+  /** Returns false if it is not running. */
   beginsToClose(): boolean {
     if (!this.#supervised.isRunning) return false
     this.tell(['close'])
@@ -321,7 +321,7 @@ class HttpThreadClients implements ClientThread {
         this.#notAccepting.resolve()
         break
       case 'not listening':
-        // Whoever starts the board waits for this; for a thread that has taken the place of another nobody does.
+        // The caller that starts the board awaits this. For a replacement thread nobody does.
         this.#listening.reject(new Error(message[1]))
         if (this.#isAgain) this.#given.onFatal(this.#supervised.name, { name: 'Error', message: message[1], stack: '' })
         break
@@ -341,10 +341,10 @@ class HttpThreadClients implements ClientThread {
     if (!exchange.ended) this.#exchanges.set(exchange.id, exchange)
   }
 
-  /** The thread is gone, and all its connections. */
+  /** The thread is gone, with all its connections. */
   #lose(): void {
     this.#connections.forget(this.number)
-    // It accepts no more either.
+    // Nor does it accept connections anymore.
     if (this.draining) this.#notAccepting.resolve()
     const flows = [...this.#flows.values()]
     this.#flows.clear()

@@ -1,4 +1,4 @@
-/** An HTTP thread: holds connections at the port of the board, together with others like it, and forwards requests to the main thread. */
+/** An HTTP thread: shares the board's port with other such threads, holds connections, and forwards requests to the main thread. */
 import { inside } from '../../actors/kernel/limits.ts'
 import { Link, type Port } from '../../actors/kernel/link.ts'
 import type { EngineChoice } from '../config.ts'
@@ -12,7 +12,7 @@ import { readFault, type ThreadStarter } from './thread.ts'
 
 export type HttpThread = {
   readonly front: Port
-  /** From 0 on. */
+  /** Counted from 0. */
   readonly number: number
   /** Open connections of each thread. */
   readonly connections: Int32Array<SharedArrayBuffer>
@@ -23,11 +23,11 @@ export type HttpThread = {
   readonly socketPath: string | undefined
   /** The longest body that any handler reads. */
   readonly bodyBytesMax: number
-  /** Longest wait of a request for the start of its answer, which the main thread sees to. */
+  /** Longest time until a response starts, enforced by the main thread. */
   readonly deadlineMs: number | undefined
 }
 
-/** The main thread drops a request that is too old; should it not, this thread does so later. */
+/** The main thread drops a request that is too old. If it fails to, this thread does so this much later. */
 const graceMs = 10_000
 
 export const thread: ThreadStarter<HttpThread> = async (data, { clock, report }) => {
@@ -47,7 +47,7 @@ export const thread: ThreadStarter<HttpThread> = async (data, { clock, report })
     tell,
     timers: clock,
     bodyBytesMax,
-    // Made a WebSocket later, the native engine of this release may close it at once.
+    // If upgraded to a WebSocket later, the native engine of this release may close it immediately.
     opensAtOnce: (exchange) => server.engine === 'uws' && handshakeFault(exchange) === undefined,
   })
   const { closed } = data

@@ -1,10 +1,10 @@
-/** When the owner of a journal keeps its durable mark: within a second after the last write, and when it stops. */
+/** When the owner of a journal saves its durable mark: within a second of the last write, and when it stops. */
 import type { Cancel } from '../../actors/kernel/timers.ts'
 import { DurableMark } from '../../storage/durable-mark.ts'
 import type { Journal } from '../../storage/journal.ts'
 import type { ThreadPlatform } from './thread.ts'
 
-/** Two of these pass at most between a write and the mark. */
+/** At most two of these pass between a write and the mark. */
 const paceMs = 450
 
 export class IdleMark {
@@ -21,12 +21,12 @@ export class IdleMark {
     this.#mark = new DurableMark(here.disk, directory, journal.id)
   }
 
-  /** Something was written. */
+  /** Call after a write. */
   after(): void {
     this.#cancel ??= this.#look()
   }
 
-  /** Call it when the journal is closed. */
+  /** Call when the journal is closed. */
   close(): void {
     this.#cancel?.()
     this.#attempt(() => this.#mark.keep(this.#journal.durableSeq))
@@ -37,7 +37,7 @@ export class IdleMark {
     const { nextSeq } = this.#journal
     return this.#here.clock.later(() => {
       this.#cancel = undefined
-      // Later frames say that those before them are durable.
+      // Frames written later imply that those before them are durable.
       if (this.#journal.nextSeq === nextSeq && this.#journal.durableSeq === nextSeq - 1) this.#keep()
       else this.#cancel = this.#look()
     }, paceMs)

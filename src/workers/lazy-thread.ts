@@ -1,8 +1,10 @@
 /**
- * A thread that the first question starts: what it holds is derived from the journals, and a board without such questions does not pay
- * for it. It only reads, so a caller whose thread died may try again; one that keeps dying, or dies before it is ready, rests for a
- * minute in which no question is answered: each would meet the same fault, and would cost all that the thread has to read until
- * there. The next question after that starts a new one, and it costs the board nothing else.
+ * A thread that is started by the first query to it. Its data is derived from the journals, and a board without such queries pays nothing
+ * for it.
+ *
+ * It only reads, so a caller whose thread died may retry. If it keeps dying, or dies before it is ready, queries are refused for a minute:
+ * each would hit the same fault after repeating all the reading. The next query after that starts a new thread. A failure has no other
+ * effect on the board.
  */
 import type { Channel, Link, Port } from '../../actors/kernel/link.ts'
 import { type Refusal, refusal, tooBusy } from '../../actors/kernel/refusals.ts'
@@ -12,7 +14,7 @@ import { log } from '../observe.ts'
 type LazyThreadOptions = {
   readonly name: string
   readonly file: URL
-  /** What the thread is given; `front`: its end of the link. */
+  /** The thread's start data; `front`: its end of the link. */
   readonly data: (front: Port) => unknown
   readonly channel: () => Channel
   readonly link: (port: Port) => Link
@@ -29,7 +31,7 @@ type LazyThreadOptions = {
 
 const restMs = 60_000
 
-/** The answer where none came from the thread. */
+/** The refusal when the thread gave no answer. */
 export type Unanswered = { readonly ok: false; readonly refusal: Refusal }
 export const overloaded: Unanswered = {
   ok: false,
@@ -39,7 +41,7 @@ export const overloaded: Unanswered = {
 export class LazyThread {
   readonly #options: LazyThreadOptions
   #isClosed = false
-  /** Of `now`: until then it is not started. */
+  /** In terms of `now`; the thread is not started before then. */
   #restsUntil = Number.NEGATIVE_INFINITY
   #thread: Supervised | undefined
   #link: Link | undefined
@@ -48,7 +50,7 @@ export class LazyThread {
     this.#options = options
   }
 
-  /** Undefined until the first question. */
+  /** Undefined until the first query. */
   get running(): Supervised | undefined {
     return this.#thread
   }
@@ -63,7 +65,7 @@ export class LazyThread {
     }
   }
 
-  /** Starts it before the first question: it has something to do. */
+  /** Starts it before the first query, because it has work to do. */
   wake(): void {
     if (!this.#isClosed && this.#thread === undefined) this.#start()
   }
@@ -102,7 +104,7 @@ export class LazyThread {
         this.#link = link(front.port1)
         return { data: data(front.port2), transfer: [front.port2] }
       },
-      // Whatever ails it: what it reads is watched over by those who write it.
+      // After any failure: the owners of the files it reads check their integrity themselves.
       mayRestart: () => true,
       onFatal: (_name, { message }) => this.#lost('ended', message),
     })

@@ -1,4 +1,4 @@
-/** The log where it runs: opens the signed log, catches up with the shards' journals, and signs from then on. */
+/** Runs the log: opens the signed log, catches up with the shards' journals, and signs from then on. */
 
 import { inside } from '../../actors/kernel/limits.ts'
 import { Link, type LinkOptions, type Port } from '../../actors/kernel/link.ts'
@@ -26,45 +26,46 @@ export type LogStart = {
   /** Origin of the first log, from board.json. */
   readonly origin: string
   readonly segmentBytesMax: number
-  /** High-water marks, which are asked where the log is signed: log/mark.ts. */
+  /** High-water marks, which are consulted before signing: log/mark.ts. */
   readonly marks: readonly HighWaterMark[]
   /**
-   * The main thread is told how far each journal is durable, because another thread publishes the journals. Not `local`: shards, feed and
-   * main thread are told of a frame when that is acknowledged. Undefined: the journals are not published.
+   * Set if another thread publishes the journals: the main thread is then told how far each journal is durable. Unless it is `local`,
+   * shards, feed and main thread are notified of a frame only once the stream has acknowledged it. Undefined if the journals are not
+   * published.
    */
   readonly publishing: ReplicationSettings['ack'] | undefined
-  /** The logs are another machine's, whose frames the main thread hands on; undefined: the log is signed here. */
+  /** Set on a follower: the logs are another machine's, and the main thread passes on their frames. Undefined if the log is signed here. */
   readonly followed?: readonly LogIdentity[] | undefined
   readonly ends: SharedEnds
   readonly front: Port
   readonly feed: Port
 }
 
-/** What the log has to wait for: where each shard's journal ends, durable. */
+/** What the log waits for at start: where each shard's durable journal ends. */
 export type LogWord = { readonly through: readonly number[] }
 
-/** Beside what a follower asks: to go on in the tree file that has the name by now. The answer is the newest change that is in the old one. */
+/** `tree`: continue in the tree file that now has the name. The answer is the newest change in the old file. */
 export type LogAsk = FollowAsk | readonly ['tree']
 
-/** Gives the way to a shard, which calls `hear` with what comes from there. */
+/** Connects to a shard; `hear` is called with its messages. */
 type LinkShard = (shard: number, hear: (said: ToLog) => void) => Teller<FromLog>
 
-/** What the log says to the main thread and to the feed: its journal is durable up to `seq`. */
+/** From the log to the main thread and the feed: its journal is durable up to `seq`. */
 export type Published = { readonly seq: number; readonly head: Head; readonly change: number }
 
-/** What the log is told where it waits for that: the stream has acknowledged the journals up to here. */
+/** To the log, if it waits for the stream: the stream has acknowledged the journals up to here. */
 export type Acknowledged = { readonly acknowledged: Ends }
 
-/** What the log says to the feed beside: sealed segments of a shard were rewritten. */
+/** Also from the log to the feed: sealed segments of a shard were rewritten. */
 export type Rewritten = { readonly rewritten: number }
 
-/** The main thread is told less often than the feed: it learns heads from the answers to its own writes anyway. */
+/** The main thread is notified less often than the feed: it learns heads from the answers to its own writes anyway. */
 const frontPaceMs = 20
 
-/** The log, and what is done for it in its thread. */
+/** The log, and the work that its thread does for it. */
 export class LogRun {
   readonly #signed: SignedLog
-  /** What signs, or takes the frames of another machine's log. */
+  /** Signs, or takes the frames of another machine's log. */
   readonly #log: Pick<Log, 'head' | 'change' | 'covered'>
   readonly #writer: Log | undefined
   readonly #followed: FollowedLog | undefined
@@ -76,7 +77,7 @@ export class LogRun {
   readonly #linkShard: LinkShard
   readonly #report: Report
   readonly #ends: (() => void) | undefined
-  /** What waits for the stream; undefined: nothing does. */
+  /** Messages that wait for the stream; undefined if none ever do. */
   readonly #held: HeldWords | undefined
   #acknowledged: Ends | undefined
 
@@ -125,7 +126,7 @@ export class LogRun {
       this.#writer.catchUp()
     }
     storeLogEnd(start.ends, journal)
-    // An earlier thread may have made frames durable without announcing them: readers wait for the newest that a writer knows.
+    // An earlier thread may have made frames durable without announcing them. Readers wait for the newest frame that any writer knows of.
     const { head, change } = this.#log
     published(journal.nextSeq - 1, head, change)
   }
@@ -151,7 +152,7 @@ export class LogRun {
     })
   }
 
-  /** What waits for the stream is told at once how far the journals are, when the log has its frame too: both go in one message. */
+  /** If writes wait for the stream, journal ends are sent as soon as the log has its frame too, so that both go in one message. */
   #tellingEnds(clock: Clock): () => void {
     const { journal } = this.#signed
     const tell = (ends: Ends): void => this.#front.tell(ends)
@@ -159,7 +160,7 @@ export class LogRun {
     return () => told({ log: journal.durableSeq, shards: this.#writer!.hinted })
   }
 
-  /** Where writes wait for the stream, this is the one place that holds back what the log says. */
+  /** If writes wait for the stream, this is the only place that holds back the log's messages. */
   #afterStream(seq: number, say: () => void): void {
     if (this.#held === undefined) say()
     else this.#held.after(seq, say)
@@ -167,7 +168,7 @@ export class LogRun {
 
   #hearAcknowledged(ends: Ends): void {
     this.#acknowledged = ends
-    // First the turn ends, and then its public writes are confirmed, as where nothing waits.
+    // First the turn ends, then its public writes are confirmed: the same order as without waiting.
     for (const [shard, toShard] of this.#toShards.entries()) {
       toShard.tell(['acknowledged', ends.shards[shard]!])
       toShard.flush()
@@ -182,7 +183,7 @@ export class LogRun {
     return { seq: journal.nextSeq - 1, logId: journal.id, head, change, logs, closed, covered }
   }
 
-  /** A shard has started again, in a thread of its own: there is a new way to it. */
+  /** A shard has restarted in its own thread: connects to it again. */
   relink(shard: number): void {
     this.#toShards[shard]!.close()
     this.#toShards[shard] = this.#link(shard)
@@ -210,7 +211,7 @@ export class LogRun {
     this.#front.answer(id, this.#log.change)
   }
 
-  /** Proofs alone need the file: the log goes on without it. */
+  /** Only proofs need the file: the log continues without it. */
   #reopenTree(): void {
     try {
       this.#signed.tree.reopen()
@@ -219,7 +220,7 @@ export class LogRun {
     }
   }
 
-  /** Where the journal ends, or there after it has taken these frames. */
+  /** Answers where the journal ends, after appending these frames if there are any. */
   #follow(copied: FollowAsk[1], id: number): void {
     const followed = this.#followed
     if (followed === undefined) throw new Error('this log is signed here')
@@ -246,13 +247,13 @@ export class LogRun {
 
 type Word = { readonly seq: number; readonly say: () => void }
 
-/** What the log says of its frames, until the stream has acknowledged them. */
+/** Holds the log's messages about its frames until the stream has acknowledged those. */
 class HeldWords {
   #acknowledged = 0
-  /** As many as the shards have turns, and one for each pace of the log: no shard takes a turn while one of its own waits. */
+  /** Bounded: at most one per shard turn and one per pace of the log, since no shard takes a turn while one of its own waits. */
   #words: Word[] = []
 
-  /** Says it as soon as the log's frames up to `seq` are acknowledged. */
+  /** Runs `say` as soon as the log's frames up to `seq` are acknowledged. */
   after(seq: number, say: () => void): void {
     if (seq <= this.#acknowledged) say()
     else this.#words.push({ seq, say })
@@ -297,7 +298,7 @@ function atPace({ later }: Timers): Timers['soon'] {
   return (run) => later(run, frontPaceMs)
 }
 
-/** Passes on the newest value, when `soon` runs what it is given. */
+/** Passes on only the newest value, when `soon` runs its callback. */
 function paced<Value>(soon: Timers['soon'], pass: (value: Value) => void): (value: Value) => void {
   let newest: { readonly value: Value } | undefined
   return (value) => {
@@ -312,7 +313,7 @@ function paced<Value>(soon: Timers['soon'], pass: (value: Value) => void): (valu
   }
 }
 
-/** A journal that ends before what the log has signed has lost acknowledged posts; so has a log that is not there. */
+/** If a journal ends before what the log has signed, acknowledged posts are missing; the same holds for a missing journal. */
 function checkShards(state: LogState, through: readonly number[]): void {
   if (state.covered.length !== through.length) {
     throw new UnusableDirectory(

@@ -1,4 +1,4 @@
-/** The thread of the log, where it has one of its own. */
+/** The log's thread, when it has its own. */
 import { inside } from '../../actors/kernel/limits.ts'
 import { Link, type Port } from '../../actors/kernel/link.ts'
 import { LogRun, type LogStart, type LogWord } from './log-run.ts'
@@ -7,7 +7,7 @@ import type { ThreadStarter } from './thread.ts'
 
 export type LogThread = LogStart & { readonly toShards: readonly Port[] }
 
-/** A shard was started again: the way to its new thread. */
+/** A shard has restarted: the port to its new thread. */
 export type ShardBegun = { readonly shard: number; readonly port: Port }
 
 export const thread: ThreadStarter<LogThread, LogWord> = async (data, here, word) => {

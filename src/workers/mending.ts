@@ -1,6 +1,4 @@
-/**
- * Repairs the tree file of a running board: the request that found it wrong waits, all others are served meanwhile.
- */
+/** Repairs the tree file of a running board. The request that found the damage waits; all others are served meanwhile. */
 import { mendTree } from '../../actors/log/tree.ts'
 import type { Disk } from '../../storage/disk.ts'
 import type { Frame } from '../../storage/journal.ts'
@@ -8,9 +6,9 @@ import type { TreeReader } from '../../storage/tree-reader.ts'
 import type { Clock } from '../clock.ts'
 import type { Report } from './thread.ts'
 
-/** The thread's other work waits no longer than this. */
+/** Longest time that the thread's other work waits. */
 const sliceMs = 20
-/** After a check that found nothing to repair, or failed, there is no other for so long: it costs two hashes a leaf. */
+/** After a check that found nothing to repair, or failed, none is made for this long: a check costs two hashes per leaf. */
 const pauseMs = 60_000
 
 type MendingOptions = {
@@ -18,7 +16,7 @@ type MendingOptions = {
   readonly report: Report
   readonly path: string
   readonly tree: TreeReader
-  /** The frames of the tree's log up to now. */
+  /** All current frames of the tree's log. */
   readonly frames: () => Iterable<Frame>
   readonly clock: Clock
 }
@@ -33,7 +31,7 @@ export class Mending {
     this.#options = options
   }
 
-  /** Repairs the file, then calls `then`. False: a check a moment ago did not help, so nothing is begun and nothing called. */
+  /** Repairs the file, then calls `then`. Returns false if a recent check did not help; then nothing is started or called. */
   begin(then: () => void): boolean {
     const { monotonicMs, soon } = this.#options.clock
     if (!this.#isRunning && monotonicMs() - this.#fruitlessAt < pauseMs) return false

@@ -1,6 +1,6 @@
 /**
- * What a shard reports of its private rooms: what happened to those who follow, and who may not read a room any more.
- * Sent after the turn in which it happened is on disk, at most once a turn.
+ * A shard's notifications about its private rooms: what happened that followers want, and who lost access to a room. Sent after the turn in
+ * which it happened is on disk, at most once per turn.
  */
 import type { RoomFile } from '../../actors/attachments/attachments.ts'
 import { nowhere } from '../../actors/records/board.ts'
@@ -13,25 +13,25 @@ import type { Report } from './thread.ts'
 
 export type ShardTell =
   | FollowTell
-  /** What identities are called: all that is known when the shard begins, then each that is new. */
+  /** Handles of identities: all that are known when the shard starts, then each new one. */
   | readonly ['handles', known: readonly (readonly [identity: string, handle: string])[]]
-  /** What happens here is delivered to hooks: report when anything private does. */
+  /** Whether hooks need deliveries from here: if so, report when anything private happens. */
   | readonly ['deliver', on: boolean]
   | CarrierTell
 
 export type ShardNews =
-  /** Letters to actors of other shards; their answers come back as they are. */
+  /** Letters to actors of other shards. Their answers are returned unchanged. */
   | readonly ['carry', letters: readonly Carried[]]
-  /** All letters that an earlier life of this shard has left are delivered, or cannot be now. */
+  /** All letters left by an earlier run of this shard have been delivered, or cannot be for now. */
   | readonly ['at rest']
-  /** The request of a work was posted, or has a new version. */
+  /** A work's request was posted, or has a new version. */
   | readonly ['requested', requested: Requested]
-  /** For the readers named in `concerned`, with whom they have blocked. */
+  /** Rows for the readers in `concerned`; each comes with whom that reader has blocked. */
   | readonly ['rows', Pushed, concerned: Blocked]
   | Live
-  /** These readers may not read the room any more. */
+  /** These readers may no longer read the room. */
   | readonly ['left', room: string, readers: readonly string[]]
-  /** No post names these files any more: of redacted ones, whose texts have left the disk. */
+  /** No remaining post names these files: the texts of the redacted posts that did have left the disk. */
   | readonly ['unneeded', files: readonly RoomFile[]]
   /** Something private happened. */
   | readonly ['moved']
@@ -56,7 +56,7 @@ export class PrivateNews {
     else this.#publisher.hear(told)
   }
 
-  /** A turn is on disk. `acted`: the rooms and other actors in which something but posts was done. */
+  /** A turn is on disk. `acted`: the rooms and other actors that had operations other than posts. */
   afterTurn(acted: ReadonlySet<string>): void {
     const { changes } = this.#context.state
     if (this.#delivers && this.#hasPrivate()) this.#tell(['moved'])
@@ -73,7 +73,7 @@ export class PrivateNews {
     }
   }
 
-  /** Is any change of this turn one that the feed does not tell of? */
+  /** Whether any change of this turn is one that the feed does not report. */
   #hasPrivate(): boolean {
     const { changes, board } = this.#context.state
     for (let row = this.#row; row < changes.count; row++) {

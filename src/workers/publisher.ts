@@ -1,6 +1,6 @@
 /**
- * What is followed in this thread, and what is pushed to those who follow: the texts of tails, and the rows of long polls.
- * The feed publishes what is public, a shard what is private; both by the same table and in the same forms.
+ * Tracks what is followed in this thread, and pushes to the followers: texts for tails, and rows for long polls. The feed publishes public
+ * changes and a shard private ones, using the same table and formats.
  */
 
 import { type Change, nowhere, type Room } from '../../actors/records/board.ts'
@@ -13,10 +13,10 @@ import type { Blocked, FollowTell, Live, Pushed, Topic } from '../follow/topics.
 import { type ReadContext, toldOnce } from '../reads/read.ts'
 import { type Report, unlessFaulty } from './thread.ts'
 
-/** Rows pushed at once: a waiting request takes no more. */
+/** Rows per push: a waiting request takes no more. */
 const rowsMax = 100
 const bytesMax = 256 * 1024
-/** In the place of a text: no tail tells of it. */
+/** Stands in for the text of a change that tails do not show. */
 const untold = Symbol('untold')
 
 export class Publisher {
@@ -25,11 +25,11 @@ export class Publisher {
   readonly #send: (live: Live) => void
   /** room -> format -> readers */
   readonly #tails = new Map<string, Map<TailFormat, Set<string>>>()
-  /** Private room -> readers whose membership is followed. */
+  /** Private room -> readers who follow their membership. */
   readonly #members = new Map<string, Set<string>>()
   readonly #rooms = new Set<string>()
   readonly #readers = new Set<string>()
-  /** Followed readers for whom rows were found. */
+  /** Followed readers who have new rows. */
   readonly #concerned = new Set<string>()
   #rows: PushedRow[] = []
   #bytes = 0
@@ -53,11 +53,11 @@ export class Publisher {
     else names.delete(topic[1])
   }
 
-  /** Something has happened: sends the texts, and keeps the rows for the next push. */
+  /** Handles a change: sends the texts, and keeps the rows for the next push. */
   publish(change: Change): void {
     const { board, visibility } = this.#context
     const room = change.room === nowhere ? undefined : board.roomList[change.room]!
-    // A shard has public rooms too: they are the feed's to tell of.
+    // A shard has public rooms too, but the feed reports those.
     if (room !== undefined && room.visibility !== visibility) return
     for (const format of (room && this.#tails.get(room.name)?.keys()) ?? []) {
       const text = unlessFaulty(this.#report, () => liveText(this.#context, change, format) ?? untold)
@@ -67,7 +67,7 @@ export class Publisher {
     if (this.#carries(room?.name ?? '')) this.#collect(() => publicRows(this.#context, change))
   }
 
-  /** The public rooms of these whose rows are pushed; '' alone: all. */
+  /** Which of these public rooms have their rows pushed; [''] means all. */
   followed(rooms: Iterable<string>): readonly string[] {
     return this.#rooms.has('') ? [''] : [...rooms].filter((room) => this.#rooms.has(room))
   }
@@ -81,14 +81,14 @@ export class Publisher {
     return pushed
   }
 
-  /** Those for whom the rows are that a shard takes next. */
+  /** The readers who have rows in the next push of a shard. */
   concerned(): Blocked {
     const found = [...this.#concerned].map((reader) => [reader, blockedBy(this.#context.state, reader)] as const)
     this.#concerned.clear()
     return found
   }
 
-  /** Followers of a private room who may not read it any more. */
+  /** Followers of a private room who may no longer read it. */
   left(name: string): readonly string[] {
     const room = this.#context.board.rooms.get(name)
     const sets = [...(this.#tails.get(name)?.values() ?? []), this.#members.get(name) ?? []]
@@ -142,7 +142,7 @@ export class Publisher {
     }
   }
 
-  /** Followed readers who may be concerned: of a room whichever is fewer, its members or all. */
+  /** Followed readers who may be concerned. For a room, iterates over its members or all followed readers, whichever is smaller. */
   #candidates({ kind, subject }: Change, room: Room | undefined): Iterable<string> {
     if (kind === 'receiver.item') {
       const owner = this.#context.state.receivers.find(subject)?.owner

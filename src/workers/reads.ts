@@ -1,4 +1,4 @@
-/** Every read operation, answered from a state in memory and the bodies on disk, as the JSON text of `data`. */
+/** Every read operation, answered from state in memory and bodies on disk, as the JSON text of `data`. */
 
 import type { Operation } from '../../actors/kernel/operation.ts'
 import { refusal } from '../../actors/kernel/refusals.ts'
@@ -39,7 +39,7 @@ import { webhooksReads } from '../webhooks/reads.ts'
 import { creditsReads, welcomeReads } from '../works/credit-reads.ts'
 import { worksReads } from '../works/reads.ts'
 
-/** Not answered from a state: declared so, or asked of the index of the tools directory by the board itself. */
+/** Not answered from state: declared as such, or queried by the board itself from the index of the tools directory. */
 type AnsweredElsewhere = AnsweredBy<NonNullable<Operation['answeredBy']>> | keyof IndexAnswers
 
 const all = {
@@ -71,7 +71,7 @@ const all = {
 } satisfies Readonly<Record<Exclude<AnyReadName, AnsweredElsewhere>, Read>> &
   Readonly<Record<Exclude<InternalReadName, ShownReadName | AnsweredElsewhere>, KnownRead>>
 
-/** What no client is shown is answered by a value. */
+/** Reads that no client sees return a value instead of JSON text. */
 type KnownRead = (context: ReadContext, request: ReadRequest) => KnownAnswer
 
 type Table = typeof all
@@ -88,11 +88,11 @@ type Answers = {
 }
 
 declare module '../reads/read.ts' {
-  /** Who asks with `ReadCall` gets the type that the function above answers with. */
+  /** A caller of `ReadCall` gets the type that the function above returns. */
   interface ReadTable extends Answers {}
 }
 
-/** By the name of the operation. A missing one does not compile. */
+/** By operation name. A missing one does not compile. */
 const reads: {
   readonly [Name in AnyReadName]?: (context: ReadContext, request: ReadRequest) => ReadAnswer<AnswerOf<Name>>
 } = all
@@ -106,7 +106,7 @@ export function answerRead<Name extends AnyReadName>(
   return read(context, request)
 }
 
-/** A private room is searched where it lies. */
+/** A private room is searched in its own shard. */
 function listOrSearch(context: ReadContext, request: ReadRequest): ReadAnswer<EventList> {
   return request.args.query === undefined
     ? eventsReads['events.list'](context, request)
@@ -114,28 +114,28 @@ function listOrSearch(context: ReadContext, request: ReadRequest): ReadAnswer<Ev
 }
 
 /**
- * The house asks itself which actor decides over a thing; what the reader may not see is not there. A `command` (32 hex) that was
- * accepted is with the actor that accepted it: only its signer has it, and they get their answer again, also where they may not read
- * any more.
+ * Used by the board itself to find which actor decides about a thing. What the reader may not see does not exist for them. An accepted
+ * `command` (32 hex) belongs to the actor that accepted it: only its signer has it, and they get their answer again even if they have lost
+ * read access.
  */
 function locate(
   { state, board, visibility, acceptedBy }: ReadContext,
   { args, reader, operator = false }: ReadRequest,
 ): KnownAnswer<{ actor: string; hiddenFrom?: { author: string } }> {
   const report = state.rules.report(String(args.thing))
-  // Only who made it knows its id, and only an operator does anything with it.
+  // Only its author knows a report's id, and only an operator can act on it.
   if (report !== undefined) return known({ actor: report.room })
   const actor = state.actorOf(String(args.thing))
   const room = actor === undefined ? undefined : board.rooms.get(actor)
   const isHidden = room !== undefined && room.visibility === 'private' && !mayWrite(room, reader)
-  // An unlisted document of a public room is known to its shard alone.
+  // Only its shard knows an unlisted document of a public room.
   const isUnlisted = state.documents.find(String(args.thing))?.visibility === 'unlisted'
   const isElsewhere = room !== undefined && room.visibility !== visibility && !isUnlisted
   const author = isHidden && operator && !isElsewhere ? state.makerOf(String(args.thing)) : undefined
   if (actor !== undefined && !isHidden && !isElsewhere) return known({ actor })
   const before = args.command === undefined ? undefined : acceptedBy?.(String(args.command))
   if (before !== undefined) return known({ actor: before })
-  // Who asks finds out whether the author was erased: only then may an operator delete what they cannot read.
+  // The caller checks whether the author was erased: only then may an operator delete what they cannot read.
   if (actor !== undefined && author !== undefined) return known({ actor, hiddenFrom: { author } })
   return { ok: false, absent: refusal('not_found', `there is nothing with the id ${args.thing}`) }
 }

@@ -1,4 +1,4 @@
-/** The thread on which texts of users become HTML where that could take long. It holds nothing: it may be ended at any moment. */
+/** The thread that renders user texts as HTML when that could take long. It holds no state and may be terminated at any moment. */
 import { type RenderItem, rendered } from '../pages/pieces/rendered.ts'
 
 export async function renderAll(items: readonly RenderItem[]): Promise<string[]> {
@@ -7,7 +7,7 @@ export async function renderAll(items: readonly RenderItem[]): Promise<string[]>
   return pages
 }
 
-/** Asked once at its beginning: from then on its time is that of the texts. */
+/** Called once at startup, so that later timings measure only rendering. */
 export function ready(): true {
   return true
 }

@@ -1,11 +1,11 @@
-/** Says how far a long replay is: nothing in the first 2 s, and then every 2 s. */
+/** Reports the progress of a long replay: nothing for the first 2 s, and then every 2 s. */
 import type { ThreadPlatform } from './thread.ts'
 
 const quietMs = 2_000
 /** The clock is not read at every frame. */
 const framesBetween = 64
 
-/** `journal`: whose frames are replayed. Gives what is to be called after each, with its number. */
+/** `journal`: whose frames are replayed. The returned function must be called after each frame, with its number. */
 export function replayProgress(
   { clock, report }: Pick<ThreadPlatform, 'clock' | 'report'>,
   journal: string,

@@ -1,4 +1,4 @@
-/** The thread that publishes the journals for followers. Started only on a board that has REPLICATE; it only reads their files. */
+/** The thread that publishes the journals for followers. Started only on a board with REPLICATE set. It only reads the journals. */
 import { inside } from '../../actors/kernel/limits.ts'
 import { Link, type Port } from '../../actors/kernel/link.ts'
 import type { JournalPlace } from '../../storage/copied-frames.ts'
@@ -21,36 +21,39 @@ export type ReplicationThread = {
   readonly dataDirectory: string
   readonly serviceId: string
   readonly settings: ReplicationSettings
-  /** As far as the journals are durable when it starts. */
+  /** Where the journals are durable when it starts. */
   readonly ends: Ends
-  /** As far as the stream is known to have them: where nothing is known, all that is durable. */
+  /** How far the stream is known to have them. If nothing is known, everything durable. */
   readonly from: Ends
-  /** The board answers nothing before the stream was reached once. */
+  /** The board answers nothing until the stream has been reached once. */
   readonly isAwaited: boolean
-  /** The board answers already. */
+  /** The board already answers. */
   readonly isStarted: boolean
   readonly front: Port
 }
 
-/** The board answers; or what the log says of the journals: they are durable up to here, or sealed segments of one were rewritten. */
+/** The board answers; or a message from the log: the journals are durable up to here, or sealed segments of one were rewritten. */
 export type ReplicationTell = 'started' | Ends | Rewritten
 
-/** Of a follower: what it lacks, after these places. */
+/** A follower's request for the frames that it lacks, after these places. */
 export type ReplicationAsk = readonly ['frames', readonly JournalPlace[]]
 
-/** What keeps the board from publishing, or writes from being answered; undefined: nothing does. `isFatal`: it must answer nothing more. */
+/**
+ * What keeps the board from publishing, or writes from being answered; undefined if nothing does. `isFatal`: the board must answer nothing
+ * more.
+ */
 export type ReplicationNews = { readonly problem: string | undefined; readonly isFatal: boolean }
 
-/** What is durable when the board stops is published, if the servers are there. */
+/** What is durable when the board stops is still published, if the servers are reachable. */
 const flushMs = 2_000
 const finishMs = 1_000
-/** At whether writes are answered. */
+/** Interval for checking whether writes are answered. */
 const lookEveryMs = 1_000
 const unflushed = 'The stream does not have what was written last. The next start of this board publishes it.'
 
 export const thread: ThreadStarter<ReplicationThread> = (data, here) => publishing(data, here, openStream)
 
-/** The thread, with the stream that is opened so. */
+/** The thread, with the given way to open the stream. */
 export function publishing(
   data: ReplicationThread,
   { disk, clock, random, report }: ThreadPlatform,
@@ -97,7 +100,7 @@ export function publishing(
     readNamed: readNamedIn(disk, blobsDirectory(dataDirectory)),
     costOfSilence: waits ? 'Writes wait for it.' : 'Followers fall behind.',
     acknowledged: (acknowledged) => {
-      // Followers show what they get, by whichever way.
+      // Followers show frames as soon as they have them, from the stream or from copies.
       if (waits) copies.hear(acknowledged)
       held.stream(acknowledged)
     },
@@ -126,7 +129,7 @@ export function publishing(
     stop: async () => {
       await drained(clock, () => pump.isIdle || !pump.isOpen, flushMs)
       if (!pump.isIdle) report('warn', 'replication.unflushed', { note: unflushed })
-      // So another box need not wait until this one is missed.
+      // So that another machine need not wait until this one is missed.
       else if (waits) await handOver(pump, running, clock)
       stopForgetting()
       stopLooking()
@@ -143,7 +146,7 @@ async function handOver(pump: Pump, running: Promise<void>, clock: ThreadPlatfor
   await Promise.race([running, pause(clock, finishMs)])
 }
 
-/** What of this thread the operator has to know. */
+/** Problems of this thread that the operator must know about. */
 class News {
   readonly #front: Link
   readonly #report: ThreadPlatform['report']
@@ -161,7 +164,7 @@ class News {
     this.#tell(isFatal)
   }
 
-  /** `problem`: what writes wait for that does not come. */
+  /** `problem`: what writes are waiting for in vain. */
   tellWrites(problem: string | undefined): void {
     if (problem === this.#ofWrites) return
     this.#ofWrites = problem
@@ -174,7 +177,7 @@ class News {
   }
 }
 
-/** Damage costs the followers that reach it. */
+/** Damage affects only the followers that reach it. */
 function framesAfter(places: readonly JournalPlace[], copies: Copies, report: ThreadPlatform['report']): FramesAnswer {
   try {
     return copies.after(places)

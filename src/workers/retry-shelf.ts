@@ -1,11 +1,11 @@
-/** Where a shard's retry memory puts what is old. */
+/** Files for the old part of a shard's retry memory. */
 import type { Shelf, Shelved } from '../../actors/records/retry-memory.ts'
 import type { Disk } from '../../storage/disk.ts'
 import { type Cells, ShelvedTable, shelvedBytes } from '../../storage/shelved-table.ts'
 import { ShelfFiles } from './shelf-files.ts'
 import type { Report } from './thread.ts'
 
-/** Two thirds of the cells of a table of 6 MB: it would double with the next. */
+/** Two thirds of the cells of a 6 MB table: one more entry would double it. */
 const tableEntries = 349_525
 
 type Place = { readonly disk: Disk; readonly directory: string; readonly report: Report }

@@ -1,11 +1,12 @@
 /**
- * The search thread: follows the log into the search index, and answers what it holds. Started by the first search, and with the
- * board where an earlier run has left an index: what is taken back, or expires, leaves it even if there are no searches.
+ * The search thread: keeps the search index up to date with the log, and answers queries. Started by the first search, and at board start
+ * if an earlier run left an index: redacted and expired texts must leave the index even if nobody searches.
  *
- * A caller names the frame of the log that the answer must know of; the index catches up to it first. Between asks it follows
- * in the background, some at a time, so that posting is not slowed. Searches take turns, a step each, so that none waits for the
- * whole of another; one that has had its time answers with what it has found and with where it continues. A fault of the index
- * costs the index, never the board.
+ * A caller names the frame of the log that the answer must cover, and the index first catches up to it. Between queries it follows in the
+ * background, a few frames at a time, so that posting is not slowed.
+ *
+ * Searches take turns, one step each, so that none waits for another to finish. A search that has used up its time answers with what it has
+ * found and where it continues. A fault of the index affects only the index.
  */
 import { inside } from '../../actors/kernel/limits.ts'
 import { Link, type Port } from '../../actors/kernel/link.ts'
@@ -25,7 +26,7 @@ export type SearchThread = {
   /** Newest durable frame of the log, and the id of its journal. */
   readonly through: number
   readonly logId: Uint8Array
-  /** How much of the index is compared with its sums in a second, 0 for nothing. */
+  /** How much of the index to check against its checksums, per second; 0 for nothing. */
   readonly scrubBytesPerSecond: number
   readonly front: Port
 }
@@ -34,33 +35,33 @@ export type SearchRequest = readonly [ask: SearchAsk, through: number]
 /** The log is durable up to this frame. */
 export type SearchTell = number
 
-/** How long news may lie before they are indexed without being asked for. */
+/** How long new frames may wait before they are indexed without a query. */
 const leisureMs = 500
-/** Between two checks of all pages. */
+/** Pause between two checks of all pages. */
 const checkPauseMs = 3_600_000
-/** Timers reach no further than this. */
+/** Timers cannot be set further ahead than this. */
 const expiryMsMax = 86_400_000
-/** An ask that would have to wait longer for an index that is being made is answered with what the index holds, and says so. */
+/** A query that would wait longer for an index being built is answered from what the index holds, and says so. */
 const patienceMs = 10_000
-/** Between two lines of the log about an index that is being made. */
+/** Interval of log lines about an index being built. */
 const progressMs = 10_000
-/** Rows that a search looks at in one step: about 20 ms where each text has to be read. */
+/** Rows examined per search step: about 20 ms if each text has to be read. */
 const rowsPerStep = 2_048
-/** Time of this thread that one answer may take. Within the first part no search is given up, so small boards answer whole. */
+/** Thread time that one answer may take. The first part is always completed, so small boards get complete answers. */
 const answerMs = 400
 
 type Open = { readonly ask: SearchAsk; readonly through: number; readonly id: number; readonly since: number }
-/** `indexing`: what it is answered with does not reach to the newest posts. */
+/** `indexing`: set if the answer does not cover the newest posts. */
 type Running = { readonly id: number; readonly search: Search; readonly indexing?: Indexing; usedMs: number }
 
-/** The searches that were asked for: those the index has to catch up for, and those under way, which take turns. */
+/** Open searches: those waiting for the index to catch up, and those in progress, which take turns. */
 class Turns {
   readonly #follower: Follower
   readonly #clock: Clock
   readonly #answer: (id: number, answer: SearchAnswer) => void
   #waiting: Open[] = []
   #running: Running[] = []
-  /** A caller got less than there is: until the index has caught up it does not follow in the background. */
+  /** A caller got an incomplete answer. Until the index has caught up, it follows at full speed, not in the background. */
   #isAwaited = false
 
   constructor(follower: Follower, clock: Clock, answer: (id: number, answer: SearchAnswer) => void) {
@@ -82,7 +83,7 @@ class Turns {
     this.#waiting.push(open)
   }
 
-  /** Begins those that the index has caught up for, and with what it holds those that would wait too long. */
+  /** Starts the searches that the index has caught up for. Those that would wait too long start with what it holds. */
   begin(): void {
     const { index, leftMs, isWaiting } = this.#follower
     const asked = this.#waiting
@@ -105,7 +106,7 @@ class Turns {
     }
   }
 
-  /** One step of the search that has had the least time: one that costs little does not wait for those that cost much. */
+  /** Runs one step of the search that has used the least time, so cheap searches do not wait for expensive ones. */
   step(): void {
     const [first, ...others] = this.#running
     if (first === undefined) return
@@ -127,7 +128,7 @@ class Turns {
     })
   }
 
-  /** The index is made again, and none of them can continue. */
+  /** The index is being rebuilt, so none of the searches can continue. */
   giveUp(): void {
     for (const { id } of [...this.#waiting, ...this.#running]) this.#answer(id, beingMade)
     this.#waiting = []
@@ -178,13 +179,13 @@ export const thread: ThreadStarter<SearchThread> = (data, { clock, disk, report 
   }
 
   const rest = (): void => {
-    // Files that are not read now are not kept open: what was in them may have been taken back since.
+    // Files that are not being read are closed, since their texts may have been redacted meanwhile.
     for (const reader of shards) reader.reopen()
     const waitMs = follower.index.dueIn(clock.readingSeconds()) * 1_000
     if (waitMs < Number.POSITIVE_INFINITY) expiry = clock.later(turn, Math.min(waitMs, expiryMsMax))
   }
 
-  /** One turn is to come. */
+  /** Schedules one turn. */
   const schedule = (afterMs: number): void => {
     if (afterMs === 0) soon ??= clock.soon(turn)
     else later ??= clock.later(turn, afterMs)
@@ -219,7 +220,7 @@ export const thread: ThreadStarter<SearchThread> = (data, { clock, disk, report 
   }
 }
 
-/** Gives what tells of an index that is being made, now and then. */
+/** Returns a function that reports the progress of an index being built, at intervals. */
 function progressTeller(follower: Follower, { clock, report }: Pick<ThreadPlatform, 'clock' | 'report'>): () => void {
   let toldAt = clock.monotonicMs()
   return () => {
@@ -248,7 +249,10 @@ function followerOf(
   })
 }
 
-/** Compares the pages of the index with their sums, some at a time; `onBad` gets what was found. Gives what ends it. */
+/**
+ * Checks the pages of the index against their checksums, a few at a time, and passes any error to `onBad`. Returns a function that stops
+ * it.
+ */
 function checkPagesSlowly(
   { dataDirectory, scrubBytesPerSecond }: SearchThread,
   { clock, disk }: Pick<ThreadPlatform, 'clock' | 'disk'>,

@@ -1,4 +1,4 @@
-/** A shard where it runs: opens its journal, replays it, and wires it to the main thread and to the log. Wiring only. */
+/** Runs a shard: opens its journal, replays it, and wires it to the main thread and the log. Wiring only. */
 
 import { deciders } from '../../actors/deciders.ts'
 import { inside, type Queues, rates } from '../../actors/kernel/limits.ts'
@@ -40,7 +40,7 @@ import { readFault, type ThreadPlatform } from './thread.ts'
 
 export type ShardStart = {
   readonly number: number
-  /** How many there are. */
+  /** Number of shards. */
   readonly shards: number
   readonly directory: string
   /** Of the board. */
@@ -49,46 +49,46 @@ export type ShardStart = {
   readonly blobs: string
   readonly cursorKey: SealingKeys
   readonly generation: string
-  /** Of board.json. */
+  /** From board.json. */
   readonly layout: string | undefined
   readonly serviceId: string
-  /** Unix seconds: delegations that were made until then have ended; 0: none has for this reason. */
+  /** Unix seconds: delegations made up to then have ended; 0 if none ended this way. */
   readonly delegationsEnded: number
-  /** The board's own: notices of works are signed where they are posted. */
+  /** The board's own: notices about works are signed where they are posted. */
   readonly identity: BoardIdentity
   readonly diskReserveBytes: number
   readonly segmentBytesMax: number
   readonly recentEvents: number
-  /** Seconds between two looks for texts that have to leave the disk. */
+  /** Seconds between two passes that look for texts to remove from the disk. */
   readonly compactSeconds: number
   readonly queues: Queues
-  /** Rates and quotas hold. */
+  /** Rates and quotas are enforced. */
   readonly limitsOn: boolean
   readonly ends: SharedEnds
   readonly hold: SharedHold
-  /** A write is answered, and shown, when the stream that carries the journals has acknowledged it. */
+  /** A write is answered and shown only once the stream that carries the journals has acknowledged it. */
   readonly waitsForStream: boolean
-  /** Another machine decides; its frames are handed on by the main thread, which refuses writes. */
+  /** Another machine decides. The main thread passes on its frames and refuses writes. */
   readonly isFollower: boolean
   /** Rooms of this shard that exist from the first start. */
   readonly firstRooms: readonly FirstRoom[]
   readonly front: Port
 }
 
-/** The way to another actor: over a link to its thread, or by a call where both run in one. */
+/** The channel to another actor: a link to its thread, or a direct call if both run in one thread. */
 export type Teller<Message> = {
   tell(message: Message): void
-  /** Sends the messages that have gathered now, not at the end of the tick. */
+  /** Sends the queued messages now instead of at the end of the tick. */
   flush(): void
   close(): void
 }
 
-/** What the log says to a shard. `acknowledged`: the stream has its journal up to there. */
+/** From the log to a shard. `acknowledged`: the stream has the shard's journal up to there. */
 export type FromLog = ['resume', number] | ['confirm', Confirmation] | ['acknowledged', number]
-/** What a shard says to the log: its journal is durable up to here; or sealed segments of it were rewritten. */
+/** From a shard to the log: its journal is durable up to here, or its sealed segments were rewritten. */
 export type ToLog = number | 'rewritten'
 
-/** What the main thread asks a shard of its private rooms. */
+/** What the main thread requests from a shard about its private rooms. */
 export type ShardAsk =
   | readonly ['read', ReadRequest]
   | readonly ['updates', UpdatesRequest]
@@ -102,14 +102,15 @@ const retryShares: Shares = {
 }
 
 /**
- * A start that read many records again keeps a snapshot after this pause, in which tables of the retry memory have gone to their files.
+ * After a start that replayed many records, a snapshot is written after this pause. By then, tables of the retry memory have moved to their
+ * files.
  */
 const snapshotPauseMs = 1_000
 
-/** How long a reading of the disk's free space counts. */
+/** How long a reading of free disk space is reused. */
 const diskLookMs = 500
 
-/** A shard, and what is done for it in its thread. */
+/** A shard, and the work that its thread does for it. */
 export class ShardRun {
   readonly #data: ShardStart
   readonly #here: ThreadPlatform
@@ -127,11 +128,11 @@ export class ShardRun {
   /** Identity -> handle, from the main thread: the claims are in the journal of the registry's shard. */
   readonly #handles = new Map<string, string>()
   #delivery: WorkDelivery | undefined
-  /** What waits until a turn is on disk. */
+  /** Callbacks that wait until a turn is on disk. */
   #held: (() => void)[] = []
   readonly #stopFirstSnapshot: Cancel
 
-  /** `linkLog`: gives the way to the log, which calls `hear` with what comes from there. `isBusy`: the thread has other work. */
+  /** `linkLog`: connects to the log, whose messages go to `hear`. `isBusy`: the thread has other work too. */
   constructor(
     data: ShardStart,
     here: ThreadPlatform,
@@ -152,7 +153,7 @@ export class ShardRun {
       knownDurable: (journalId) => durableOf(disk, data.dataDirectory, data.number, journalId),
       report: ({ kind, ...facts }) => report('info', `journal.${kind}`, { shard: data.number, ...facts }),
     })
-    // Log and feed continue while the state is made; in an empty journal the first rooms come first.
+    // Log and feed continue while the state is being built. In an empty journal the first rooms come first.
     const opened = this.#journal.nextSeq - 1
     storeShardEnd(data.ends, data.number, opened)
     if (opened > 0) here.tellKnown({ through: opened })
@@ -189,7 +190,7 @@ export class ShardRun {
     this.#context = this.#readContext()
     this.#news = new PrivateNews(report, this.#context, (told) => this.#tell(told))
     this.#stopFirstSnapshot = clock.later(() => {
-      // A turn that is on its way to the disk sees to it at its end.
+      // If a turn is being written, its end takes care of the snapshot.
       if (!this.#shard.isWriting) this.#keepSnapshot(this.#journal.nextSeq - 1)
     }, snapshotPauseMs)
   }
@@ -211,7 +212,7 @@ export class ShardRun {
     this.#mark.close()
   }
 
-  /** Between turns, after frame `seq`: when it is time for one. */
+  /** Called between turns, after frame `seq`: saves a snapshot if one is due. */
   #keepSnapshot(seq: number): void {
     this.#snapshots.after(seq, (isLive) => this.#shard.pack(isLive))
   }
@@ -246,7 +247,7 @@ export class ShardRun {
       },
       onReplayed: replayProgress(this.#here, `shard ${data.number}`, this.#journal.nextSeq - 1),
       firstRooms: data.firstRooms,
-      // Letters between actors are the leader's to carry.
+      // Only the leader carries letters between actors.
       ...(data.isFollower
         ? {}
         : {
@@ -353,7 +354,7 @@ export class ShardRun {
     }
   }
 
-  /** Takes frames of the leader's journal; returns the operations of the acts among them. */
+  /** Appends frames of the leader's journal; returns the operations of the acts among them. */
   #follow(copied: CopiedFrames): string[] {
     this.#journal.peerSeq = durableLogEnd(this.#data.ends)
     const acts = this.#shard.follow(appendCopied(this.#journal, copied))
@@ -365,7 +366,7 @@ export class ShardRun {
     if (files.length > 0) this.#tell(['unneeded', files])
   }
 
-  /** Nothing is shown of a turn that is on its way to the disk. */
+  /** Shows nothing of a turn until it is on disk. */
   #whenOnDisk(show: () => void): void {
     if (this.#shard.isWriting) this.#held.push(show)
     else show()

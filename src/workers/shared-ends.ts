@@ -1,10 +1,10 @@
 /**
- * How far the journals reach, in memory that the threads share. Each thread stores how far its own does before it answers a write, so
- * whoever has the answer finds that write counted here, even if other messages between the threads are late.
+ * How far the journals reach, in memory shared by the threads. Each thread stores its own journal's end before it answers a write. So a
+ * caller that has the answer finds that write counted here, even if other messages between the threads are late.
  */
 import type { Ends } from '../replication/journals-out.ts'
 
-/** Frame numbers: of the log the newest that is durable and the newest that is written, then of each shard the newest that is durable. */
+/** Frame numbers: the log's newest durable frame, its newest written frame, then each shard's newest durable frame. */
 export type SharedEnds = BigUint64Array<SharedArrayBuffer>
 
 const logDurable = 0
@@ -24,12 +24,14 @@ export function storeLogEnd(ends: SharedEnds, { durableSeq, nextSeq }: { durable
   Atomics.store(ends, logWritten, BigInt(nextSeq - 1))
 }
 
-/** Newest frame of the log that is durable: every frame of a shard says so of what was answered before it. */
+/** Newest durable frame of the log. Every shard frame records this, to show what was answered before it. */
 export function durableLogEnd(ends: SharedEnds): number {
   return Number(Atomics.load(ends, logDurable))
 }
 
-/** Whoever has the journals so far has everything that was answered; of the log some of it may still be on its way to the disk. */
+/**
+ * A copy of the journals up to these ends has everything that was answered. Some of the log's frames may still be on their way to the disk.
+ */
 export function writtenEnds(ends: SharedEnds): Ends {
   const shards = Array.from({ length: ends.length - shardsFrom }, (_, shard) =>
     Number(Atomics.load(ends, shardsFrom + shard)),

@@ -1,10 +1,10 @@
 /**
- * What the main thread has found when it looked at the clocks, in memory that the threads share: one watch judges for all of them, and a
- * thread that is started again knows it at once.
+ * The result of the main thread's clock checks, in memory shared by the threads. One watcher judges for all of them, and a restarted thread
+ * knows the result immediately.
  */
 import { type Jump, jumpSeconds } from '../clock-jumps.ts'
 
-/** Unix seconds: what the wall clock showed at the last look, 0: there was none; and where time-outs stand still, 0: they do not. */
+/** Unix seconds: the wall clock at the last check, 0 if there was none; and the time at which time-outs are held, 0 if they are not. */
 export type SharedHold = BigInt64Array<SharedArrayBuffer>
 
 const lookedAt = 0
@@ -16,14 +16,14 @@ export function sharedHold(): SharedHold {
 
 /** `looked`: what the wall clock showed. */
 export function storeHold(hold: SharedHold, looked: number, jump: Pick<Jump, 'heldAt'> | undefined): void {
-  // In this order: a thread that finds the time of this look finds what it saw.
+  // In this order: a thread that sees the time of this check also sees its result.
   Atomics.store(hold, heldAt, BigInt(jump?.heldAt ?? 0))
   Atomics.store(hold, lookedAt, BigInt(looked))
 }
 
 /**
- * Where time-outs of works stand still for a thread whose clock shows `wall`; undefined: they do not. Before the first look, and after a
- * jump that the main thread has not seen yet, they wait.
+ * The time at which time-outs of works are held, for a thread whose clock shows `wall`; undefined if they are not held. They are held
+ * before the first check, and after a jump that the main thread has not noticed yet.
  */
 export function timeoutsHeldAt(hold: SharedHold, wall: number): number | undefined {
   const looked = Number(Atomics.load(hold, lookedAt))

@@ -1,4 +1,7 @@
-/** Files beside the snapshots of a shard, which name them: parts of its state that are too old to be kept in memory. Derived, as those are. */
+/**
+ * Files next to a shard's snapshots, which name them. They hold parts of its state that are too old to stay in memory. Like snapshots, they
+ * can be rebuilt.
+ */
 import { join } from 'node:path'
 import type { Disk } from '../../storage/disk.ts'
 
@@ -6,7 +9,7 @@ export class ShelfFiles {
   readonly #disk: Disk
   readonly #directory: string
   readonly #suffix: string
-  /** Names that are in use. */
+  /** Names in use. */
   readonly #used = new Set<string>()
 
   /** `suffix`: of all files of this kind. */
@@ -20,12 +23,12 @@ export class ShelfFiles {
     return join(this.#directory, `${name}${this.#suffix}`)
   }
 
-  /** It was opened, or is being put there. */
+  /** The file was opened, or is being written. */
   use(name: string): void {
     this.#used.add(name)
   }
 
-  /** The start has restored what there is. `isUsed`: a snapshot that names files is in use. What is not in use goes. */
+  /** Call when the start has restored everything. `isUsed`: a snapshot that names files is in use. Removes the files not in use. */
   restored(isUsed: boolean): void {
     if (!isUsed) this.#used.clear()
     for (const file of this.#disk.listFiles(this.#directory)) {

@@ -1,6 +1,6 @@
 /**
- * When a thread keeps a snapshot: every so many records, beside its work, at once after a start that read as many, and when it stops.
- * A snapshot that cannot be kept is no fault.
+ * When a thread saves a snapshot: in the background after a fixed number of records, immediately after a start that replayed that many, and
+ * when it stops. Failing to save a snapshot is not an error.
  */
 import type { Cancel } from '../../actors/kernel/timers.ts'
 import { checkReached, type Image, loadNewest, type Snapshot, SnapshotWriter, save } from '../../storage/snapshot.ts'
@@ -8,9 +8,9 @@ import type { ThreadPlatform } from './thread.ts'
 
 /** Replaying this many records takes about a second. */
 const recordsBetween = 200_000
-/** On a large board, this share of all records, so that the bytes written for each stay bounded. */
+/** On a large board, this share of all records instead, so that the bytes written per record stay bounded. */
 const shareBetween = 1 / 32
-/** Between two pieces of a snapshot that is written beside the work: the disk is there for posts first. */
+/** Pause between two pieces of a snapshot written in the background: posts have priority on the disk. */
 const pauseMs = 4
 
 type Here = Pick<ThreadPlatform, 'clock' | 'disk' | 'report'>
@@ -22,22 +22,22 @@ export class SnapshotKeeper {
   #journalId: Buffer | undefined
   /** Newest frame of the snapshot that was found. */
   readonly #reached: number
-  /** Newest frame of the last one that was kept or begun here, or was found and is of use; 0: there is none. */
+  /** Newest frame of the last snapshot saved or begun here, or found and usable; 0 if there is none. */
   #kept: number
-  /** How many records that one has. */
+  /** How many records that snapshot covers. */
   #recordsKept: number
-  /** What is being written. */
+  /** The snapshot being written. */
   #writer: SnapshotWriter | undefined
   #stopStep: Cancel = () => {}
 
-  /** Of a journal that is open. `durable`: its newest durable frame; a snapshot beyond it is damage. */
+  /** For a journal that is open. `durable`: its newest durable frame; a snapshot beyond it is damage. */
   static open(here: Here, directory: string, journalId: Buffer, durable: number): SnapshotKeeper {
     const keeper = new SnapshotKeeper(here, directory, journalId)
     keeper.begin(journalId, durable)
     return keeper
   }
 
-  /** Loads the newest snapshot while the journal is still being opened by its owner; undefined: it has not begun. */
+  /** Loads the newest snapshot while the owner is still opening the journal. `journalId` is undefined if the journal does not exist yet. */
   constructor(here: Here, directory: string, journalId: Buffer | undefined) {
     this.#here = here
     this.#directory = directory
@@ -52,8 +52,8 @@ export class SnapshotKeeper {
   }
 
   /**
-   * What `use` makes of the snapshot that was found; it is asked once, because both share their memory. What is of no use to it, such as
-   * the format of an older release, does not stand in the way of a new one of the same frame.
+   * Passes the snapshot that was found to `use`, once only, because both share its memory. If `use` rejects it, for example because an
+   * older release wrote it, a new snapshot of the same frame may replace it.
    */
   take<Made>(use: (found: Snapshot) => Made | undefined): Made | undefined {
     const found = this.#found
@@ -63,12 +63,12 @@ export class SnapshotKeeper {
     return made
   }
 
-  /** What was found, or nothing, has so many records: for journals whose frames have many each. */
+  /** States how many records the found snapshot (if any) covers, for journals with several records per frame. */
   holds(records: number): void {
     this.#recordsKept = records
   }
 
-  /** The journal is open now: before this nothing that was found may be used. Throws Damage. */
+  /** The journal is open now; nothing that was found may be used before this. Throws Damage. */
   begin(journalId: Buffer, durable: number): void {
     if (this.#journalId !== undefined && !journalId.equals(this.#journalId))
       throw new Error(`another journal was opened than the one whose snapshots are in ${this.#directory}`)
@@ -77,8 +77,8 @@ export class SnapshotKeeper {
   }
 
   /**
-   * Begins one when there are enough `records` that the last has not: `pack(true)` gives an image that does not change while it is
-   * written.
+   * Begins a snapshot if there are enough `records` since the last one. `pack(true)` returns an image that does not change while it is
+   * being written.
    */
   after(seq: number, pack: (isLive: boolean) => Image, records = seq): void {
     if (this.#writer !== undefined) return
@@ -92,7 +92,7 @@ export class SnapshotKeeper {
     })
   }
 
-  /** Keeps one at once, and gives up what is being written. */
+  /** Saves a snapshot immediately, and abandons the one being written. */
   keep(seq: number, pack: () => Image): void {
     if (seq === this.#kept && this.#writer === undefined) return
     this.#giveUp()
@@ -128,7 +128,7 @@ export class SnapshotKeeper {
     this.#writer = undefined
   }
 
-  /** A stop tries again. */
+  /** The next stop tries again. */
   #notKept(seq: number, problem: unknown): void {
     this.#kept = 0
     this.#here.report('warn', 'snapshot.not_kept', { directory: this.#directory, seq, problem: String(problem) })

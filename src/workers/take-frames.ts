@@ -1,4 +1,4 @@
-/** Hands frames of the leader's to the threads that keep the journals of a follower. */
+/** Passes frames copied from the leader to the threads that own a follower's journals. */
 import type { Answered, Link } from '../../actors/kernel/link.ts'
 import type { CopiedFrames, JournalPlace } from '../../storage/copied-frames.ts'
 import type { Ends } from '../replication/journals-out.ts'
@@ -7,8 +7,8 @@ import type { FollowAnswer, FollowAsk } from './follow-asks.ts'
 type Failed = Extract<FollowAnswer, { ok: false }>
 
 /**
- * `acts`: names of the operations among what was taken. `change`: the newest that the log covers. `isOver`: another log begins, and this
- * process has to be started again.
+ * `acts`: names of the operations among the appended records. `change`: the newest that the log covers. `isOver`: the leader began another
+ * log, and this process must restart.
  */
 type Taken = {
   readonly ok: true
@@ -20,8 +20,8 @@ type Taken = {
 }
 
 /**
- * The shards take their frames, and then the log those that cover them: a log never names what is not there. Without `shares` nothing is
- * taken, and the answer says where the journals end.
+ * First the shards append their frames, then the log those that cover them: a log never refers to missing records. Without `shares` nothing
+ * is appended, and the answer says where the journals end.
  */
 export function takeFrames(
   { shards, log }: { readonly shards: readonly Link[]; readonly log: Link },

@@ -1,25 +1,24 @@
 /**
- * A thread, as a plain function of what it is started with and of what it is handed. `entry.ts` runs it in a worker; a
- * simulation runs many in one process.
+ * A thread as a plain function of its start data and its platform. `entry.ts` runs it in a worker; a simulation runs many in one process.
  */
 import { randomUUID } from 'node:crypto'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import type { FromThread } from '../../actors/kernel/supervisor.ts'
 import type { Platform } from '../platform.ts'
 
-/** An event worth a line in the server's log. */
+/** Reports an event as a line in the server's log. */
 export type Report = (level: 'error' | 'warn' | 'info', event: string, facts: Readonly<Record<string, unknown>>) => void
 
-/** What a thread is handed: the machine it runs on, and the ways to speak to its supervisor. */
+/** A thread's platform: the machine it runs on, and the ways to communicate with its supervisor. */
 export type ThreadPlatform = Pick<Platform, 'clock' | 'random' | 'disk'> & {
   readonly report: Report
-  /** Says what others can continue with while this thread is not ready yet. */
+  /** Reports facts that others can use before this thread is ready. */
   readonly tellKnown: (facts: Readonly<Record<string, unknown>>) => void
-  /** Answers a message, where it is not a link that carries answers. */
+  /** Answers a message where there is no link to carry answers. */
   readonly answer: (body: unknown) => void
 }
 
-/** What to tell at once, and what to do when asked to stop or given a new link. */
+/** Facts to report immediately, and what to do when asked to stop or given a new link. */
 type Running = {
   readonly facts: Readonly<Record<string, unknown>>
   readonly stop: () => void | Promise<void>
@@ -27,8 +26,8 @@ type Running = {
 }
 
 /**
- * Starts a thread's work. One that is born before all is known that it needs does what it can do without it, and waits for
- * `word`: the first message to it.
+ * Starts a thread's work. A thread created before everything it needs is known does what it can, and then waits for `word`, the first
+ * message sent to it.
  */
 export type ThreadStarter<Data, Word = never> = (
   data: Data,
@@ -36,14 +35,17 @@ export type ThreadStarter<Data, Word = never> = (
   word: () => Promise<Word>,
 ) => Running | Promise<Running>
 
-/** The way to the supervisor, whatever carries it. */
+/** The connection to the supervisor, whatever the transport. */
 export type SupervisorLine = {
   readonly send: (message: FromThread) => void
   readonly onMessage: (take: (message: unknown) => void) => void
   readonly close: () => void
 }
 
-/** Runs a thread until it is stopped. Rejects with what ended it before it was ready; `die` gets what ends it on its way out. */
+/**
+ * Runs a thread until it is stopped. Rejects with the error that ended it before it was ready; `die` gets an error that ends it while
+ * stopping.
+ */
 export async function runThread<Data, Word>(
   starter: ThreadStarter<Data, Word>,
   data: Data,
@@ -53,7 +55,7 @@ export async function runThread<Data, Word>(
 ): Promise<void> {
   let running: Running | undefined
   let giveWord: ((word: Word) => void) | undefined
-  /** What came before it could be taken. */
+  /** Messages that came before they could be handled. */
   const early: unknown[] = []
   const take = (message: unknown): void => {
     const isStop = (message as { readonly kind?: string }).kind === 'stop'
@@ -95,8 +97,8 @@ const faults: Readonly<Record<string, string>> = {
 }
 
 /**
- * The answer to a read that could not be given: the caller gets an id that the log bears too, and the thread continues.
- * Only for reads: they change nothing, so nothing is half done.
+ * The answer to a read that failed: the caller gets an id that is also in the log, and the thread continues. Only for reads: they change
+ * nothing, so nothing is half done.
  */
 export function readFault(report: Report, error: unknown): { readonly ok: false; readonly refusal: Refusal } {
   const id = randomUUID()
@@ -105,7 +107,7 @@ export function readFault(report: Report, error: unknown): { readonly ok: false;
   return { ok: false, refusal: refusal('internal', `${faults[name] ?? 'a fault of this board'}, logged as ${id}`) }
 }
 
-/** What `make` gives, to be sent to followers; a fault of it is recorded, and costs only that message. */
+/** Returns the result of `make`, to be sent to followers. If it throws, the error is logged and only that message is lost. */
 export function unlessFaulty<Made>(report: Report, make: () => Made): Made | undefined {
   try {
     return make()

@@ -1,4 +1,4 @@
-/** The thread on which own tools run that an input could make slow. It holds nothing: it may be ended at any moment. */
+/** The thread that runs built-in tools that some input could make slow. It holds no state and may be terminated at any moment. */
 import type { BenchAnswer, BenchAsk } from '../own-tools/bench.ts'
 import { benchTools } from '../own-tools/bench-tools.ts'
 import { BadInput } from '../own-tools/own-tool.ts'
@@ -13,7 +13,7 @@ export const thread: ThreadStarter<undefined> = (_data, { answer }) => ({
     run().then(
       (output) => answer({ id, output } satisfies BenchAnswer),
       (error: unknown) => {
-        // An error that the input did not cause ends this thread, and waiting callers are answered so.
+        // An error not caused by the input ends this thread, and waiting callers are told so.
         if (!(error instanceof BadInput)) throw error
         answer({ id, fault: error.message } satisfies BenchAnswer)
       },

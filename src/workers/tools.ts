@@ -1,10 +1,10 @@
 /**
- * The thread of the tools directory: follows the log into the directory and its index, and answers searches and looks. Started
- * by the first of them, with the tools of the board in it before anything is asked.
+ * The thread of the tools directory: keeps the directory and its index up to date with the log, and answers searches and lookups. Started
+ * by the first query; the board's own tools are in it before any query.
  *
- * A caller names the frame of the log that the answer must know of; the directory catches up to it first. It is rebuilt from the
- * journals; a snapshot of what is known of listings, kept when the thread stops, spares reading the whole log again. A fault here
- * costs the directory, never the board.
+ * A caller names the frame of the log that the answer must cover, and the directory first catches up to it. It is rebuilt from the
+ * journals; a snapshot of the known listings, saved when the thread stops, saves reading the whole log again. A fault here affects only the
+ * directory.
  */
 
 import { inside } from '../../actors/kernel/limits.ts'
@@ -46,12 +46,12 @@ export type ToolsRequest = readonly [ask: ToolsAsk, through: number]
 /** The log is durable up to this frame. */
 export type ToolsTell = number
 
-/** Frames examined between two checks for asks. */
+/** Frames examined between two checks for queries. */
 const framesPerStep = 20_000
-/** Documents put into the index between two looks for asks: about 10 ms of work. */
+/** Documents indexed between two checks for queries: about 10 ms of work. */
 const documentsPerStep = 200
 const leisureMs = 500
-/** An ask that would have to wait longer for an index that is being made is refused. */
+/** A query that would wait longer for an index being built is refused. */
 const patienceMs = 10_000
 
 const snapshotFormat = 5
@@ -62,7 +62,7 @@ type Open = { readonly ask: ToolsAsk; readonly through: number; readonly id: num
 
 const names = [toolsActor, reviewsRoom, registryName, marketName, callsActor].map((name) => Buffer.from(name))
 
-/** Tells by its bytes whether a record may be one that the directory hears of: most are not, and are not even decoded. */
+/** Whether a record's bytes suggest that it concerns the directory. Most do not, and are not even decoded. */
 function concernsTools({ type, payload }: Frame): boolean {
   if (type === RecordType.handleClaimed) return true
   return names.some((name) => payload.includes(name))
@@ -73,7 +73,7 @@ const beingMade: ToolsAnswer = {
   refusal: refusal('overloaded', 'the index of the tools directory is being built: try again', undefined, 5),
 }
 
-/** Follows the log, and answers when it has come as far as an ask wants. */
+/** Follows the log, and answers each query once it has reached the frame that the query needs. */
 class ToolsFollower {
   readonly #log: JournalReader
   readonly #shards: readonly JournalReader[]
@@ -162,13 +162,13 @@ class ToolsFollower {
     return { bytes: encode(codec, [snapshotFormat, this.#directory.pack()]), columns: [] }
   }
 
-  /** One turn is to come, whoever wants it. */
+  /** Schedules one turn. */
   #schedule(afterMs: number): void {
     if (afterMs === 0) this.#soon ??= this.#clock.soon(() => this.#turn())
     else this.#later ??= this.#clock.later(() => this.#turn(), afterMs)
   }
 
-  /** Follows, answers who can be answered, and goes on while there is more. */
+  /** Follows the log, answers the queries that it can, and continues while there is more. */
   #turn(): void {
     this.#soon?.()
     this.#later?.()
@@ -186,7 +186,7 @@ class ToolsFollower {
     else if (this.#applied < this.#durable) this.#schedule(leisureMs)
     else {
       this.#snapshots.after(this.#applied, () => this.#pack())
-      // Files that are not read now are not kept open: what was in them may have been taken back since.
+      // Files that are not being read are closed, since their texts may have been redacted meanwhile.
       for (const reader of this.#shards) reader.reopen()
     }
   }
@@ -222,7 +222,7 @@ class ToolsFollower {
     }
   }
 
-  /** One record or listing that cannot be taken costs itself, not the directory. */
+  /** A record or listing that cannot be applied is skipped; the directory continues. */
   #spare(error: unknown): void {
     this.#leftOut(String(error instanceof Error ? error.stack : error))
   }
@@ -240,7 +240,7 @@ class ToolsFollower {
   }
 }
 
-/** What the directory answers of what is applied. */
+/** Answers from what has been applied. */
 class ToolAnswers {
   readonly #index: ToolIndex
   readonly #directory: Directory

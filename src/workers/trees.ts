@@ -1,6 +1,6 @@
 /**
- * The tree files of all logs of a board, as the feed reads them: the growing one is open from the start, one of a closed log
- * from the first proof in it on. What a file does not prove is mended from the log's frames, and asked for again.
+ * The tree files of all logs of a board, as the feed reads them. The growing log's file is open from the start, a closed log's file from
+ * the first proof in it. A file that fails to prove something is repaired from the log's frames and read again.
  */
 import type { BookedLog, LogBook } from '../../actors/log/book.ts'
 import type { JournalReader } from '../../storage/journal.ts'
@@ -28,14 +28,16 @@ export class Trees {
     this.#log = log
   }
 
-  /** The tree of a log, as large as its newest head. */
+  /** The log's tree, at the size of its newest head. */
   of(log: BookedLog): TreeReader {
     const { tree } = this.#open.get(log.name) ?? this.#opened(log)
     tree.advance(log.head.size)
     return tree
   }
 
-  /** Mends the file that an error is about, then calls `then`. False: it is about none, or mending it a moment ago did not help. */
+  /**
+   * Repairs the file that an error is about, then calls `then`. Returns false if it is about no file, or if a recent repair did not help.
+   */
   mend(error: unknown, then: () => void): boolean {
     for (const [name, { path, mending }] of this.#open) {
       const isOfIt =
@@ -46,7 +48,7 @@ export class Trees {
     return false
   }
 
-  /** Mends the file that has this path by now, if it is that of a log. */
+  /** Repairs the file that now has this path, if it belongs to a log. */
   mendFile(path: string): void {
     const log = this.#book.logs.find((each) => this.#pathOf(each) === path)
     if (log === undefined) return

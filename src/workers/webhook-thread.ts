@@ -1,6 +1,6 @@
 /**
- * Starts the delivery thread when the first hook is made or found, links it to the main thread, and answers what
- * it asks: the sources, the newest head, the hooks there are.
+ * Starts the delivery thread when the first hook is created or found, links it to the main thread, and answers its queries: the sources,
+ * the newest head, the existing hooks.
  */
 
 import { inside, rates } from '../../actors/kernel/limits.ts'
@@ -40,14 +40,14 @@ type WebhookThreadOptions = Platform & {
   readonly address: string
   readonly loopback: boolean
   readonly limitsOn: boolean
-  /** Of all waits between attempts. */
+  /** Applies to all waits between attempts. */
   readonly deliveryScale: number
   readonly reads: ReadPath
 }
 
 const stopWithinMs = 5_000
 const restartAfterMs = 10_000
-/** Kinds for which blocked users do not address the reader. */
+/** Kinds by which blocked users cannot reach the reader. */
 const spoken: ReadonlySet<string> = new Set(['reply', 'mention', 'inbox.item'])
 const offers: ReadonlySet<string> = new Set(['work.open', 'work.update'])
 
@@ -88,29 +88,29 @@ export class WebhookThread implements ActorListener {
     news.delegates.onEnd((ended) => this.#delegationsOver(ended))
   }
 
-  /** What these delegates asked for ends with them: nothing is sent of it until it is known what is left. */
+  /** A delegate's hooks end with the delegation: nothing is sent for them until it is known which remain. */
   #delegationsOver(ended: readonly Delegate[]): void {
     if (this.#thread === undefined) return
     for (const owner of new Set(ended.map(({ identity }) => identity))) void this.webhooks.changed(owner)
   }
 
-  /** What each thread takes, by its name: those of the board, and this one where it runs. */
+  /** Resource usage of each thread by its name: the board's threads, and this one if it is running. */
   async usage(): Promise<[thread: string, usage: ThreadUsage][]> {
     const others = await this.#options.actorHost.usage()
     return this.#thread === undefined ? others : [...others, [this.#thread.name, await this.#thread.usage()]]
   }
 
-  /** Deliveries that are queued; undefined: the thread gives no answer. */
+  /** Queued deliveries; undefined if the thread does not answer. */
   async backlog(): Promise<number | undefined> {
     return this.#thread === undefined ? 0 : this.#ask<number>(['waiting'])
   }
 
-  /** Where another box would go on; undefined: there are no deliveries. */
+  /** Where another machine would continue; undefined if there are no deliveries. */
   async carried(): Promise<CarriedPlaces | undefined> {
     return this.#thread === undefined ? undefined : this.#ask<CarriedPlaces>(['carried'])
   }
 
-  /** Takes up what an earlier run has left. */
+  /** Resumes what an earlier run left. */
   async resume(): Promise<void> {
     const { actorHost } = this.#options
     const counts = await Promise.all(
@@ -126,7 +126,7 @@ export class WebhookThread implements ActorListener {
     this.#tell(['news', 0, this.#options.news.head.size])
   }
 
-  /** Something happened in a shard that is private. */
+  /** Something private happened in a shard. */
   shardNews(shard: number, [kind]: ShardNews): void {
     if (kind === 'moved') this.#tell(['news', shard + 1, 0])
   }
@@ -137,7 +137,7 @@ export class WebhookThread implements ActorListener {
     this.published()
   }
 
-  /** A shard was restarted and knows nothing of the messages before. */
+  /** A shard was restarted and has lost earlier messages. */
   shardRestarted(shard: number): void {
     if (this.#link === undefined) return
     this.#options.actorHost.tellShard(shard, ['deliver', true])
@@ -171,7 +171,7 @@ export class WebhookThread implements ActorListener {
       file: threadFile('delivery'),
       mayRestart: () => true,
       onEvent: log,
-      // A fault of deliveries costs deliveries, never the board: they are tried again after a while.
+      // A failure here stops only deliveries, which are retried after a while.
       onFatal: (_name, words) => this.#failed(words.message),
       now: clock.monotonicMs,
       timers: clock,
@@ -258,7 +258,7 @@ export class WebhookThread implements ActorListener {
     }
   }
 
-  /** Those that live; a delegate's hook that may not read in private gets only what is public. */
+  /** The hooks still valid; a delegate's hook without the scope for private data gets only public data. */
   #bounded(hooks: readonly HookView[]): HookView[] {
     const { delegates } = this.#options.news
     return this.#living(hooks).map((hook) => {
@@ -267,7 +267,7 @@ export class WebhookThread implements ActorListener {
     })
   }
 
-  /** Without those whose delegation is over: they end now. */
+  /** Filters out hooks whose delegation is over, and ends them. */
   #living<Hook extends ChangedHooks['same'][number]>(hooks: readonly Hook[]): Hook[] {
     const { delegates } = this.#options.news
     return hooks.filter(({ delegation, owner, hook, epoch }) => {
@@ -277,7 +277,7 @@ export class WebhookThread implements ActorListener {
     })
   }
 
-  /** What the source does not know: of readers their handles, and whom they have blocked anywhere; of works what the market says. */
+  /** Adds what the source does not know: readers' handles and blocks, and for works the market's offer. */
   async #informed(source: number, ask: HooksAsk): Promise<HooksAsk> {
     if (ask[0] !== 'payloads') return ask
     const requests = await Promise.all(
@@ -292,7 +292,7 @@ export class WebhookThread implements ActorListener {
     return ['payloads', ask[1], requests]
   }
 
-  /** The source has private rooms, and the market is in another shard. */
+  /** The source has private rooms, and the market is in a different shard. */
   #isApart(source: number): boolean {
     return source !== 0 && source - 1 !== shardOf(marketName, this.#options.actorHost.shards)
   }

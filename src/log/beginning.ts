@@ -1,12 +1,12 @@
-/** What a log that has no frame yet means: a board without posts, or a log that was lost. */
+/** Decides whether a log without frames means a board without posts or a lost log. */
 import { logDirectory } from '../board-directory.ts'
 
-/** Records that making the first rooms takes: each room, and the policy of one that has a keeper. */
+/** Records written to create the first rooms: one for each room, and one for the policy of a room with a keeper. */
 const firstRecords = 3
 
 /**
- * What is wrong where the log has no frame and the shards' journals end at these records: nothing is posted before there is a
- * log, so an empty one beside records that people made was lost. Undefined: nothing.
+ * Returns the problem if the log has no frame and the shards' journals end at these records. Nothing is posted before there is a log, so an
+ * empty log next to records of users was lost. Undefined if there is no problem.
  */
 export function lostLog(dataDirectory: string, through: readonly number[]): string | undefined {
   const records = through.reduce((sum, each) => sum + each, 0)

@@ -8,7 +8,7 @@ import { ok, type ReadAnswer } from '../reads/read.ts'
 import type { WitnessStanding } from './witness/round.ts'
 
 export type WitnessesFacts = {
-  /** The head that is served, with the lines under it. */
+  /** The head that is served, with its signature lines. */
   readonly published: string
   /** The quorum line of the policy. */
   readonly quorum: string
@@ -16,8 +16,8 @@ export type WitnessesFacts = {
 }
 
 /**
- * Who else signs the heads of the log, and what each of them said last: what log.witnesses and /api/log/witnesses answer.
- * `now`: Unix seconds. What it says changes with the clock and not with what is posted.
+ * The answer of log.witnesses and /api/log/witnesses: who else signs the log's heads, and what each said last. `now`: Unix seconds. The
+ * answer changes with the clock, not with posts.
  */
 function witnessesAnswer({ published, quorum, standings }: WitnessesFacts, now: number): ReadAnswer {
   const size = Number(published.split('\n')[1])
@@ -46,7 +46,7 @@ const answers: Readonly<Record<AnsweredBy<'head'>, (context: HeadContext) => Rea
   'log.checkpoint': ({ log, head }) => checkpointAnswer(log, head),
   'log.witnesses': ({ head, heads, clock }) => witnessesAnswer(heads.standing(head), clock.wallSeconds()),
 }
-/** Reads on the newest head, which the main thread has. */
+/** Reads that the main thread answers from the newest head. */
 export const headReads: Readonly<Partial<Record<string, (context: HeadContext) => ReadAnswer>>> = answers
 
 function checkpointAnswer(

@@ -1,7 +1,7 @@
 /**
- * What the journals prove of each other before anything is written into any of them. A frame of the log is written only once the records that it
- * covers are durable, and a frame of a shard says which frame of the log was durable when it was written. So that was on disk,
- * whatever is found there now.
+ * What the journals prove about each other before anything is written to any of them. A frame of the log is written only once the records
+ * that it covers are durable, and a frame of a shard names the log's newest durable frame at the time. So those records and frames were
+ * once on disk, whatever is found there now.
  */
 
 import { closedLogs, decodeLogFrame, entriesOf, type LogFrame } from '../../actors/log/frame.ts'
@@ -21,13 +21,13 @@ import { RolledBack } from './mark.ts'
 
 const nothing: Durable = { seq: 0, by: '' }
 
-/** Up to which frame the journal of a shard was durable once, and what says so. `directory`: of the board. */
+/** The newest frame of a shard's journal that is known to have been durable, and the evidence for it. `directory`: of the board. */
 export function durableOf(disk: Disk, directory: string, shard: number, journalId: Buffer): Durable {
   const snapshot = reachOf(disk, shardSnapshotsDirectory(shardDirectory(directory, shard)), journalId)
   return newestDurable(covered(disk, directory, shard), { seq: snapshot, by: 'a snapshot' })
 }
 
-/** By the newest whole frame of the log. */
+/** According to the newest intact frame of the log. */
 function covered(disk: Disk, directory: string, shard: number): Durable {
   const newest = newestFrame(disk, logDirectory(directory))
   const range = newest && decodeLogFrame(newest.frame).ranges.findLast((each) => each.shard === shard)
@@ -42,10 +42,10 @@ function newestFrame(disk: Disk, directory: string): Standing | undefined {
   return newest
 }
 
-/** A frame, and where it stands. */
+/** A frame and its position. */
 type Standing = { readonly frame: FoundFrame; readonly path: string; readonly at: number }
 
-/** The whole frames of the newest segment; one without any says nothing, and the one before it does. */
+/** The intact frames of the newest segment. If it has none, those of the segment before it. */
 function* newestFrames(disk: Disk, directory: string): Generator<Standing, void, undefined> {
   const segments = disk.fileExists(directory) ? listSegments(disk, directory, 'log') : []
   for (const firstSeq of segments.toReversed().slice(0, 2)) {
@@ -76,9 +76,9 @@ function* framesIn(disk: Disk, path: string): Generator<Standing, void, undefine
 }
 
 /**
- * Throws what is wrong where one journal proves that another has lost what it had: Damage of a shard's journal, or RolledBack where the
- * log was put back. Reads only, so a start that asks this first leaves all files as they are. With one shard nothing is asked: its
- * recovery comes before anything is written, and the log is made again from its journal, with the same leaves. `directory`: of the board.
+ * Throws if one journal proves that another has lost frames: Damage for a shard's journal, RolledBack if an older log was restored. It only
+ * reads, so a start that calls this first leaves all files unchanged. A board with one shard needs no check: its journal is recovered
+ * before anything is written, and the log is rebuilt from it with the same leaves. `directory`: of the board.
  */
 export function checkProofs(disk: Disk, directory: string, shards: number): void {
   for (let shard = 0; shard < shards; shard++) checkThere(disk, directory, shard)
@@ -95,7 +95,7 @@ export function checkProofs(disk: Disk, directory: string, shards: number): void
   if (missing !== undefined) throw new RolledBack(missing)
 }
 
-/** Throws UnusableDirectory where the log covers frames of a shard that has no journal: a new one would begin in its place. */
+/** Throws UnusableDirectory if the log covers frames of a shard that has no journal: the start would create a new one in its place. */
 function checkThere(disk: Disk, directory: string, shard: number): void {
   const path = shardDirectory(directory, shard)
   if (disk.fileExists(path) && listSegments(disk, path, 'log').length > 0) return
@@ -106,13 +106,13 @@ function checkThere(disk: Disk, directory: string, shard: number): void {
   )
 }
 
-/** How many frames of a log, or parts of one shard in it, are looked at for a public record. */
+/** How many frames of a log, or ranges of one shard in it, are searched for a public record. */
 const looksMax = 64
 
 /**
- * Throws UnusableDirectory where the newest entries that the log has of a shard are not those of its journal, as after the journal of another
- * board or shard, or of a copy that went on by itself, was put in its place. What is damaged says nothing here. `through`: the newest frame of
- * the log.
+ * Throws UnusableDirectory if the log's newest entries for a shard differ from those of its journal. This happens when it was replaced by
+ * the journal of another board or shard, or of a copy that continued on its own. Damaged records are ignored. `through`: the newest frame
+ * of the log.
  */
 export function checkEntries(log: Pick<Journal, 'read'>, through: number, shards: readonly JournalReader[]): void {
   for (const [shard, journal] of shards.entries()) {
@@ -128,7 +128,7 @@ export function checkEntries(log: Pick<Journal, 'read'>, through: number, shards
   }
 }
 
-/** The frames of a shard whose entries differ in frame `seq` of the log; undefined: none of the newest do. */
+/** The frames of a shard whose entries differ in frame `seq` of the log; undefined if none of the newest differ. */
 function otherEntries(log: Pick<Journal, 'read'>, through: number, shard: number, journal: JournalReader) {
   let seq = through
   for (let looks = 0; looks < looksMax && seq > 0; looks++) {
@@ -142,13 +142,14 @@ function otherEntries(log: Pick<Journal, 'read'>, through: number, shard: number
         ? undefined
         : { seq, first, last }
     }
-    // Where nothing is new of this shard, the frames before may be many. What is private moves its place in no frame of its own.
+    // If the shard has nothing new here, many earlier frames may have nothing either. Private records advance its position without a frame
+    // of their own.
     seq = last < first ? Math.min(frameWith(log, seq, shard, last), seq - 1) : seq - 1
   }
   return undefined
 }
 
-/** The oldest frame of the log up to `through` that covers frame `last` of a shard. */
+/** The oldest frame of the log, up to `through`, that covers frame `last` of a shard. */
 function frameWith(log: Pick<Journal, 'read'>, through: number, shard: number, last: number): number {
   let [from, to] = [1, through]
   while (from < to) {
@@ -171,7 +172,7 @@ function isOf(journal: JournalReader, { first, last }: { first: number; last: nu
   return next === entries.length
 }
 
-/** What the shards' journals prove of the log that it has lost; undefined: nothing. `directory`: of the board. */
+/** What the shards' journals prove the log to have lost; undefined if nothing. `directory`: of the board. */
 export function logBehind(disk: Disk, directory: string, shards: number): string | undefined {
   if (shards === 1) return undefined
   const path = logDirectory(directory)
@@ -189,7 +190,7 @@ export function logBehind(disk: Disk, directory: string, shards: number): string
   return undefined
 }
 
-/** Where the journals of the shards ended when the log was last given up: what they know of it until there does not count. */
+/** Where the shards' journals ended when the log was last given up. What they say about the log up to there does not count. */
 function knownLost(disk: Disk, path: string, through: number): readonly number[] {
   if (through === 0) return []
   const journal = JournalReader.open(disk, path)
@@ -206,7 +207,7 @@ export function shardEnds(disk: Disk, directory: string, shards: number): number
   return Array.from({ length: shards }, (_, shard) => journalEnd(disk, shardDirectory(directory, shard)))
 }
 
-/** The newest whole frame of the journal in this directory; 0: there is none. */
+/** The newest intact frame of the journal in this directory; 0 if there is none. */
 export function journalEnd(disk: Disk, directory: string): number {
   const journal = new JournalEnd(disk, directory)
   journal.advance()
@@ -216,8 +217,8 @@ export function journalEnd(disk: Disk, directory: string): number {
 }
 
 /**
- * How many records the journals have after those that the log covers. A copy whose log is newer than its journals was made file by
- * file: throws UnusableDirectory. `directory`: of the board.
+ * How many records the journals have beyond those that the log covers. Throws UnusableDirectory if the log is newer than its journals,
+ * which means that the copy was made file by file. `directory`: of the board.
  */
 export function newerThanLog(
   disk: Disk,
@@ -238,9 +239,9 @@ export function newerThanLog(
 }
 
 /**
- * The root that the log would have at a size beyond its newest frame, once it covers what the journal of the only shard has after that:
- * a power cut takes frames of the log whose heads were given out, and a copy may have been made while the board ran. Undefined: the
- * journal does not reach that far, or there are several shards, whose records may have been taken in any order. `frames`: of this log.
+ * The log's future root at a size beyond its newest frame, once it covers the rest of the only shard's journal. A power cut can lose frames
+ * of the log whose heads were already published, and a copy may have been made while the board ran. Undefined if the journal does not reach
+ * that size, or if there are several shards, whose records could be covered in any order. `frames`: of this log.
  */
 export function rootBeyond(
   disk: Disk,

@@ -1,6 +1,6 @@
 /**
- * The log of another machine: nothing is signed here. Each of its frames is checked against the records that it covers, which are in the
- * shards' journals already, against the tree, and against the key of the log, and then stands in this journal as in that one.
+ * The log of another machine, as a follower keeps it; nothing is signed here. Each frame is checked against the records that it covers
+ * (already in the shards' journals), against the tree, and against the log's key. It is then appended to this journal unchanged.
  */
 import { closeFrameType, decodeLogFrame, entriesOf, type LogFrame, logFrameType } from '../../actors/log/frame.ts'
 import type { LogState } from '../../actors/log/log.ts'
@@ -20,11 +20,11 @@ export type FollowedLogOptions = {
   readonly vkey: string
   /** Readers of the shards' journals, by shard number. */
   readonly shards: readonly JournalReader[]
-  /** Tells readers of the log that its journal is durable up to `seq`. */
+  /** Notifies readers of the log that its journal is durable up to `seq`. */
   readonly published: (seq: number, head: Head, change: number) => void
   /** The state after the newest frame, from `stateAfter`. */
   readonly start: LogState
-  /** That frame closed the log. */
+  /** Whether that frame closed the log. */
   readonly isOver: boolean
 }
 
@@ -35,7 +35,7 @@ export class FollowedLog {
   #size: number
   #change: number
   #checkpoint: string
-  /** The newest frame closed the log: the one that follows begins another, with another key and tree. */
+  /** Whether the newest frame closed the log. The next frame then begins another log, with a different key and tree. */
   #isOver: boolean
 
   constructor(options: FollowedLogOptions) {
@@ -64,8 +64,8 @@ export class FollowedLog {
   }
 
   /**
-   * Checks and appends. The records that the frames cover are durable in the shards' journals. Returns whether another log begins: then
-   * this one has to be opened again. Throws Diverged, and then nothing was appended.
+   * Checks and appends. The records that the frames cover are already durable in the shards' journals. Returns whether another log begins,
+   * in which case this one must be reopened. If it throws Diverged, nothing was appended.
    */
   take(copied: CopiedFrames): boolean {
     const { journal } = this.#options
@@ -108,7 +108,7 @@ export class FollowedLog {
     }
   }
 
-  /** The entries of the records that a frame covers, as the shards' journals have them. */
+  /** The entries of the records that a frame covers, read from the shards' journals. */
   #entriesOf({ ranges }: LogFrame, wrong: (what: string) => Diverged): Buffer[] {
     const entries: Buffer[] = []
     for (const { shard, first, last, changes } of ranges) {

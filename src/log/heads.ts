@@ -1,8 +1,8 @@
 /**
- * What becomes of each new signed head beside being shown: it is kept as the high-water mark, and offered to witnesses.
+ * Processes each new signed head, besides serving it: saves it as the high-water mark, and offers it to witnesses.
  *
- * WITNESS_POLICY names a tlog-policy file whose witnesses sign this board's heads; WITNESS_LOGS one whose logs this board
- * is a witness for.
+ * WITNESS_POLICY names a tlog-policy file with the witnesses that sign this board's heads; WITNESS_LOGS names one with the logs for which
+ * this board is a witness.
  */
 import { join } from 'node:path'
 import { nameOf } from '../../actors/log/book.ts'
@@ -23,33 +23,33 @@ import { Witness } from './witness/witness.ts'
 type HeadsOptions = {
   readonly disk: Disk
   readonly random: Random
-  /** File names; '' where there is none. */
+  /** File names; '' if there is none. */
   readonly witnessPolicy: string
   readonly witnessLogs: string
   readonly dataDirectory: string
   readonly mark: MarkKeeper
   readonly clock: Clock
-  /** Every log of the board, oldest first: the last one grows. */
+  /** Every log of the board, oldest first; only the last one grows. */
   readonly logs: readonly LogIdentity[]
   readonly closed: readonly ClosedLog[]
   /** `host[:port]` of the public address. */
   readonly publicHost: string
-  /** The path between two sizes of the log with this origin. */
+  /** The consistency path between two sizes of the log with this origin. */
   readonly consistency: (origin: string, from: number, to: number) => Promise<readonly Buffer[] | undefined>
-  /** A witness reports to a running board that it must not sign on. */
+  /** Called when a witness tells a running board that it must stop signing. */
   readonly onRollback: (error: RolledBack) => void
 }
 
 export class Heads {
-  /** The lines about witnesses and quorum, as a client of this log pins them. */
+  /** The policy's lines about witnesses and quorum, as clients of this log pin them. */
   readonly policyLines: string
-  /** Present when this board is a witness for others. */
+  /** Set if this board is a witness for others. */
   readonly witness: Witness | undefined
   readonly #disk: Disk
   readonly #mark: MarkKeeper
   readonly #vkeys: readonly string[]
   readonly #round: WitnessRound
-  /** The last heads of the logs that are closed, by origin. */
+  /** Witness rounds for the last heads of closed logs, by origin. */
   readonly #ended = new Map<string, WitnessRound>()
   readonly #closed: readonly ClosedLog[]
   readonly #keeping = new Map<string, Promise<void>>()
@@ -87,13 +87,13 @@ export class Heads {
     this.#round = roundOf(options.logs.at(-1)!)
   }
 
-  /** The first head of this run: every witness is asked before anything else is signed. Rejects with RolledBack. */
+  /** Handles the first head of this run: every witness is queried before anything else is signed. Rejects with RolledBack. */
   async begin(head: Head): Promise<void> {
     const ends = this.#closed.map(async ({ origin, checkpoint, isLost = false }) => {
       const round = this.#ended.get(origin)!
       round.serve(checkpoint)
-      // Who has not signed the end of a log, because it was away when the log was closed, may do so now.
-      // Of a log whose end is lost they may know more, which is no reason to stop any longer.
+      // A witness that was away when a log was closed may still sign its final head. If a log's end was lost, witnesses may know more of
+      // it, but that is no longer a reason to stop.
       if (!round.isComplete && !isLost) await round.first(checkpoint)
       await round.close()
     })
@@ -103,23 +103,23 @@ export class Heads {
     this.#mark.note(this.#vkeys, head.checkpoint)
   }
 
-  /** A head that is signed and durable. */
+  /** Call for each head that is signed and durable. */
   note(head: Head): void {
     this.#mark.note(this.#vkeys, head.checkpoint)
     this.#round.note(head.checkpoint)
   }
 
-  /** The newest head that went through the witness round, with the lines of those who signed it; without witnesses, `newest`. */
+  /** The newest head that went through a witness round, with the witnesses' signature lines; without witnesses, `newest`. */
   published(newest: Head): string {
     return this.#round.isAlone ? newest.checkpoint : this.#round.published
   }
 
-  /** The last head of a log that is closed, with the lines of those who signed it. */
+  /** The final head of a closed log, with the witnesses' signature lines. */
   ended(origin: string): string | undefined {
     return this.#ended.get(origin)?.published
   }
 
-  /** What there is to tell about the witnesses. */
+  /** The facts about the witnesses. */
   standing(newest: Head): {
     readonly published: string
     readonly quorum: string
@@ -135,7 +135,7 @@ export class Heads {
     await Promise.all(this.#keeping.values())
   }
 
-  /** What witnesses have signed is served again after a restart, also where they are away then. One write at a time to each file. */
+  /** Saves witness signatures, so that they are served after a restart even if the witnesses are away. One write at a time per file. */
   #keep(file: string, checkpoint: string): void {
     const before = this.#keeping.get(file) ?? Promise.resolve()
     const writing = before
@@ -169,7 +169,7 @@ function openWitness({
   })
 }
 
-/** Throws BadConfig with the file and the line that is wrong. */
+/** Throws BadConfig with the file and line of the error. */
 function readPolicy(disk: Disk, variable: string, file: string): { readonly text: string; readonly parsed: Policy } {
   if (!disk.fileExists(file)) throw new BadConfig(`${variable} names ${file}, which does not exist.`)
   let text: string

@@ -1,8 +1,8 @@
 /**
- * The high-water mark: the newest signed head, kept beside the data directory and not in it.
+ * The high-water mark: the newest signed head, stored next to the data directory and not in it.
  *
- * A board restored from an old copy of the directory would sign other entries under sizes that are signed already, which
- * breaks the log forever. The mark knows better than the copy, so the log refuses to start (signed-log.ts asks).
+ * A board restored from an old copy of the directory would sign different entries under sizes that are already signed, which breaks the log
+ * permanently. The mark is newer than the copy, so the log refuses to start (signed-log.ts checks).
  *
  * The file:
  *
@@ -10,12 +10,12 @@
  *   after <vkey>            one line for each log that was closed before it, newest first
  *   <signed checkpoint>     a note
  *
- * It is a second opinion: losing it costs the check, never the log, so it is written at a pace and without waiting. But a file
- * that stands in its place and cannot be read as one stops the start: it may be the only evidence of an old copy, or an unrelated
- * file that MARK_FILE names by mistake and that the next head would replace.
+ * The mark is a safeguard: losing it loses the check, never the log. So writes are rate limited and nobody waits for them. But a file in
+ * its place that cannot be read as a mark stops the start. It may be the only evidence of an old copy, or an unrelated file that MARK_FILE
+ * names by mistake and that the next head would overwrite.
  *
- * A mark in the directory would be put back with the copy. Boards whose DATA_DIR ended in a slash once kept theirs there: it is
- * asked too, and removed when what it knows stands beside the directory.
+ * A mark inside the directory would be restored along with the copy. If DATA_DIR ends in a slash, some releases wrote it there: such a mark
+ * is checked too, and removed once the one next to the directory is as new.
  */
 import { dirname, join } from 'node:path'
 import type { Cancel } from '../../actors/kernel/timers.ts'
@@ -31,29 +31,29 @@ import type { Platform } from '../platform.ts'
 /** Where a board's mark is. */
 export type MarkPlace = Pick<Config, 'dataDirectory' | 'markFile'>
 
-/** A mark that was left in the data directory; undefined: that is no place but the one that MARK_FILE names. */
+/** A mark left in the data directory; undefined if MARK_FILE names that very place. */
 function strayMark({ dataDirectory, markFile }: MarkPlace): string | undefined {
   const stray = join(dataDirectory, '.mark')
   return stray === markFile ? undefined : stray
 }
 
-/** The newest head that was signed, as a mark has it. */
+/** The newest head signed, according to a mark. */
 export type HighWaterMark = {
   readonly file: string
-  /** Of the log that it is of. */
+  /** Of the mark's log. */
   readonly vkey: string
-  /** Of the logs that were closed before that one, newest first. */
+  /** Of the logs that were closed before it, newest first. */
   readonly closed: readonly string[]
   readonly size: number
   readonly root: Uint8Array
 }
 
-/** There is a file where the mark is kept, or none can be kept there; the sentence names the fix. */
+/** The mark file's place is taken by something else or cannot be written; the sentence names the fix. */
 export class UnusableMark extends Error {
   override readonly name = 'UnusableMark'
 }
 
-/** The marks of a board; none: no mark was ever kept. Throws UnusableMark. */
+/** The marks of a board; empty if none was ever saved. Throws UnusableMark. */
 export function readMarks(disk: Disk, place: MarkPlace): HighWaterMark[] {
   const directory = dirname(place.markFile)
   if (!disk.fileExists(directory))
@@ -74,7 +74,7 @@ export function readMarks(disk: Disk, place: MarkPlace): HighWaterMark[] {
 const unusable = (file: string, problem: string) =>
   `${file} is in the place of the mark of the log, but cannot be read as one (${problem}), and nothing was changed. If it is another file, name another place in MARK_FILE. If it is the mark, it is damaged and cannot detect an old copy of the data directory: if none was restored and broadside fsck finds nothing else, move it away and start again.`
 
-/** The text of a mark, whole and signed by the log that it names. */
+/** Parses a mark, which must be complete and signed by the log that it names. */
 export function parseMark(text: string): Parsed<Omit<HighWaterMark, 'file'>> {
   if (text === '') return unreadable('it is empty')
   const [vkey = '', ...lines] = text.split('\n')
@@ -100,17 +100,17 @@ export class RolledBack extends Error {
 export type KnownLog = {
   readonly vkey: string
   readonly size: number
-  /** What it had after this is known to be lost. */
+  /** Whether its later entries are known to be lost. */
   readonly isLost?: boolean
   /** Root of its first `size` entries, for a size it has. */
   readonly rootOf: (size: number) => Buffer
-  /** The same for a size that it will have once it covers the journals; undefined: it will not, or that cannot be known. */
+  /** The same for a size that it will have once it covers the journals; undefined if it never will, or if that cannot be known. */
   readonly rootBeyond?: (size: number) => Buffer | undefined
 }
 
 /**
- * Throws RolledBack when one of these logs has signed more than it now knows, or something else, or was closed and followed
- * by a log that is not among them. False: the mark is of another board, whose keys none of them has, and says nothing.
+ * Throws RolledBack if one of these logs has signed more than it now has, or something different, or was closed and followed by a log that
+ * is not among them. Returns false if the mark belongs to another board (none of the logs has its keys) and proves nothing.
  */
 export function checkMark({ vkey, closed, size, root }: HighWaterMark, logs: readonly KnownLog[]): boolean {
   const log = logs.find((each) => each.vkey === vkey)
@@ -130,13 +130,16 @@ export function checkMark({ vkey, closed, size, root }: HighWaterMark, logs: rea
 
 const afterWord = 'after '
 
-/** `vkeys`: of the board's logs, oldest first; the checkpoint is of the last one. */
+/** `vkeys`: of the board's logs, oldest first. The checkpoint belongs to the last one. */
 export function markText(vkeys: readonly string[], checkpoint: string): string {
   const [newest, ...closed] = vkeys.toReversed()
   return `${newest}\n${closed.map((vkey) => `${afterWord}${vkey}\n`).join('')}${checkpoint}`
 }
 
-/** Whether a mark has seen more than this head, of the last of these logs. A box that was emptied and follows again is behind its mark for a while. */
+/**
+ * Whether a mark has seen more than this head of the last of these logs. A machine that was emptied and follows again is behind its mark
+ * for a while.
+ */
 export function knowsMore(
   { vkey, closed, size }: HighWaterMark,
   vkeys: readonly string[],
@@ -149,11 +152,11 @@ export function knowsMore(
 
 export const markPaceMs = 1_000
 
-/** Keeps the mark, at most once in a second, and one write after the other: two at once would make the mark of halves. */
+/** Saves the mark, at most once per second and one write at a time: two concurrent writes could mix their halves. */
 export class MarkKeeper {
   readonly #disk: Disk
   readonly #file: string
-  /** A mark of this board that stands where it must not, until this one is on the disk. */
+  /** A mark of this board in the wrong place, until the current one is on disk. */
   #stray: string | undefined
   #wanted = ''
   #kept = ''
@@ -162,7 +165,7 @@ export class MarkKeeper {
   #writing: Promise<void> = Promise.resolve()
   readonly #known: readonly HighWaterMark[]
 
-  /** `known`: marks of a box that follows. They stand until the log here has come as far. */
+  /** `known`: marks found by a follower. They stay until its log has caught up with them. */
   constructor(
     place: MarkPlace,
     { disk, clock }: Pick<Platform, 'disk' | 'clock'>,
@@ -175,7 +178,9 @@ export class MarkKeeper {
     this.#stray = strayMark(place)
   }
 
-  /** A head that is signed and durable. `vkeys`: of the board's logs, oldest first. They agree with every mark that was checked. */
+  /**
+   * Call for each head that is signed and durable. `vkeys`: of the board's logs, oldest first. They agree with every mark that was checked.
+   */
   note(vkeys: readonly string[], checkpoint: string): void {
     if (this.#known.some((mark) => knowsMore(mark, vkeys, checkpoint))) return
     this.#wanted = markText(vkeys, checkpoint)
@@ -185,7 +190,7 @@ export class MarkKeeper {
     }, markPaceMs)
   }
 
-  /** Writes what is not written yet. */
+  /** Writes what has not been written yet. */
   async close(): Promise<void> {
     this.#cancel?.()
     await this.#writing

@@ -1,9 +1,9 @@
-/** The newest signed head of a log, read from its journal alone: for commands that have no key of it. */
+/** Reads a log's newest signed head from its journal alone, for commands that do not have its key. */
 import { decodeLogFrame } from '../../actors/log/frame.ts'
 import type { Disk } from '../../storage/disk.ts'
 import { JournalReader } from '../../storage/journal.ts'
 
-/** Origin, size and root on a line each, as a checkpoint has them. `through`: the last frame. */
+/** Origin, size and root, one per line as in a checkpoint. `through`: the last frame. */
 export function newestHead(disk: Disk, directory: string, through: number): string {
   const journal = JournalReader.open(disk, directory)
   try {

@@ -1,4 +1,4 @@
-/** `/log`: the public log: how large it is, what it signed last, how it grew, who watches it, and how anyone checks it. */
+/** `/log`: shows the public log: its size, newest signature, growth and witnesses, and how anyone can check it. */
 
 import type { LogHistory, LogWitnesses } from '../pages/data.ts'
 import { type Page, shown } from '../pages/page.ts'
@@ -18,7 +18,7 @@ export const log: Page = {
       ask.read('log.witnesses'),
     ])
     const { origin, vkey, tree_size: size } = head
-    // Cosignatures come a moment after the head, by no change of the board.
+    // Cosignatures arrive shortly after the head, without any change of the board.
     const now = ask.nowFor(2)
     const checkpoint = ask.board.published()
     const signatures = signaturesOf(checkpoint).length
@@ -55,7 +55,10 @@ function signaturesOf(checkpoint: string): string[] {
   return [...checkpoint.matchAll(/^— (\S+) \S+$/gm)].map(([, name]) => name!)
 }
 
-/** The three lines of a checkpoint (C2SP tlog-checkpoint), its root as hex: what witnesses signed may be older than the log is large. */
+/**
+ * The three lines of a checkpoint (C2SP tlog-checkpoint), with the root in hex. The head that witnesses signed may be older than the log's
+ * current size.
+ */
 function statedBy(checkpoint: string): Html {
   const [origin = '', size = '', root = ''] = checkpoint.split('\n')
   return facts([
@@ -65,7 +68,7 @@ function statedBy(checkpoint: string): Html {
   ])
 }
 
-/** Of a board whose log was rotated: what the curve sums up. */
+/** For a board whose log was rotated: the total that the curve shows. */
 function totalOf({ logs }: LogHistory): Html {
   if (logs.length < 2) return nothing
   const total = logs.reduce((sum, { tree_size: size }) => sum + size, 0)
@@ -82,7 +85,7 @@ function witnessesOf({ witnesses, quorum }: LogWitnesses): Html {
   return html`<h2>Witnesses</h2><p>They receive each new head, and sign it only if it extends what they signed before (${quorum}).</p><section class="scroll" tabindex="0" aria-label="witnesses"><table><thead><tr><th scope="col">witness</th><th scope="col">last answer</th><th scope="col">asked</th><th scope="col">newest size signed</th></tr></thead><tbody>${rows}</tbody></table></section>`
 }
 
-/** Logs that were closed: the next one's first entry names their last size and root. */
+/** Closed logs: the first entry of the next log names their final size and root. */
 function earlierOf({ logs }: LogHistory): Html {
   const closed = logs.filter(({ state }) => state !== 'open')
   if (closed.length === 0) return nothing
@@ -96,7 +99,7 @@ const top = 14
 
 type Place = { readonly at: number; readonly size: number }
 
-/** Growth of the public log as a curve that only ever rises, drawn on the server from the points that the board gives. */
+/** The growth of the public log as a rising curve, drawn on the server from the board's data points. */
 function growthPlot({ logs, points }: LogHistory, now: number): Html {
   const total = logs.reduce((sum, { tree_size: size }) => sum + size, 0)
   const places = placesOf({ logs, points })
@@ -106,14 +109,14 @@ function growthPlot({ logs, points }: LogHistory, now: number): Html {
   const x = (at: number): string => (((at - first.at) * width) / span).toFixed(1)
   const y = (size: number): string =>
     (height - bottom - (size * (height - bottom - top)) / Math.max(1, total)).toFixed(1)
-  // Between two points nothing is known but that it rose; after the last one it does not change.
+  // Between two points, all that is known is that it grew; after the last one it does not change.
   const line = places.map(({ at, size }, n) => `${n === 0 ? 'M' : 'L'}${x(at)} ${y(size)}`).join('')
   const curve = `${line}H${width}`
   const said = `The log grew to ${countOf(total, 'entry', 'entries')} since ${utc(first.at)} UTC.`
   return html`<figure><svg class="plot growth" viewBox="0 0 ${width} ${height}" role="img" aria-label="${said}"><path class="area" d="${curve}V${height - bottom}H0z"/><path class="axis" d="M0 ${height - bottom}H${width}"/><path class="curve" d="${curve}"/><text x="0" y="${height - 3}">${utc(first.at)}</text><text x="${width}" y="${height - 3}" text-anchor="end">now</text><text x="${width}" y="11" text-anchor="end">${whole(total)}</text></svg><figcaption>${said}</figcaption></figure>`
 }
 
-/** All logs of the board in one line: each begins where the one before it ended. */
+/** All logs of the board as one line: each begins where the previous one ended. */
 function placesOf({ logs, points }: LogHistory): Place[] {
   const before = new Map<string, number>()
   let sum = 0

@@ -1,4 +1,4 @@
-/** `/e/{event_id}/proof`: what is proved of a post, in words, with the steps that the reader's own browser repeats. */
+/** `/e/{event_id}/proof`: explains in words what is proved about a post, with the steps that the reader's own browser repeats. */
 import { refusal } from '../../actors/kernel/refusals.ts'
 import { type Page, Refused, shown } from '../pages/page.ts'
 import { html } from '../pages/pieces/html.ts'
@@ -34,7 +34,7 @@ export const proof: Page = {
   async show(ask, { parameters }) {
     const id = parameters.event_id!
     const found = await ask.find('event.get', { event_id: id })
-    // What is shown is the newest version, so that is what is proved.
+    // The page shows the newest version, so that is what it proves.
     const version = found?.event.version_id ?? id
     const it = found === undefined ? undefined : await ask.find('log.proof', { event_id: version })
     if (found === undefined || it === undefined) throw new Refused(noProof(id))
@@ -76,7 +76,7 @@ broadside verify ${shownId}.json --vkey '${it.log.vkey}'</pre>
   },
 }
 
-/** What is said where there is nothing to prove. Private and unknown are alike. */
+/** Shown when there is nothing to prove. Private and unknown posts look alike. */
 function noProof(id: string) {
   return refusal(
     'not_found',

@@ -1,6 +1,6 @@
 /**
- * Reads on the log beside its newest head: inclusion and consistency proofs (RFC 9162 2.1.3, with the signed head inside), leaves,
- * and how it grew. A proof is checked here before it leaves: a damaged node file is found out, and never becomes a wrong proof.
+ * Reads of the log other than its newest head: inclusion and consistency proofs (RFC 9162 2.1.3, with the signed head inside), leaves, and
+ * its growth. Each proof is checked before it is sent, so a damaged node file is detected and never yields a wrong proof.
  */
 
 import { refusal } from '../../actors/kernel/refusals.ts'
@@ -27,14 +27,14 @@ export type ProofContext = ReadContext & {
   readonly headOf: (log: BookedLog, size: number) => Head | undefined
   /** Entries start..end-1 with their lengths, as in a C2SP bundle. */
   readonly entries: (log: BookedLog, start: number, end: number) => Buffer
-  /** Asked by a command, not by a plain GET. */
+  /** Requested by a command rather than a plain GET. */
   readonly isCommand: boolean
 }
 
-/** The tree file gives no path from a leaf to its signed root. */
+/** The tree file has no valid path from a leaf to its signed root. */
 export class Unproved extends Error {
   override readonly name = 'Unproved'
-  /** Whose tree it is. */
+  /** The log that the tree belongs to. */
   readonly log: BookedLog
 
   constructor(message: string, log: BookedLog) {
@@ -43,7 +43,7 @@ export class Unproved extends Error {
   }
 }
 
-/** Throws Unproved, or TreeFileShort: the tree file is to be mended then, and the proof asked for again. */
+/** Throws Unproved or TreeFileShort: the caller should then repair the tree file and request the proof again. */
 function proofAnswer(context: ProofContext, { args }: ReadRequest): ReadAnswer {
   const { state } = context
   const id = String(args.event_id)
@@ -90,7 +90,7 @@ function proofAnswer(context: ProofContext, { args }: ReadRequest): ReadAnswer {
   return ok(proof, { until: isGone ? unending : end })
 }
 
-/** Where the record and the leaf of a command lie: of an event (then its slot too), a redaction, a rotation, or an act of moderation. */
+/** Locates the record and leaf of a command: an event (with its slot), a redaction, a rotation, or an act of moderation. */
 function leafOf(
   { board: { events }, marks, people, moderation }: State,
   id: string,
@@ -102,13 +102,13 @@ function leafOf(
   return marks.redactionBy(id) ?? people.rotations.find((rotation) => rotation.id === id) ?? moderated
 }
 
-/** The file that stands alone, with the entry it proves as its `extra`: as the answer of a GET, or inside the answer of a command. */
+/** The standalone proof file, with the entry it proves as its `extra`: as the answer to a GET, or inside the answer to a command. */
 function proofFile({ isCommand }: ProofContext, id: string, text: string): ReadAnswer {
   if (isCommand) return ok({ proof_file: text })
   return { ok: true, reply: Buffer.from(text), file: `${id}.tlog-proof`, until: unending }
 }
 
-/** The log that is asked for by its name, or the one that grows; undefined: this board has no such log. */
+/** The log requested by name, or the one that grows; undefined if this board has no such log. */
 function logAsked({ state: { book } }: ProofContext, name: string | number | undefined): BookedLog | undefined {
   return name === undefined ? book.newest : book.named(String(name))
 }
@@ -121,7 +121,7 @@ function noSuchLog(
   return { ok: false, refusal: refusal('not_found', `this board has no log ${name}: its logs are ${names}`, 'log') }
 }
 
-/** What log.consistency and /api/log/consistency answer. Checked before it leaves. */
+/** The answer of log.consistency and /api/log/consistency, checked before it is sent. */
 function consistencyAnswer(context: ProofContext, { args }: ReadRequest): ReadAnswer {
   const log = logAsked(context, args.log)
   if (log === undefined) return noSuchLog(context, args.log)
@@ -138,7 +138,7 @@ function consistencyAnswer(context: ProofContext, { args }: ReadRequest): ReadAn
   return ok({ from, to, consistency_path: path.map((hash) => hash.toString('hex')) })
 }
 
-/** Tied to the signed head: what a file says of two unsigned sizes could be wrong at both ends alike. */
+/** Checked against the signed head, because the file could be equally wrong about two unsigned sizes. */
 function isConsistent(tree: TreeReader, { head }: BookedLog, from: number, to: number, path: Buffer[]): boolean {
   const root = tree.root(to)
   const isSigned = verifyConsistency(to, head.size, tree.consistencyPath(to, head.size), root, rootOfHead(head))
@@ -149,7 +149,7 @@ function rootOfHead({ checkpoint }: Head): Buffer {
   return Buffer.from(checkpoint.split('\n')[2]!, 'base64')
 }
 
-/** What log.leaves and /api/log/leaves answer. */
+/** The answer of log.leaves and /api/log/leaves. */
 function leavesAnswer(context: ProofContext, { args }: ReadRequest): ReadAnswer {
   const log = logAsked(context, args.log)
   if (log === undefined) return noSuchLog(context, args.log)
@@ -178,7 +178,7 @@ const answers: Readonly<Record<AnsweredBy<'log'>, (context: ProofContext, reques
   'log.leaves': leavesAnswer,
   'log.history': historyAnswer,
 }
-/** Reads of the log beside its newest head, by the name of the operation. */
+/** Reads of the log other than its newest head, by operation name. */
 export const logReads: Readonly<Partial<Record<string, (context: ProofContext, request: ReadRequest) => ReadAnswer>>> =
   answers
 
@@ -187,7 +187,7 @@ type HistoryContext = {
   readonly vkeyOf: (log: BookedLog) => string
 }
 
-/** How the logs of this board grew: what log.history and /api/log/history answer. Pure reading of what is in memory. */
+/** The answer of log.history and /api/log/history: how the logs of this board grew. Computed from memory only. */
 function historyAnswer(context: HistoryContext): ReadAnswer {
   const { book, board } = context.state
   const logs = book.logs.slice(-historyLogsMax).map((log) => ({
@@ -206,7 +206,7 @@ function historyAnswer(context: HistoryContext): ReadAnswer {
 
 type Point = { readonly log: string; readonly at: number; readonly tree_size: number }
 
-/** Events evenly spread over all there are: each says when the log had its leaf. */
+/** Samples evenly spread over all events; each gives the time at which the log got its leaf. */
 function pointsOf(book: LogBook, events: EventIndex): Point[] {
   const { count } = events
   const points: Point[] = []
@@ -218,7 +218,7 @@ function pointsOf(book: LogBook, events: EventIndex): Point[] {
     const log = book.holding(leaf)
     const point = { log: log.name, at: events.at(slot), tree_size: leaf - log.base + 1 }
     const before = points.at(-1)
-    // Shards keep their own time, to the second: what is shown never goes back.
+    // Each shard has its own clock, in seconds. The points shown never go back in time.
     if (before !== undefined && before.log === point.log && before.at >= point.at) points.pop()
     points.push(before === undefined || before.at <= point.at ? point : { ...point, at: before.at })
   }

@@ -1,14 +1,14 @@
 /**
- * Rotation: the log of a stopped board is closed forever, and the next one begins under a new key.
+ * Rotation: permanently closes the log of a stopped board, and begins the next one under a new key.
  *
- * In this order, each step durable before the next; a crash between any two is finished by the same command or by the next
- * start of the board:
+ * The steps, in order, each durable before the next. After a crash between any two, the same command or the board's next start finishes the
+ * rotation:
  *
  *   0  the log covers all of the journals
- *   1  witnesses are asked, and the mark is compared: an old copy of the directory is not rotated
- *   2  the key file of the next log
+ *   1  witnesses are queried and the mark is compared, so that an old copy of the directory is not rotated
+ *   2  the key file of the next log is written
  *   3  the last frame of the old log, whose entry names the next log and its key, and the first frame of the new one, whose
- *      entry names the end of the old one: one write, one sync each
+ *      entry names the end of the old one: one write and one sync each
  *   4  the old key is removed, so that a closed log is never signed again
  *   5  the mark names both logs, and witnesses sign both heads
  */
@@ -42,8 +42,8 @@ type RotationOptions = CoverOptions &
   }
 
 /**
- * The log of a stopped board after all that its journals have, as a start leaves it. The caller holds the lock of the directory.
- * Throws UnusableDirectory, RolledBack, and what SignedLog.open throws.
+ * Opens the log of a stopped board and makes it cover the journals, as a start would. The caller holds the lock of the directory. Throws
+ * UnusableDirectory, RolledBack, and the errors of SignedLog.open.
  */
 export function openCovered(options: CoverOptions): SignedLog {
   const { dataDirectory, report } = options
@@ -71,7 +71,7 @@ export function openCovered(options: CoverOptions): SignedLog {
   }
 }
 
-/** The caller holds the lock of the directory. Throws as `openCovered` does. */
+/** The caller holds the lock of the directory. Throws the same errors as `openCovered`. */
 export async function rotateLog(options: RotationOptions): Promise<Rotated> {
   const { now } = options
   const log = openCovered(options)
@@ -89,7 +89,7 @@ export async function rotateLog(options: RotationOptions): Promise<Rotated> {
   }
 }
 
-/** How the log of a lost board ends and the next one begins: chosen once, so that a call that was cut short is completed by the next. */
+/** How a lost board's log ends and the next one begins. Chosen once, so that an interrupted call is completed by the next one. */
 export type LossPlan = {
   /** Origin of the next log. */
   readonly next: string
@@ -97,18 +97,18 @@ export type LossPlan = {
   readonly at: number
 }
 
-/** What `restored --lost` finds: the log as the backup has it, or what an earlier call has made of it. */
+/** What `restored --lost` finds: the log as it is in the backup, or as an earlier call left it. */
 export type FoundLog = {
   readonly newest: LogIdentity & Pick<LogFrame, 'size' | 'checkpoint'>
-  /** The log before, where it has no last entry because a backup took the place of a lost board. */
+  /** The previous log, if it has no last entry because a backup replaced a lost board. */
   readonly lost: ClosedLog | undefined
-  /** Nothing was added to the log since it was begun. */
+  /** Whether nothing has been added to the log since it was begun. */
   readonly isNew: boolean
-  /** Where its newest frame says that the journals ended. */
+  /** Where the journals ended, according to its newest frame. */
   readonly ranges: LogFrame['ranges']
 }
 
-/** The caller holds the lock of the directory. Throws UnusableDirectory, UnusableMark, and what SignedLog.open throws. */
+/** The caller holds the lock of the directory. Throws UnusableDirectory, UnusableMark, and the errors of SignedLog.open. */
 export function findLog(options: LossOptions): FoundLog {
   const log = openUnmarked(options)
   try {
@@ -126,7 +126,7 @@ export function findLog(options: LossOptions): FoundLog {
 }
 
 /**
- * An origin that no log of this board had: neither one that its directory or its marks know, nor one of `used`, which are known from
+ * Returns an origin that no log of this board has had: none known to its directory or its marks, and none of `used`, which are known from
  * elsewhere. Throws UnusableDirectory.
  */
 export function unusedOrigin(options: LossOptions, newest: string, used: readonly string[]): string {
@@ -140,8 +140,8 @@ export function unusedOrigin(options: LossOptions, newest: string, used: readonl
 }
 
 /**
- * Ends the log of a board that was restored from a backup, and that may have signed more since: it ends where the backup does, and its
- * key is removed with those of logs that only the lost board had. The first entry of the next log says so. A second call with the same
+ * Ends the log of a board that was restored from a backup and may have signed more since. The log ends where the backup does. Its key is
+ * removed, along with those of logs that only the lost board had. The first entry of the next log records this. A second call with the same
  * plan changes nothing. The caller holds the lock of the directory.
  */
 export function loseLog(options: LossOptions, { next, at }: LossPlan): void {
@@ -162,7 +162,7 @@ export function loseLog(options: LossOptions, { next, at }: LossPlan): void {
     if (/^log(-.+)?\.key$/.test(file) && file !== own) disk.removeFile(join(keys, file))
 }
 
-/** The marks are not asked: they know more, which is why the log ends. */
+/** Ignores the marks: they know more than the log, which is why it ends. */
 function openUnmarked({ dataDirectory, segmentBytesMax, platform: { disk }, report }: LossOptions): SignedLog {
   const none = new UnusableDirectory(
     `The log in ${dataDirectory} has no entry, so nothing was published: start a new board in another DATA_DIR.`,
@@ -195,8 +195,8 @@ function makeLogKey({ dataDirectory, platform: { disk, random } }: LossOptions, 
 }
 
 /**
- * A power cut may have taken the newest frames of the log, whose heads were handed out. They are made again, the same, before anything
- * else is a leaf of it.
+ * A power cut may have lost the log's newest frames, whose heads were already published. They are rebuilt identically before the log gets
+ * any other leaf.
  */
 function coverJournals(log: SignedLog, shards: number, options: CoverOptions): void {
   const { dataDirectory, segmentBytesMax, platform } = options
@@ -218,7 +218,7 @@ function coverJournals(log: SignedLog, shards: number, options: CoverOptions): v
   for (const reader of readers) reader.close()
 }
 
-/** Witnesses have seen the newest head of each log and know of no other, and the mark has it. Throws RolledBack. */
+/** Checks that witnesses have seen the newest head of each log and know no other, and that the mark has it. Throws RolledBack. */
 async function agreed(
   { platform, dataDirectory, markFile, witnessPolicy }: RotationOptions,
   log: SignedLog,
@@ -234,7 +234,7 @@ async function agreed(
     logs: log.identities,
     closed: log.closed,
     publicHost: '',
-    // What is offered is the newest head of each log.
+    // Only the newest head of each log is offered.
     consistency: async (origin, from) => log.consistency(origin, from),
     onRollback: () => {},
   })

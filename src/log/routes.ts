@@ -1,6 +1,6 @@
 /**
- * The public log under its own prefix, as any transparency-log client reads it (C2SP tlog-tiles, tlog-policy):
- * `checkpoint`, `tile/…` and `vkey`, and beside them `/log/vkey` and `/log/policy`, what a client pins.
+ * Serves the public log under its own prefix, as any transparency-log client reads it (C2SP tlog-tiles, tlog-policy): `checkpoint`,
+ * `tile/…` and `vkey`. Also serves `/log/vkey` and `/log/policy`, which clients pin.
  */
 
 import { gzip } from 'node:zlib'
@@ -15,15 +15,15 @@ import type { Witness } from './witness/witness.ts'
 type Refused = { readonly ok: false; readonly refusal: Refusal }
 
 type LogDoorOptions = {
-  /** Every log of the board, oldest first: the last one grows, the others are served as they are forever. */
+  /** Every log of the board, oldest first. The last one grows; the others never change. */
   readonly logs: readonly { readonly origin: string; readonly vkey: string }[]
-  /** Public address of the board, without a slash at its end. */
+  /** Public address of the board, without a trailing slash. */
   readonly address: string
-  /** Lines of the policy about witnesses and quorum. */
+  /** The policy's lines about witnesses and quorum. */
   readonly policyLines: string
   /** The newest published head of a log, as a note. */
   readonly checkpoint: (origin: string) => string
-  /** Null: the published log does not reach so far. Undefined: no answer. */
+  /** Null if the published log does not reach that far; undefined if there was no answer. */
   readonly tile: (
     request: { readonly log: string; readonly path: TilePath },
     answer: (found: Uint8Array | Refused | null | undefined) => void,
@@ -104,8 +104,8 @@ type WitnessDoorOptions = {
 }
 
 /**
- * The routes of a witness: `POST /witness/add-checkpoint`, and what it has seen, at `/witness/<hash of the origin>/checkpoint`.
- * Nothing where no other log is witnessed.
+ * The routes of a witness: `POST /witness/add-checkpoint`, and what it has seen at `/witness/<hash of the origin>/checkpoint`. Empty if no
+ * other log is witnessed.
  */
 export function witnessDoors(
   witness: Witness | undefined,
@@ -130,7 +130,10 @@ function witnessDoor(options: WitnessDoorOptions): RouteHandler {
   }
 }
 
-/** Statuses of what no honest log sends: it is not witnessed here, or the request is none. 409 tells it where it stands. */
+/**
+ * Statuses that no honest log causes: its log is not witnessed here, or the request is malformed. 409 is not among them: it tells the log
+ * which size the witness knows.
+ */
 const faults: ReadonlySet<number> = new Set([400, 403, 404, 422])
 
 function addCheckpoint({ witness, throttle, addressOf }: WitnessDoorOptions, exchange: Exchange): void {

@@ -1,8 +1,8 @@
 /**
- * The log as its files give it: its journal, the key of the log that grows, those that were closed before, and the tree.
+ * The signed log as loaded from its files: its journal, the key of the log that grows, the logs closed before it, and the tree.
  *
- * The only place that reads a log's key. A rotation that a crash cut short after its `close` entry is finished here: that
- * entry names the next log and its key, whose file was written before.
+ * Only this file reads a log's key. A rotation that a crash interrupted after its `close` entry is finished here: that entry names the next
+ * log and its key, whose file was written earlier.
  */
 
 import { inside } from '../../actors/kernel/limits.ts'
@@ -46,24 +46,24 @@ import { checkMark, type HighWaterMark } from './mark.ts'
 
 export type SignedLogOptions = {
   readonly disk: Disk
-  /** Left out where there is a log already: it gives the id of a new one. */
+  /** May be omitted if a log exists already. It generates the id of a new one. */
   readonly random?: Random
   readonly dataDirectory: string
   /** Origin of the first log, from board.json. */
   readonly origin: string
   readonly segmentBytesMax: number
-  /** High-water marks: none of them may know more than the log. Left out: nothing is signed, and none is asked. */
+  /** High-water marks; none of them may be ahead of the log. Omit it if nothing will be signed; no mark is then checked. */
   readonly marks?: readonly HighWaterMark[] | undefined
-  /** Called where there is no log yet: how many shards it is to cover. Throws where there should be one. */
+  /** Called if there is no log yet; returns how many shards it will cover. Throws if there should be a log. */
   readonly begin: () => number
   readonly report: (level: 'info' | 'warn', event: string, facts: Readonly<Record<string, unknown>>) => void
-  /** The logs are another machine's: those that it named when this directory was made. No key to sign with is here. */
+  /** Set on a follower: the logs that the leader named when this directory was created. There is no signing key here. */
   readonly followed?: readonly LogIdentity[] | undefined
 }
 
 export type LogIdentity = { readonly origin: string; readonly vkey: string }
 
-/** A log's key; without a signer it is another machine's. */
+/** A log's key. Without a signer, it is another machine's. */
 type LogKey = Pick<NoteKey, 'vkey'> & Partial<Pick<NoteKey, 'signer'>>
 
 const frameBytesMax = 64 * 1024 * 1024
@@ -134,7 +134,7 @@ export class SignedLog {
     return [...this.#closed.map(({ origin, vkey }) => ({ origin, vkey })), { origin: this.origin, vkey: this.vkey }]
   }
 
-  /** The logs that others follow, oldest first. */
+  /** The closed logs, oldest first. */
   get closed(): readonly ClosedLog[] {
     return this.#closed
   }
@@ -147,7 +147,7 @@ export class SignedLog {
     return this.#tree
   }
 
-  /** What makes leaves and heads of the shards' journals, from the newest frame on. */
+  /** Creates leaves and heads from the shards' journals, starting at the newest frame. */
   writer(options: Omit<LogOptions, 'journal' | 'tree' | 'sign' | 'leafHash' | 'entriesPerFrameMax' | 'start'>): Log {
     return new Log({
       ...options,
@@ -160,7 +160,7 @@ export class SignedLog {
     })
   }
 
-  /** What takes the frames of another machine's log, after the newest frame. */
+  /** Appends frames of another machine's log after the newest frame. */
   follower(options: Pick<FollowedLogOptions, 'shards' | 'published'>): FollowedLog {
     return new FollowedLog({
       ...options,
@@ -172,7 +172,7 @@ export class SignedLog {
     })
   }
 
-  /** Covers what these journals, which nobody is writing, have after the newest frame. `ends`: their last frames, durable. */
+  /** Covers what these journals have after the newest frame. Nobody may be writing to them. `ends`: their last frames, durable. */
   cover(
     shards: readonly JournalReader[],
     ends: readonly number[],
@@ -192,8 +192,8 @@ export class SignedLog {
   }
 
   /**
-   * Closes the log and opens the next one, whose key stands in its file already. When it returns, both are durable and the
-   * old key is gone, so that a closed log is never signed again.
+   * Closes the log and opens the next one, whose key file must exist already. When it returns, both are durable and the old key is gone, so
+   * that a closed log is never signed again.
    *
    * @param next origin of the next log
    * @param time Unix seconds
@@ -211,12 +211,12 @@ export class SignedLog {
   }
 
   /**
-   * Begins the next log, whose key stands in its file already, without a last entry of this one: what it had after its newest
-   * head is lost. The old key signs nothing more, and is gone when this returns.
+   * Begins the next log, whose key file must exist already, without a last entry in this one: whatever came after its newest head is lost.
+   * The old key signs nothing more, and is gone when this returns.
    *
    * @param next origin of the next log
    * @param time Unix seconds
-   * @param ends where the journals of the shards end: what they know of the log until there counts no more
+   * @param ends where the shards' journals end; what they say about the log up to there no longer counts
    */
   lose(next: string, time: number, ends: readonly number[]): void {
     const { size, root, checkpoint } = this.#newest
@@ -225,7 +225,7 @@ export class SignedLog {
     this.#dropOldKeys()
   }
 
-  /** The path from a size of a log of this board to its newest head, proven. */
+  /** The verified consistency path from a size of one of the board's logs to its newest head. */
   consistency(origin: string, from: number): Buffer[] {
     const log = this.#closed.find((each) => each.origin === origin)
     const { size } = log ?? this.#newest
@@ -239,7 +239,7 @@ export class SignedLog {
     }
   }
 
-  /** File of the key of a log of this board. */
+  /** Path of the key file of one of the board's logs. */
   #keyFile(origin: string): string {
     return logKeyFile(this.#options.dataDirectory, origin === this.#options.origin ? '' : nameOf(origin))
   }
@@ -264,9 +264,9 @@ export class SignedLog {
     this.journal.append([encodeLogFrame({ type: logFrameType, ...nothing, ...head })])
   }
 
-  /** Of the log whose key must have signed this frame. */
+  /** The origin of the log whose key must have signed this frame. */
   #keyOrigin({ checkpoint }: LogFrame): string {
-    // A log that follows no other is the one that board.json names: any other checkpoint in it is from elsewhere.
+    // The first log is the one that board.json names, so any other checkpoint in it came from elsewhere.
     return this.#closed.length === 0 ? this.#options.origin : originOf(checkpoint)
   }
 
@@ -278,7 +278,7 @@ export class SignedLog {
     return createNoteKey(origin, readSecret(this.#options.disk, this.#keyFile(origin)))
   }
 
-  /** The key of a log that follows another, as the last entry of that one names it. */
+  /** The key of a log that follows another, as named by that log's last entry. */
   #nextVkey(origin: string): string {
     const last = this.#closed.at(-1)
     const closing = last === undefined || last.isLost ? undefined : this.journal.read(last.last)
@@ -302,14 +302,14 @@ export class SignedLog {
     openTree({ ...this.#filed(log.origin, log.first, log.last), newest: headOf(log) }).close()
   }
 
-  /** A tree file, and the frames that it is made from. */
+  /** A tree file, and the frames from which it is built. */
   #filed(origin: string, first: number, last?: number) {
     const { disk, report } = this.#options
     const { journal } = this
     return { disk, path: this.#nodes(origin), journal, first, last: last ?? journal.nextSeq - 1, report }
   }
 
-  /** Throws RolledBack where one of them knows more than the log. */
+  /** Throws RolledBack if one of them is ahead of the log. */
   checkMarks(marks: readonly HighWaterMark[]): void {
     const closed = this.#closed.map((log) => ({ ...log, rootOf: this.#rootsOf(log) }))
     const { dataDirectory, disk, report } = this.#options
@@ -329,7 +329,7 @@ export class SignedLog {
       report('info', 'mark.missing', { problem: 'without a mark an old copy of this directory cannot be detected' })
   }
 
-  /** Gives the root at any size of a closed log, or of the one that grows. */
+  /** Returns a function that gives the root at any size of a closed log, or of the one that grows. */
   #rootsOf(log?: ClosedLog): (size: number) => Buffer {
     if (log !== undefined) {
       const filed = this.#filed(log.origin, log.first, log.last)
@@ -342,7 +342,7 @@ export class SignedLog {
     })
   }
 
-  /** After a `close` entry: the log that it names begins. */
+  /** After a `close` entry: begins the log that it names. */
   #openNext(): void {
     const [entry] = entriesOf(this.#newest)
     const next = nextOf(entry!)
@@ -358,7 +358,7 @@ export class SignedLog {
     this.#follow({ first, next: next.origin, ended: { origin: this.origin, vkey: this.vkey, size, checkpoint } })
   }
 
-  /** After the log that has ended: the next one begins with this entry. */
+  /** Begins the next log with this entry, after the log that has ended. */
   #follow({ first, next, ended }: { first: Buffer; next: string; ended: Omit<ClosedLog, 'first' | 'last'> }): void {
     const key = createNoteKey(next, readSecret(this.#options.disk, this.#keyFile(next)))
     const head = signNote(formatCheckpoint({ origin: next, size: 1, root: leafHash(first) }), key.signer)
@@ -391,7 +391,7 @@ type SignedRoot = { readonly size: number; readonly root: Uint8Array }
 
 type TreeFile = Parameters<typeof provenRoot>[0]
 
-/** Gives the root at any size of a log; its tree file is made again when it does not lead to the signed root. */
+/** Returns a function that gives the root at any size of a log. Rebuilds the tree file if it does not lead to the signed root. */
 function rootsOf(filed: TreeFile, newest: SignedRoot, remake: () => void): (size: number) => Buffer {
   return (size) => {
     const root = provenRoot(filed, size, newest)
@@ -402,10 +402,10 @@ function rootsOf(filed: TreeFile, newest: SignedRoot, remake: () => void): (size
 }
 
 /**
- * The origin after this one: the next letter, or the first one of a new year; undefined: the letters of this year are used up.
+ * The origin after this one: the next letter, or the first letter of a new year. Undefined if this year's letters are used up.
  *
- * @param now Unix seconds; a clock that was set back does not bring an old year again
- * @param baseUrl whose host the next log is named after; empty: that of the one before
+ * @param now Unix seconds; if the clock was set back, the year does not go back
+ * @param baseUrl its host names the next log; if empty, the previous log's host is kept
  */
 export function nextOrigin(origin: string, now: number, baseUrl: string): string | undefined {
   const name = nameOf(origin)

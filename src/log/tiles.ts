@@ -1,8 +1,8 @@
 /**
- * Tiles and entry bundles of the public log (C2SP tlog-tiles): any client of that format can follow the log with them alone.
+ * Tiles and entry bundles of the public log (C2SP tlog-tiles). Any client of that format can follow the log with these alone.
  *
- * Leaf hashes and entries come from the log's frames. Upper hashes come from the tree file, which is derived: each of
- * them is compared with the hash of its two children before it leaves, because a tile is kept by readers forever.
+ * Leaf hashes and entries come from the log's frames. Upper hashes come from the tree file, which is derived. Each is compared with the
+ * hash of its two children before it is sent, because readers cache a tile forever.
  */
 import type { Feed } from '../../actors/feed.ts'
 import type { BookedLog } from '../../actors/log/book.ts'
@@ -13,7 +13,7 @@ import { Unproved } from './proof.ts'
 
 type TileContext = { readonly feed: Feed; readonly log: BookedLog; readonly tree: TreeReader }
 
-/** The bytes of a tile, or undefined when the published log does not reach so far. Throws Unproved, TreeFileShort. */
+/** The bytes of a tile, or undefined if the published log does not reach that far. Throws Unproved, TreeFileShort. */
 export function tileBytes(
   { feed, log, tree }: TileContext,
   { kind, level, index, width }: TilePath,

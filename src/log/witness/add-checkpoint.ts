@@ -12,7 +12,7 @@ import { HASH_BYTES } from '../../../storage/merkle.ts'
 import { type Parsed, unreadable } from '../../../storage/parsed.ts'
 
 type AddCheckpoint = {
-  /** The size that the witness knows, 0 when it knows none. */
+  /** The size that the witness knows; 0 if it knows none. */
   readonly old: number
   readonly path: readonly Uint8Array[]
   /** The signed note. */

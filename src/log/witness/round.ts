@@ -1,10 +1,10 @@
 /**
- * Witnessing, the log's side: each head, at most one a second, is offered to the witnesses of the policy, and what they sign
- * is served under the checkpoint. A witness that is slow, dead or lying has no effect on others: its line is left out. While
- * nothing is posted the same head is offered again now and then, so that the time in each line stays fresh.
+ * The log's side of witnessing. Each head (at most one per second) is offered to the policy's witnesses, and their signatures are served
+ * under the checkpoint. A witness that is slow, dead or lying has no effect on others: its line is left out. While nothing is posted, the
+ * same head is offered again periodically, so that the time in each line stays fresh.
  *
- * What a witness can say that stops the board: it has seen a larger head of this log, or another root at the same size.
- * Then an old copy of the board is running, or a second one with the same key, and signing on would break the log.
+ * A witness can stop the board by reporting a larger head of this log, or a different root at the same size. Then an old copy of the board
+ * is running, or a second one with the same key, and signing on would break the log.
  */
 
 import type { Cancel, Timers } from '../../../actors/kernel/timers.ts'
@@ -23,13 +23,13 @@ import { formatAddCheckpoint } from './add-checkpoint.ts'
 
 type RoundOptions = {
   readonly witnesses: readonly PolicyWitness[]
-  /** The consistency path between two sizes of the log; undefined when there is no answer now. */
+  /** The consistency path between two sizes of the log; undefined if there is no answer now. */
   readonly consistency: (from: number, to: number) => Promise<readonly Buffer[] | undefined>
-  /** A witness knows more than this log: why nothing may be signed any more. */
+  /** A witness knows more than this log; `problem` says why nothing may be signed anymore. */
   readonly onRollback: (problem: string) => void
   /** A cosigned head of an earlier run, or ''. Its lines are served again while they fit the newest head. */
   readonly kept: string
-  /** A head went through a round: what is served now. */
+  /** Called after a round, with the checkpoint that is now served. */
   readonly onPublished: (checkpoint: string) => void
   /** Unix seconds. */
   readonly now: () => number
@@ -44,22 +44,22 @@ const paceDefaultMs = 1_000
 const refreshDefaultMs = 600_000
 const answerBytesMax = 16_384
 const problemCharsMax = 512
-/** A proof from the size that the witness has named is tried so often in one round. */
+/** How often, in one round, a proof is tried from the size that the witness named. */
 const triesMax = 3
 
-/** What a witness said last. `false`: what it signed does not verify. */
+/** A witness's last answer. `false`: its signature does not verify. */
 type WitnessAnswer = 'signed' | 'refused' | 'false' | 'silent' | 'none'
 
-/** Where a witness stands, for display. */
+/** A witness's status, for display. */
 export type WitnessStanding = {
   readonly name: string
   readonly vkey: string
   readonly url: string | undefined
   readonly answer: WitnessAnswer
   readonly problem: string
-  /** Unix seconds, 0: never. */
+  /** Unix seconds; 0 if never. */
   readonly askedAt: number
-  /** Of the newest head that it signed, 0: none; the time is its own. */
+  /** The newest head that it signed, 0 if none; the time comes from the witness. */
   readonly signedSize: number
   readonly signedAt: number
 }
@@ -68,9 +68,9 @@ type Witness = {
   readonly name: string
   readonly url: string | undefined
   readonly key: VerifierKey
-  /** The size that it signed last, as far as is known here. */
+  /** The size that it signed last, as far as this board knows. */
   old: number
-  /** Its newest line, and the text that it stands under. */
+  /** Its newest signature line, and the text that it signed. */
   line: { readonly text: string; readonly line: SignatureLine } | undefined
   answer: WitnessAnswer
   problem: string
@@ -80,7 +80,7 @@ type Witness = {
 export class WitnessRound {
   readonly #options: RoundOptions
   readonly #witnesses: Witness[]
-  /** The newest head that went through a round, with the lines of those who signed it. */
+  /** The newest head that went through a round, with the signature lines. */
   #published = ''
   #offered = ''
   #newest = ''
@@ -99,12 +99,12 @@ export class WitnessRound {
     })
   }
 
-  /** No witness is asked: there is nothing to wait for, and nothing to add to a head. */
+  /** Whether no witness is queried, so there is nothing to wait for and nothing to add to a head. */
   get isAlone(): boolean {
     return this.#witnesses.every(({ url }) => url === undefined)
   }
 
-  /** Each witness that is asked has signed the head that is served. */
+  /** Whether every witness that is queried has signed the head that is served. */
   get isComplete(): boolean {
     const text = textOf(this.#published)
     return this.#witnesses.every(({ url, line }) => url === undefined || line?.text === text)
@@ -123,25 +123,25 @@ export class WitnessRound {
     }))
   }
 
-  /** Serves a head without asking the witnesses, with the lines that are kept. */
+  /** Serves a head with the saved lines, without querying the witnesses. */
   serve(checkpoint: string): void {
     this.#newest = checkpoint
     this.#offered = checkpoint
     this.#publish(checkpoint)
   }
 
-  /** The checkpoint to serve: cosigned where witnesses have answered. */
+  /** The checkpoint to serve, cosigned by the witnesses that have answered. */
   get published(): string {
     return this.#published
   }
 
-  /** A new durable head; it is offered when the round before is over. */
+  /** Takes a new durable head, which is offered once the current round is over. */
   note(checkpoint: string): void {
     this.#newest = checkpoint
     if (!this.isAlone) this.#schedule()
   }
 
-  /** One round now, for the start: resolves when every witness has answered or had its time. */
+  /** Runs one round now, for the start. Resolves when every witness has answered or timed out. */
   async first(checkpoint: string): Promise<void> {
     this.#newest = checkpoint
     await this.#round()
@@ -206,7 +206,7 @@ export class WitnessRound {
     }
   }
 
-  /** Undefined: it named the size to begin from. */
+  /** Returns undefined if the witness named a size to start from. */
   async #offer(witness: Witness, url: string, checkpoint: string): Promise<Said | undefined> {
     const text = textOf(checkpoint)
     const size = sizeOf(text)
@@ -262,7 +262,7 @@ function sizeOf(text: string): number {
   return parsed.value.size
 }
 
-/** The line of this witness under a note, if there is one and it verifies. Lines of others are not taken. */
+/** This witness's line under a note, if present and valid. Lines of others are ignored. */
 function lineIn(note: string, key: VerifierKey): Witness['line'] {
   const parsed = parseNote(note)
   if (!parsed.ok) return undefined

@@ -1,8 +1,8 @@
 /**
- * Being a witness for other logs (C2SP tlog-witness): signs that a head is the largest consistent one it has seen.
+ * A witness for other logs (C2SP tlog-witness): signs that a head is the largest consistent one it has seen.
  *
- * What it has seen is on disk, synced, before an answer leaves: one file for each log, `<hex SHA-256 of the origin>`, with the
- * newest checkpoint and the cosignature. Requests about one log are judged one after the other.
+ * What it has seen is synced to disk before it answers: one file for each log, `<hex SHA-256 of the origin>`, with the newest checkpoint
+ * and the cosignature. Requests about the same log are processed one at a time.
  */
 import { createHash, sign } from 'node:crypto'
 import { join } from 'node:path'
@@ -55,7 +55,7 @@ export class Witness {
     options.disk.makeDirectory(options.directory)
   }
 
-  /** Judges one add-checkpoint request; a 200 has been synced. Throws DiskFull, SyncFailed. */
+  /** Processes one add-checkpoint request; a 200 has been synced. Throws DiskFull, SyncFailed. */
   addCheckpoint(body: string): WitnessAnswer {
     const request = parseAddCheckpoint(body)
     if (!request.ok) return answer(400, request.problem)
@@ -82,7 +82,7 @@ export class Witness {
     return { status: 200, body: formatNote('x\n', [line]).slice('x\n\n'.length) }
   }
 
-  /** The newest checkpoint seen of the log whose origin has this SHA-256 (hex), cosigned; undefined: none. */
+  /** The newest cosigned checkpoint of the log whose origin has this SHA-256 (hex); undefined if none was seen. */
   newest(originHash: string): string | undefined {
     const { disk, directory } = this.#options
     const path = join(directory, originHash)
@@ -96,7 +96,7 @@ export class Witness {
     if (text === undefined) return noSize
     const note = parseNote(text)
     const lines = note.ok ? note.value.text.split('\n') : []
-    // Written by this class alone, whole or not at all.
+    // Only this class writes it, atomically.
     return { size: Number(lines[1]), root: Buffer.from(lines[2] ?? '', 'base64') }
   }
 

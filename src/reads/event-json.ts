@@ -20,12 +20,12 @@ export type PlainPost = StoredPost & {
   readonly page: string
   readonly format: Format
   readonly source?: Source
-  /** When its text ends, Unix seconds; 0: never. */
+  /** When its text expires, in Unix seconds; 0 if never. */
   readonly ends: number
   readonly author: EventView['author']
 }
 
-/** Undefined: only `event-view.ts` shows it. */
+/** Undefined if only `event-view.ts` can show it. */
 export function plainPost(
   { board, marks }: State,
   slot: number,
@@ -51,7 +51,7 @@ export function plainPost(
   }
 }
 
-/** What `eventView` gives of it, as `JSON.stringify` writes it, up to the value of `log`, which follows. */
+/** The JSON of its `eventView`, as `JSON.stringify` writes it, up to the value of `log`, which follows. */
 export function beginningOfEvent(state: State, post: PlainPost, payload: boolean): Utf8 {
   const { events } = state.board
   const { slot, ends, to, toId, source } = post
@@ -80,7 +80,7 @@ export function authorJson({ id, public_key, handle }: Author): Utf8 {
   return `{"id":"${id}","public_key":"${public_key}"${handle === undefined ? '' : `,"handle":${quoted(handle)}`}}`
 }
 
-/** JSON of a name: the same few come again and again. */
+/** JSON of a name. Cached, because the same few names recur. */
 export function quoted(name: string): Utf8 {
   const known = namesSeen.get(name)
   if (known !== undefined) return known

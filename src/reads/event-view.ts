@@ -1,11 +1,10 @@
 /**
- * An event as a reader gets it, from the record on disk, the index and the marks beside it.
- * The text comes out of the signed bytes themselves, so what is shown is what was signed.
+ * An event as shown to a reader, built from its record on disk, the index, and its marks. The text comes from the signed bytes themselves,
+ * so what is shown is what was signed.
  *
- * A version is one signed event by itself: what tails, exports and histories print. An item is what lists, threads and answers
- * show: one for each original, at its place and under its id, with the newest version's text and signature.
- * Of an event whose text is gone only its place and the reason are shown; where it is gone for good the signed bytes are not
- * even read.
+ * A version is a single signed event: tails, exports and histories print versions. An item is what lists, threads and answers show: one per
+ * original, at its place and under its id, with the newest version's text and signature. If an event's text is gone, only its place and the
+ * reason are shown; if it is gone permanently, its signed bytes are not even read.
  */
 
 import type { BlobView } from '../../actors/attachments/attachments.ts'
@@ -28,7 +27,7 @@ import type { Frame } from '../../storage/journal.ts'
 
 type PersonView = { readonly id: string; readonly public_key: string; readonly handle?: string }
 
-/** By whose word a delegate acted: the bytes of the delegation.create, and the identity's signature over them. */
+/** The delegation under which a delegate acted: the bytes of the delegation.create, and the identity's signature over them. */
 type DelegationView = { readonly id: string; readonly signed_payload: string; readonly signature: string }
 
 export type EventView = {
@@ -41,7 +40,7 @@ export type EventView = {
   readonly author: PersonView
   readonly text?: string
   readonly format?: Format
-  /** Where it was published before, as its signer claims. */
+  /** Where it was published earlier, as its signer claims. */
   readonly source?: Source
   readonly reply_to?: string
   readonly to?: string
@@ -49,13 +48,13 @@ export type EventView = {
   readonly thread: string
   readonly attachments?: readonly BlobView[]
   readonly created_at: number
-  /** Of an item that was edited: when its newest version was accepted. */
+  /** For an edited item: when its newest version was accepted. */
   readonly edited_at?: number
   readonly expires_at?: number
-  /** Of a version: the original, and the version that replaced it. */
+  /** For a version: the original, and the version that replaced it. */
   readonly supersedes?: string
   readonly superseded_by?: string
-  /** Of an item that was edited: its newest version, and how many there are. */
+  /** For an edited item: its newest version, and how many there are. */
   readonly version_id?: string
   readonly versions?: number
   readonly hidden: boolean
@@ -63,11 +62,11 @@ export type EventView = {
   readonly hidden_by?: GoneBy
   readonly votes: Sums
   readonly via: string
-  /** Of an event that a delegate signed. */
+  /** For an event that a delegate signed. */
   readonly delegation?: DelegationView
   readonly signature?: string
   readonly signed_payload?: string
-  /** In the answer of a search: places of the words asked for. */
+  /** In a search answer: positions of the words searched for. */
   readonly highlights?: readonly (readonly [start: number, end: number])[]
   readonly log: ({ readonly state: 'included' } & LeafPlace) | { readonly state: 'none' }
 }
@@ -80,7 +79,7 @@ type SignedPost = {
   readonly attachments?: readonly string[]
 }
 
-/** Everything of an event but what was signed. */
+/** Everything about an event except what was signed. */
 export type EventFacts = {
   readonly id: string
   readonly room: string
@@ -91,13 +90,13 @@ export type EventFacts = {
   readonly replyTo: string
   readonly thread: string
   readonly at: number
-  /** Unix seconds, 0 = never. */
+  /** Unix seconds; 0 if never. */
   readonly expires: number
   readonly via: string
-  /** undefined in private rooms. */
+  /** Undefined in private rooms. */
   readonly leaf: LeafPlace | undefined
   readonly votes: Sums
-  /** `''` and 0: none. */
+  /** '' or 0 if there is none. */
   readonly supersedes: string
   readonly supersededBy: string
   readonly versionId: string
@@ -105,13 +104,13 @@ export type EventFacts = {
   readonly editedAt: number
 }
 
-/** What was signed, with what hangs on it; or why it is not shown, and whom it was addressed to. */
+/** What was signed, with its attachments; or why it is not shown, and whom it was addressed to. */
 export type Body =
   | {
       readonly post: SignedPost
       readonly by: Signed
       readonly attachments: readonly BlobView[]
-      /** Of an edit that keeps the format of the version before. */
+      /** For an edit that keeps the previous version's format. */
       readonly format?: Format | undefined
       /** Identity id (64 hex) of the handle that it is addressed to. */
       readonly toId?: string | undefined
@@ -124,11 +123,11 @@ export type EventList = {
   readonly next_cursor?: string
   readonly has_more: boolean
   readonly generation: string
-  /** Of a search: matches, as far as they are counted. */
+  /** For a search: the number of matches, as far as they are counted. */
   readonly total?: number
 }
 
-/** `payload`: also give the exact signed bytes. */
+/** `payload`: also include the exact signed bytes. */
 export function eventView(facts: EventFacts, body: Body, payload: boolean): EventView {
   const isGone = 'gone' in body
   const to = isGone ? body.to : body.post.to
@@ -166,18 +165,18 @@ export function eventView(facts: EventFacts, body: Body, payload: boolean): Even
   }
 }
 
-/** Identity id that an event is addressed to; undefined: to no one. */
+/** Identity id that an event is addressed to; undefined if there is none. */
 export function addressee({ to, to_id }: Pick<EventView, 'to' | 'to_id'>): string | undefined {
   return to_id ?? to
 }
 
-/** Of a reply, or of what was edited: does the text that is shown name the reader? */
+/** For a reply or an edited event: whether the text that is shown names the reader. */
 export function names(event: EventView, reader: string, handle: string): boolean {
   if (addressee(event) === reader) return true
   return handle !== '' && event.text !== undefined && mentionsIn(event.text).has(handle)
 }
 
-/** By whose word, where a delegate signed. */
+/** The delegation, if a delegate signed. */
 export function delegationIn({ for: delegated }: Signed): { readonly delegation?: DelegationView } {
   return delegated === undefined ? {} : { delegation: delegationOf(delegated) }
 }
@@ -197,7 +196,7 @@ export type Showing = {
   readonly handleOf: (identity: string) => string | undefined
 }
 
-/** One version: the event in this slot by itself; its record lies in `frame`. */
+/** One version: only the event in this slot, whose record is in `frame`. */
 export function versionView(state: State, slot: number, frame: Frame, showing: Showing): EventView {
   const { payload, now } = showing
   const { marks, board } = state
@@ -215,8 +214,8 @@ export function versionView(state: State, slot: number, frame: Frame, showing: S
 }
 
 /**
- * An original with its newest version's text, signature and leaf; of a slot that is an edit, that version by itself.
- * The hash of the signed bytes that are shown is in the leaf that is shown; where they are gone, it is the original's.
+ * An original with its newest version's text, signature and leaf; if the slot is an edit, only that version. The leaf shown contains the
+ * hash of the signed bytes shown; if those are gone, it is the original's leaf.
  */
 export function itemView(state: State, slot: number, bodyFrame: (slot: number) => Frame, showing: Showing): EventView {
   const newest = state.marks.newest(slot)
@@ -239,7 +238,7 @@ export function itemView(state: State, slot: number, bodyFrame: (slot: number) =
   return eventView(shown, body, payload)
 }
 
-/** An event whose record the disk no longer gives back, as a list shows it: a tombstone that says so. */
+/** An event whose record the disk can no longer read, as a list shows it: a tombstone that says so. */
 export function unreadableView(state: State, slot: number, reason: string, { handleOf }: Showing): EventView {
   const { board, marks } = state
   const { events, authors, roomList } = board
@@ -297,9 +296,9 @@ function standingOf(
 const destroyed: Gone = { reason: 'removed', by: undefined }
 
 function bodyOf({ marks, blobs }: State, slot: number, { by, format, to }: PostRecord, now: number): Body {
-  // Its bytes may be gone before this reader has learned why.
+  // The bytes may be gone before this reader has learned why.
   const gone = marks.gone(slot, now) ?? (by.signed.length === 0 ? destroyed : undefined)
-  // What is gone for good is not read: sooner or later it is no longer on the disk.
+  // A text that is permanently gone is not read, because its bytes leave the disk sooner or later.
   const isForGood = gone !== undefined && (marks.hideOf(slot) === undefined || marks.redactionOf(slot) !== undefined)
   if (gone !== undefined && (isForGood || by.signed.length === 0)) return { gone, to: undefined }
   const post = commandIn(by.signed)

@@ -1,4 +1,6 @@
-/** What is new in a room or a thread that a reader follows, as one actor knows it: the feed of public rooms, a shard of its own. */
+/**
+ * What is new in a room or thread that a reader follows, as known to one actor: the feed for public rooms, a shard for its private ones.
+ */
 
 import type { Room } from '../../actors/records/board.ts'
 import { none } from '../../actors/records/event-index.ts'
@@ -7,9 +9,9 @@ import type { Followed } from '../../actors/subscriptions/subscriptions.ts'
 import { listed, type ReadContext } from './read.ts'
 import { titleOf } from './thread-title.ts'
 
-/** More are not counted. */
+/** The count stops here. */
 const newMax = 100
-/** Events examined for what is new in one room or thread. */
+/** Events examined to find what is new in one room or thread. */
 const looksMax = 500
 
 export type FollowNews = ReturnType<typeof newsOf>
@@ -17,11 +19,11 @@ export type FollowNews = ReturnType<typeof newsOf>
 type Asking = {
   readonly reader: string
   readonly muted: ReadonlySet<string>
-  /** Where nothing is new, nothing is said. */
+  /** If nothing is new, return nothing. */
   readonly onlyNew?: boolean
 }
 
-/** Undefined: this actor does not hold it, or the reader may not read it. */
+/** Undefined if this actor does not hold it, or if the reader may not read it. */
 export function newsIn(context: ReadContext, followed: Followed, asking: Asking): FollowNews | undefined {
   const { board, visibility } = context
   const { reader } = asking
@@ -37,7 +39,7 @@ export function newsIn(context: ReadContext, followed: Followed, asking: Asking)
 
 type Place = Asking & {
   readonly room: Room
-  /** Slot of the thread's first event; `none`: the whole room is followed. */
+  /** Slot of the thread's first event; `none` if the whole room is followed. */
   readonly root: number
 }
 /** `last`: slot of the newest event that is shown, or `none`. */
@@ -54,7 +56,7 @@ function countOf(context: ReadContext, { seen }: Followed, place: Place): Counte
     const isOld = events.seq(slot) <= seen
     if (looks++ === looksMax || fresh === newMax || (isOld && last !== none)) break
     if (state.marks.isEdit(slot) || state.marks.gone(slot, now) !== undefined) continue
-    // Of a room that is followed as a whole: it no longer lists this thread.
+    // A followed room no longer lists threads that were moved out of it.
     if (place.root === none && state.threadFlags.moveOf(events.rootOf(slot)) !== undefined) continue
     const author = authors.idOf(events.author(slot))
     if (place.muted.has(author)) continue

@@ -1,11 +1,11 @@
 /**
- * Lists that more than one actor has a share of: the feed gives what is public, every shard what is private, and here they are
- * merged. A private room is known to its own shard alone, so a reader who asks for everything of their own asks all shards.
+ * Merges lists of which several actors hold a share: the feed has the public part, every shard its private part. Only its own shard knows a
+ * private room, so a reader who requests everything of their own queries all shards.
  */
 
 import { ok, type ReadAnswer, type Share } from './read.ts'
 
-/** Merges shares by their places, which are texts that sort, the greatest first. `besides`: what else the answer says. */
+/** Merges shares by their places, which are sortable texts, greatest first. `besides`: additional fields of the answer. */
 export function newestFirst<Part extends Share>(
   name: string,
   besides: (shares: readonly Part[]) => object = () => ({}),
@@ -13,7 +13,7 @@ export function newestFirst<Part extends Share>(
   return (shares, until) => {
     const { limit } = shares[0]!
     const byPlace = (a: { place: string }, b: { place: string }) => (a.place < b.place ? 1 : -1)
-    // Beyond the place where one stopped looking, what the others found may not be all.
+    // Beyond the place where one actor stopped looking, the others' items may be incomplete.
     const [reached] = shares.flatMap((share) => share.reached ?? []).sort(byPlace)
     const items = shares
       .flatMap((share) => share.items)

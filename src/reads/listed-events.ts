@@ -1,4 +1,4 @@
-/** Events as lists and threads answer with them: their JSON, and what an answer has to know of them. */
+/** Events in the answers of lists and threads: their JSON, and the facts that an answer needs about them. */
 
 import { charsIn, textIn, toUtf8, type Utf8 } from '../../actors/kernel/utf8.ts'
 import { Damage, prefetchedAtOnce } from '../../storage/disk.ts'
@@ -10,13 +10,13 @@ import { type ThreadTitle, titleOf } from './thread-title.ts'
 export type ListedEvent = {
   readonly json: Utf8
   readonly room: string
-  /** When its text ends, Unix seconds; 0: never. */
+  /** When its text expires, in Unix seconds; 0 if never. */
   readonly ends: number
-  /** What a thread that begins with it is called. */
+  /** The title of a thread that begins with it. */
   readonly title: () => ThreadTitle
 }
 
-/** Of an event that is shown as it was written, its parts as they are stored; undefined: `view` shows it. */
+/** The stored parts of an event that is shown as it was written; undefined if it must be shown by `view`. */
 export function plainPostAt(context: ReadContext, slot: number): PlainPost | undefined {
   try {
     return plainPost(context.state, slot, context.body, { now: context.now(), handleOf: context.handleOf })
@@ -48,7 +48,7 @@ export function listedWithin(context: ReadContext, slots: readonly number[]): Wi
   })
 }
 
-/** Before the first of so many items is read, all of them are prefetched. */
+/** Prefetches a whole group of items before the first of them is read. */
 export function prefetchGroup<Item>(
   items: readonly Item[],
   n: number,
@@ -59,7 +59,7 @@ export function prefetchGroup<Item>(
 
 type Within<Item, Shown> = { readonly shown: readonly Shown[]; readonly cut: Item | undefined }
 
-/** Shows items until the answer is large enough, one at least. `cut`: the last one shown, where that was not all of them. */
+/** Shows items until the answer is large enough, but at least one. `cut`: the last one shown, if there were more. */
 export function jsonWithin<Item, Shown extends { readonly json: Utf8 }>(
   items: readonly Item[],
   show: (item: Item, n: number) => Shown,
@@ -79,7 +79,7 @@ export function jsonsOf(events: readonly Pick<ListedEvent, 'json'>[]): Utf8[] {
   return events.map(({ json }) => json)
 }
 
-/** What an answer of these depends on, when they are all of one room. */
+/** What an answer with these events depends on, if all are of one room. */
 export function scopeOfListed(events: readonly Pick<ListedEvent, 'room' | 'ends'>[]): Scope {
   const [first] = events
   return { ...(first === undefined ? {} : { room: first.room }), until: soonest(events.map(({ ends }) => ends)) }

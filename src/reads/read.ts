@@ -1,6 +1,6 @@
 /**
- * What every read is made of: the request, the answer, and the checks that a reader has to pass.
- * The feed thread answers for everything public, a shard for its private rooms; both with the same functions.
+ * The building blocks of every read: the request, the answer, and the checks on the reader. The feed thread answers for everything public
+ * and a shard for its private rooms, with the same functions.
  */
 
 import { isAscii } from 'node:buffer'
@@ -16,56 +16,56 @@ import { Damage, isUnreadable } from '../../storage/disk.ts'
 import type { Frame } from '../../storage/journal.ts'
 import { type EventView, itemView, type Showing, unreadableView } from './event-view.ts'
 
-/** A read on its way: fields already checked against the operation's declaration. */
+/** A read in progress. Its fields have been checked against the operation's declaration. */
 export type ReadRequest<Name extends AnyReadName = AnyReadName> = {
   readonly op: Name
   readonly args: Readonly<Record<string, string | number>>
-  /** Identity id of a signed reader, else ''. */
+  /** Identity id of a signed reader, or ''. */
   readonly reader: string
-  /** Public key that signed, 43 characters, where a reader did. */
+  /** Public key that signed, 43 characters, if the reader signed. */
   readonly key?: string
-  /** The operator of this board signed. */
+  /** Whether this board's operator signed. */
   readonly operator?: boolean
-  /** What the reader is called, as the front knows it. */
+  /** The reader's handle, as the main thread knows it. */
   readonly handle?: string
-  /** Identity ids: the signed reader has muted these, so what they wrote is left out. */
+  /** Identity ids that the signed reader has muted; their posts are left out. */
   readonly muted?: readonly string[]
-  /** What another actor has found of it, where one goes on with what another began. */
+  /** Intermediate result, if one actor continues what another began. */
   readonly found?: unknown
-  /** Asked by a command; absent: by a plain GET. */
+  /** Requested by a command; absent for a plain GET. */
   readonly isCommand?: true
 }
 
-/** What an answer depends on beside its request: it is kept, and given again, as long as nothing of that has changed. */
+/** What an answer depends on besides its request: it is cached and reused until any of this changes. */
 export type Scope = {
-  /** The one room; absent: the whole board. */
+  /** A single room; absent for the whole board. */
   readonly room?: string
-  /** Unix seconds from which on something shown here is not so any more, a text that has expired above all; `unending`: never. */
+  /** Unix seconds at which something shown here stops being true, typically because a text expires; `unending` if never. */
   readonly until: number
 }
 
-/** Nothing in it ends by itself: only a change makes it old. */
+/** Nothing in the answer expires: only a change makes it outdated. */
 export const unending = 0
 
 /**
- * A reply that shows a value of this type, as JSON in UTF-8. The type exists for the compiler alone; as the parameter of a method it fits `unknown` both
- * ways, which stands where any read may have been asked.
+ * A reply that shows a value of this type, as JSON in UTF-8. The type exists only for the compiler. As a method parameter it is compatible
+ * with `unknown` in both directions, which is the type where any read may have been requested.
  */
 type Reply<Data> = Uint8Array & { '~value'?(value: Data): void }
 
-/** Ready bytes, as clients get them: written once, where the answer is made, and passed on by other threads as they are. */
+/** Finished bytes, as clients get them: written once, where the answer is made, and passed on unchanged by other threads. */
 export type ShownAnswer<Data> = {
   readonly ok: true
   /** The body of the reply, with the value as its `data`. */
   readonly reply: Reply<Data>
   readonly value?: never
-  /** For a GET the answer is this file and nothing around it: `reply` is its text. */
+  /** For a GET, the answer is just this file: `reply` is its text. */
   readonly file?: string
-  /** What the answer to a write says beside this text, where a write shows it. */
+  /** What the answer to a write says in addition to this text, if a write shows it. */
   readonly made?: Made
 } & Scope
 
-/** A value for the board itself: plain data that a link between threads carries. */
+/** A value for the board itself: plain data that a link between threads can carry. */
 type ValueAnswer<Data> = {
   readonly ok: true
   readonly value: Data
@@ -74,75 +74,75 @@ type ValueAnswer<Data> = {
   readonly made?: never
 } & Scope
 
-/** `event`: id of the event that is shown; `leaf` and `head`: of the version that the command made, where it knows them. */
+/** `event`: id of the event shown. `leaf` and `head`: of the version that the command created, if known. */
 export type Made = { readonly event: string; readonly leaf?: number; readonly head?: Head }
 
 export type NotFound =
   | { readonly ok: false; readonly refusal: Refusal }
-  /** Not on this board; another may hold it. */
+  /** Not on this board; another may have it. */
   | { readonly ok: false; readonly absent: Refusal }
 
-/** What each read gives, by its name. Filled by the table of reads (src/workers/reads.ts), which stands above all that read. */
+/** The result type of each read, by name. Filled by the table of reads (src/workers/reads.ts), which depends on all reads. */
 // biome-ignore lint/suspicious/noEmptyInterface: the table of reads declares its members.
 export interface ReadTable {}
-/** What the read of this name gives. */
+/** The result type of the read with this name. */
 export type AnswerOf<Name extends AnyReadName> = Name extends keyof ReadTable ? ReadTable[Name] : unknown
-/** Asks the actor that can answer, wherever it is. */
+/** Queries the actor that can answer, wherever it is. */
 export type ReadCall = {
   read<Name extends AnyReadName>(request: ReadRequest<Name>, answer: Take<AnswerOf<Name>>): void
 }['read']
 
-/** Seals places in lists, so that readers can hand them back and do nothing else with them (src/format/cursor.ts). */
+/** Seals places in lists, so that readers can only hand them back unchanged (src/format/cursor.ts). */
 export type Cursors = {
   seal(list: string, place: unknown): string
   open(list: string, text: string): unknown
-  /** Of what the board itself has kept. */
+  /** For cursors that the board itself has saved. */
   openKept(list: string, text: string): unknown
 }
 
-/** What the board asks itself is answered so. */
+/** The answer to a read by the board itself. */
 export type KnownAnswer<Data = unknown> = ValueAnswer<Data> | NotFound
 export type ReadAnswer<Data = unknown> = ShownAnswer<Data> | ValueAnswer<Data> | NotFound
 
-/** Takes the answer to a read; undefined: none came. */
+/** Takes the answer to a read; undefined if none came. */
 export type Take<Data = unknown> = { take(answer: ReadAnswer<Data> | undefined): void }['take']
 
 export type ReadContext = {
   readonly state: State
   readonly board: Board
   readonly body: (slot: number) => Frame
-  /** These events will be read next: a slow disk reads them at the same time, and not one after the other. */
+  /** Announces that these events will be read next, so that a slow disk reads them concurrently. */
   readonly prefetch: (slots: readonly number[]) => void
-  /** The bytes of an attachment's file; undefined: it is not there. */
+  /** The content of an attachment's file; undefined if it does not exist. */
   readonly blobFile: (room: string, sha256: string) => Buffer | undefined
   /** The frame with this number in the journal of a shard. */
   readonly frame: (shard: number, seq: number) => Frame
   readonly cursors: Cursors
-  /** In a shard: changes when the number of shards does, and what a cursor holds is another post then. Absent: it never did. */
+  /** In a shard: changes with the number of shards, after which a cursor's place would be a different post. Absent if it never changed. */
   readonly layout?: string | undefined
   readonly generation: string
   readonly serviceId: string
-  /** What an identity (64 hex) is called. The registry decides it, whose records no other shard has. */
+  /** The handle of an identity (64 hex). The registry decides it, and no other shard has the registry's records. */
   readonly handleOf: (identity: string) => string | undefined
   /** Unix seconds. */
   readonly now: () => number
-  /** Notes damage for the operator; the sentence that a reader is given. */
+  /** Reports damage to the operator; returns the sentence for the reader. */
   readonly fault?: (error: unknown) => string
-  /** In a shard: the actor that accepted the command of this id (32 hex). */
+  /** In a shard: the actor that accepted the command with this id (32 hex). */
   readonly acceptedBy?: (command: string) => string | undefined
-  /** Newest frame of the log that is applied, where this board follows it. */
+  /** The newest applied frame of the log, if this actor follows it. */
   readonly applied?: () => number
-  /** Which rooms this board answers for; all others are absent here. */
+  /** Which rooms this actor answers for; all others are absent here. */
   readonly visibility: Visibility
 }
 
 export type Read = (context: ReadContext, request: ReadRequest) => ReadAnswer
-/** Reads by the name of the operation. */
+/** Reads by operation name. */
 export type Reads = Readonly<Record<string, Read>>
 
 const pageDefault = 50
 
-/** Is there, anywhere in data of this type, what a user wrote: a text, or the bytes that were signed with it? */
+/** Whether data of this type contains anything a user wrote: a text, or the bytes signed with it. */
 type HoldsText<Data> = unknown extends Data
   ? true
   : Data extends readonly (infer Item)[]
@@ -155,7 +155,7 @@ type HoldsText<Data> = unknown extends Data
           : { [Key in keyof Data]-?: HoldsText<Data[Key]> }[keyof Data]
       : false
 
-/** An answer that shows texts, or whose type does not say that it shows none, must say when the first of them ends. */
+/** An answer that shows texts, or whose type does not rule them out, must state when the first of them expires. */
 export function ok<Data>(data: Data, ...[scope]: true extends HoldsText<Data> ? [Scope] : [Scope?]): ShownAnswer<Data> {
   return { ok: true, reply: replyWith(JSON.stringify(data)), until: unending, ...scope }
 }
@@ -167,12 +167,12 @@ export function replyWith(json: string): Buffer {
   return Buffer.from(`${replyStart}${json}${replyEnd}`)
 }
 
-/** The same of JSON in parts, each of which is copied once: a long answer is never one text. */
+/** The same for JSON in parts. Each part is copied once, so a long answer is never a single string. */
 export function okJson<Data>(parts: readonly Utf8[], scope: Scope): ShownAnswer<Data> {
   return { ok: true, reply: utf8Bytes([replyStart, ...parts, replyEnd]), ...scope }
 }
 
-/** JSON of an object, in parts: some fields, lists by their names with what is in them as JSON, and more fields. */
+/** JSON of an object in parts: some fields, lists (by name) of items that are already JSON, and more fields. */
 export function withLists(
   before: object,
   lists: Readonly<Record<string, readonly Utf8[]>>,
@@ -188,17 +188,17 @@ export function withLists(
   return [...parts, `${last === '' ? '' : ','}${last}}`]
 }
 
-/** The same for the board itself, which gets the value and no text of it. */
+/** The same for the board itself, which gets the value instead of its text. */
 export function known<Data>(value: Data, scope: Scope = { until: unending }): KnownAnswer<Data> {
   return { ok: true, value, ...scope }
 }
 
-/** The value that an answer holds. */
+/** The value in an answer. */
 export function dataOf<Data>(answer: ShownAnswer<Data> | ValueAnswer<Data>): Data {
   return answer.reply === undefined ? answer.value : JSON.parse(jsonOf(answer))
 }
 
-/** The JSON of the value that an answer shows; of a file, its text. */
+/** The JSON of the value that an answer shows; for a file, its text. */
 export function jsonOf(answer: ShownAnswer<unknown> | ValueAnswer<unknown>): string {
   if (answer.reply === undefined) return JSON.stringify(answer.value)
   const text = textOf(answer.reply)
@@ -224,7 +224,7 @@ function textOf({ buffer, byteOffset, byteLength }: Uint8Array): string {
   return bytes.toString(isAscii(bytes) ? 'latin1' : 'utf8')
 }
 
-/** One actor's share of a list: at most one item more than were requested, each with the cursor that continues after it. */
+/** One actor's share of a list: at most one item more than requested, each with the cursor that continues after it. */
 export type Share = {
   readonly limit: number
   readonly items: readonly { readonly place: string; readonly cursor: string; readonly item: unknown }[]
@@ -232,23 +232,23 @@ export type Share = {
   readonly reached?: { readonly place: string; readonly cursor: string }
 }
 
-/** What an answer about the threads of a room depends on: on that room, or on all where it lists threads of others. */
+/** What an answer about a room's threads depends on: that room, or all rooms if it lists threads of others. */
 export function listScope({ state }: Pick<ReadContext, 'state'>, room: Room): Pick<Scope, 'room'> {
   return state.threadFlags.movedInto(room).size === 0 ? { room: room.name } : {}
 }
 
-/** What an answer of these events depends on, when they are all of one room. */
+/** What an answer with these events depends on, if all are of one room. */
 export function scopeOf(events: readonly EventView[]): Scope {
   const [first] = events
   return { ...(first === undefined ? {} : { room: first.room }), until: endOf(events) }
 }
 
-/** When the first of the texts that are shown here ends. */
+/** When the first of the texts shown here expires. */
 export function endOf(events: readonly EventView[]): number {
   return soonest(events.map(({ hidden, expires_at = unending }) => (hidden ? unending : expires_at)))
 }
 
-/** The first of these moments, `unending` being none. */
+/** The earliest of these times; `unending` does not count. */
 export function soonest(ends: readonly number[]): number {
   return ends.reduce((first, end) => (end !== unending && (first === unending || end < first) ? end : first), unending)
 }
@@ -257,7 +257,7 @@ export function refused(refused: Refusal): NotFound {
   return { ok: false, refusal: refused }
 }
 
-/** `field` names the room, or the thing inside it. */
+/** `field` names the room, or the object inside it. */
 export function privateRoom(field: 'room' | 'event_id' | 'target'): NotFound {
   return refused(
     refusal('private_room', 'this room is private: only its members can read it, with signed commands', field),
@@ -290,12 +290,12 @@ export function withEvent<Answer extends ReadAnswer>(
   return read(slot)
 }
 
-/** The event in this slot, with the newest version's text; of a slot that is an edit, that version by itself. */
+/** The event in this slot, with the newest version's text; if the slot is an edit, only that version. */
 export function view(context: ReadContext, slot: number, payload: boolean): EventView {
   return itemView(context.state, slot, context.body, showing(context, payload))
 }
 
-/** The same for a list, of which one damaged record costs no other: it stands as a tombstone that says so. */
+/** The same for a list, where a damaged record does not affect others: it becomes a tombstone that says so. */
 export function listed(
   context: ReadContext,
   slot: number,
@@ -304,18 +304,18 @@ export function listed(
   return readOr(context, show, (reason) => unreadableView(context.state, slot, reason, showing(context, false)))
 }
 
-/** How an event is shown here and now, with its signed payload or without. */
+/** The settings to show an event here and now, with or without its signed payload. */
 export function showing({ now, handleOf }: Pick<ReadContext, 'now' | 'handleOf'>, payload: boolean): Showing {
   return { payload, now: now(), handleOf }
 }
 
 /**
- * Characters of JSON that the items of one answer may have, about: a list of long texts ends early and says that more follows.
- * The front takes over each answer, hashes and sends it: 8 ms of its time at most, where 1 MiB of escapes took 32.
+ * Approximate maximum of JSON characters for the items of one answer: a list of long texts ends early and says that more follows. The main
+ * thread receives, hashes and sends each answer; this takes at most 8 ms of its time, while 1 MiB of escapes took 32.
  */
 export const pageCharsMax = 256 * 1024
 
-/** What the items of an answer have taken of it so far. */
+/** How much of an answer its items have used so far. */
 export class AnswerSize {
   #chars = 0
 
@@ -328,10 +328,10 @@ export class AnswerSize {
   }
 }
 
-/** Only in a text that is longer is it worth counting what its escapes add. */
+/** Only for longer texts is it worth counting what escapes add. */
 const shortTextMax = 256
 
-/** Characters of JSON that a value takes, about. */
+/** Approximate number of JSON characters of a value. */
 function charsIn(value: unknown): number {
   if (typeof value === 'string') return value.length <= shortTextMax ? value.length + 2 : JSON.stringify(value).length
   if (typeof value !== 'object' || value === null) return String(value).length
@@ -341,14 +341,14 @@ function charsIn(value: unknown): number {
   return chars
 }
 
-/** Undefined: the record is damaged. That is reported, and costs only what is read of it. */
+/** Undefined if the record is damaged. That is reported, and affects only this read. */
 export function readable<Found>(context: Pick<ReadContext, 'fault'>, read: () => Found): Found | undefined {
   return readOr(context, read, () => undefined)
 }
 
 /**
- * The context of who is told of each thing once, such as a tail. What a failed read (EIO) does not give may be there later: it is not
- * passed over as damage is, but throws FailedRead.
+ * The context for consumers that see each item only once, such as a tail. A failed read (EIO) may succeed later, so it is not skipped as
+ * damage is, but throws FailedRead.
  */
 export function toldOnce<Context extends Pick<ReadContext, 'fault'>>(context: Context): Context {
   const fault = (error: unknown): string => {
@@ -360,7 +360,7 @@ export function toldOnce<Context extends Pick<ReadContext, 'fault'>>(context: Co
 
 const damaged = 'its record is damaged'
 
-/** What `read` gives. A damaged record is reported, and `other` gives what is shown in its place. */
+/** Returns the result of `read`. A damaged record is reported and replaced by the result of `other`. */
 function readOr<Found, Other>(
   { fault }: Pick<ReadContext, 'fault'>,
   read: () => Found,
@@ -376,13 +376,13 @@ function readOr<Found, Other>(
 
 type Page<Item, View> = {
   readonly views: View[]
-  /** The last one that was looked at, where that was not all of them. */
+  /** The last item examined, if there were more. */
   readonly cut: Item | undefined
-  /** How many are left out because their records are damaged; absent: none. */
+  /** How many items are left out because their records are damaged; absent if none. */
   readonly missing: { readonly unreadable?: number }
 }
 
-/** Shows items until the answer is large enough, one at least. */
+/** Shows items until the answer is large enough, but at least one. */
 export function withinPage<Item, View extends object>(
   context: Pick<ReadContext, 'fault'>,
   items: readonly Item[],
@@ -416,14 +416,14 @@ export function eventsWithin(
 }
 
 /**
- * Place in a list that several actors have shares of, newest first (src/reads/gather.ts): a text that sorts. `order`: what came
- * later in the same second has a greater one, within one actor; between actors a second has no order.
+ * A place in a list of which several actors hold shares, newest first (src/reads/gather.ts), as a sortable text. `order`: greater for what
+ * came later in the same second, within one actor; between actors, events of the same second have no order.
  */
 export function placeInList(at: number, order: number, name: string): string {
   return `${String(at).padStart(12, '0')}:${String(order).padStart(16, '0')}:${name}`
 }
 
-/** Numbers of the authors whom a signed reader has muted. */
+/** Author numbers that a signed reader has muted. */
 export function mutedAuthors({ board }: ReadContext, { muted = [] }: ReadRequest): ReadonlySet<number> {
   return new Set(muted.flatMap((id) => board.authors.get(id)?.number ?? []))
 }
@@ -432,7 +432,7 @@ export function limitOf(args: ReadRequest['args']): number {
   return args.limit === undefined ? pageDefault : Number(args.limit)
 }
 
-/** What a cursor of this list holds: a number, or undefined when it is not ours. */
+/** The number in a cursor of this list, or undefined if the cursor is not ours. */
 export function opened(
   context: ReadContext,
   list: string,
@@ -443,7 +443,7 @@ export function opened(
   return typeof from === 'number' ? { from } : undefined
 }
 
-/** A cursor that `opened` opens. */
+/** A cursor that `opened` accepts. */
 export function sealedPlace(context: ReadContext, list: string, place: number): string {
   return context.cursors.seal(nameOfList(context, list), place)
 }
@@ -460,14 +460,14 @@ export function paging(context: ReadContext, list: string, next: number | undefi
   return next === undefined ? { has_more: false } : { next_cursor: sealedPlace(context, list, next), has_more: true }
 }
 
-/** A list, by its name for cursors, and how each of it is shown. */
+/** A list: its name for cursors, and how each item is shown. */
 type Counted<Item, View extends object> = {
   readonly name: string
   readonly all: readonly Item[]
   readonly show: (item: Item) => View
 }
 
-/** A page of a list whose cursor is how many of it were looked at; undefined: the cursor is of another list. */
+/** A page of a list whose cursor counts the items examined; undefined if the cursor belongs to another list. */
 export function countedPage<Item, View extends object>(
   context: ReadContext,
   { args }: ReadRequest,

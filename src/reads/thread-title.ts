@@ -1,15 +1,15 @@
-/** What a thread is called in lists, and how it goes on: from the text of its first event, without the marks of Markdown. */
+/** The title and excerpt of a thread in lists, from the text of its first event without Markdown syntax. */
 
 import { excerptMax, titleMax } from '../../actors/threads/operations.ts'
 
-/** Characters of a text that may become a title or an excerpt. */
+/** Characters of a text considered for a title or an excerpt. */
 const readMax = 4_096
 
 export const removedTitle = '[removed]'
 
 export type ThreadTitle = { readonly title: string; readonly excerpt?: string }
 
-/** `text` undefined: it is gone. */
+/** `text` is undefined if it is gone. */
 export function titleOf({ text, format }: { readonly text?: string; readonly format?: string }): ThreadTitle {
   if (text === undefined) return { title: removedTitle }
   const beginning = text.slice(0, readMax)
@@ -23,16 +23,16 @@ export function titleOf({ text, format }: { readonly text?: string; readonly for
   return { title, ...(excerpt === '' ? {} : { excerpt }) }
 }
 
-/** At most so many characters, ending with a whole word where there is one, and what is left. */
+/** Cuts after at most this many characters, at the end of a word if possible; also returns the rest. */
 function cutAtWord(line: string, charactersMax: number): { readonly words: string; readonly rest: string } {
   if (line.length <= charactersMax) return { words: line, rest: '' }
-  // A character takes two places at most, so no more of the line than this is looked at.
+  // A character takes at most two code units, so no more of the line needs to be examined.
   const characters = [...line.slice(0, 2 * charactersMax + 2)]
   if (characters.length <= charactersMax) return { words: line, rest: '' }
   const head = characters.slice(0, charactersMax - 1).join('')
   const isAtEnd = characters[charactersMax - 1] === ' '
   const space = isAtEnd ? head.length : head.lastIndexOf(' ')
-  // One long word, or a text without spaces, is cut where it is.
+  // One long word, or a text without spaces, is cut in the middle.
   const end = space < head.length / 2 ? head.length : space
   return { words: `${line.slice(0, end).trimEnd()}…`, rest: line.slice(end).trimStart() }
 }

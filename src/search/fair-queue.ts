@@ -1,9 +1,9 @@
 /**
- * A queue for work that costs more than its request: of each network one piece is under way at a time, and networks take turns.
- * A network with many searches waits for its own, and is refused where that would take too long; no other network is.
+ * A queue for work that costs more than its request. Each network has one piece in progress at a time, and networks take turns. A network
+ * with many searches waits only for its own, and is refused if that would take too long; other networks are unaffected.
  *
- * Networks are those of `networkOf`. Of an IPv6 /48, which one customer may hold whole, and of the sign-ins that share an address, a
- * few are served at a time.
+ * Networks are those of `networkOf`. For an IPv6 /48, which one customer may hold entirely, and for the sign-ins that share an address,
+ * only a few are served at a time.
  */
 
 import { networkOf, widerNetworkOf } from '../../actors/kernel/networks.ts'
@@ -14,20 +14,20 @@ export type FairQueueOptions = {
   /** Monotonic milliseconds. */
   readonly now: () => number
   readonly timers: Pick<Timers, 'later'>
-  /** Pieces under way: in all, and of the networks of one /48 or the sign-ins of one address. */
+  /** Pieces in progress: in total, and for the networks of one /48 or the sign-ins of one address. */
   readonly runningMax: number
   readonly runningOfSiteMax: number
-  /** Pieces that wait: of one network, of such a /48 or address, and in all. */
+  /** Pieces waiting: of one network, of such a /48 or address, and in total. */
   readonly waitingOfNetworkMax: number
   readonly waitingOfSiteMax: number
   readonly waitingMax: number
-  /** No piece waits longer. */
+  /** The longest that a piece may wait. */
   readonly waitMsMax: number
 }
 
 type Piece = {
   readonly run: (done: () => void) => void
-  /** `seconds`: when it may be asked for again with success. */
+  /** `seconds`: when a retry can succeed. */
   readonly refuse: (seconds: number) => void
   readonly lane: Lane
   readonly since: number
@@ -38,22 +38,22 @@ type Lane = {
   readonly site: Site
   readonly waiting: Set<Piece>
   isRunning: boolean
-  /** Its turn is to come: it stands in `#ready`, or is held. */
+  /** It is due for a turn: it is in `#ready`, or held. */
   isReady: boolean
 }
-/** Lanes that one customer may hold. `held`: lanes whose turn has come while too many others of the site were served. */
+/** Lanes that one customer may hold. `held`: lanes that were due while too many others of the site were being served. */
 type Site = { readonly name: string; running: number; waiting: number; lanes: number; held: Lane[] }
 
-/** What one piece is taken to need before any was measured. */
+/** Estimate for one piece before any was measured. */
 const firstMs = 20
-/** Share of the newest piece in the mean. */
+/** Weight of the newest piece in the mean. */
 const newestShare = 0.2
 
 export class FairQueue {
   readonly #options: FairQueueOptions
   readonly #lanes = new Map<string, Lane>()
   readonly #sites = new Map<string, Site>()
-  /** Lanes that have a piece and none under way, in the order of their turns. */
+  /** Lanes that have a waiting piece and none in progress, in the order of their turns. */
   readonly #ready: Lane[] = []
   /** Oldest first. */
   readonly #waiting = new Set<Piece>()
@@ -65,7 +65,7 @@ export class FairQueue {
     this.#options = options
   }
 
-  /** Calls `run` when it is the turn of this client's network; or `refuse`, at once or when it has waited too long. */
+  /** Calls `run` when it is this client's network's turn. Calls `refuse` immediately, or once the piece has waited too long. */
   take(client: Client, run: Piece['run'], refuse: Piece['refuse']): void {
     const { now, waitingMax, waitingOfNetworkMax, waitingOfSiteMax, waitMsMax } = this.#options
     const lane = this.#laneOf(client)
@@ -87,7 +87,7 @@ export class FairQueue {
     this.#watch()
   }
 
-  /** How long the pieces of this network keep one more waiting, as things go. */
+  /** Estimated wait for one more piece of this network. */
   #ownMs({ waiting, isRunning }: Lane): number {
     return (waiting.size + (isRunning ? 1 : 0)) * this.#meanMs
   }
@@ -139,7 +139,7 @@ export class FairQueue {
     this.#ready.push(lane)
   }
 
-  /** No client waits for it any more. */
+  /** Drops a piece that no client waits for anymore. */
   #forget(piece: Piece): void {
     this.#remove(piece)
     this.#watch()
@@ -151,7 +151,7 @@ export class FairQueue {
     piece.lane.site.waiting--
   }
 
-  /** Sees to it that the oldest piece does not wait too long. */
+  /** Arranges for the oldest piece to be refused once it has waited too long. */
   #watch(): void {
     this.#cancel()
     const [oldest] = this.#waiting
@@ -184,7 +184,7 @@ export class FairQueue {
     return lane
   }
 
-  /** Forgets a lane with nothing in it. */
+  /** Removes a lane with nothing in it. */
   #drop(lane: Lane): void {
     if (lane.isRunning || lane.waiting.size > 0 || this.#lanes.get(lane.name) !== lane) return
     this.#lanes.delete(lane.name)

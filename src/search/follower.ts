@@ -1,6 +1,6 @@
 /**
- * Follows the log into the search index, a transaction at a time. Whatever ails the index, it is derived: it is thrown away and made
- * again from the journals. What is damaged in these is left out of it.
+ * Follows the log into the search index, one transaction at a time. The index is derived: if anything is wrong with it, it is discarded and
+ * rebuilt from the journals. Damaged parts of the journals are left out of it.
  */
 import { advanceTo, readableRecords } from '../../actors/log/public-records.ts'
 import { frameKey, fromFrame } from '../../actors/records/record.ts'
@@ -17,31 +17,31 @@ type FollowerOptions = {
   readonly logId: string
   readonly log: JournalReader
   readonly shards: readonly JournalReader[]
-  /** Called when the index is damaged and is made again. */
+  /** Called when the index is damaged and is being rebuilt. */
   readonly onBad: (problem: string) => void
-  /** Called with what of the journals is damaged, and not in the index. */
+  /** Called with damage in the journals that is therefore missing from the index. */
   readonly onLeftOut: (problem: string) => void
-  /** Called when the journals cannot be read, and the index begins to wait. */
+  /** Called when the journals cannot be read, and the index starts to wait. */
   readonly onUnreadable: (problem: string) => void
   /** Newest durable frame of the log. */
   readonly durable: number
 }
 
-/** Records of one transaction: about 50 ms of work, and asks are answered between them. */
+/** Records per transaction: about 50 ms of work. Queries are answered between transactions. */
 const recordsPerStep = 1_000
-/** Time spent on it after which the pace of an index that is being made is known. */
+/** Time spent on an index being built after which its pace is known. */
 const paceMs = 1_000
-/** Until what could not be read is tried again. */
+/** Delay before a failed read is retried. */
 const againMs = 5_000
 
 export class Follower {
   readonly #options: FollowerOptions
   #index: SearchIndex
   #durable: number
-  /** Since it last lagged the log: frames that it has taken in, and how long that took. */
+  /** Since it last fell behind the log: frames that it has indexed, and the time that took. */
   #frames = 0
   #spentMs = 0
-  /** 0: it does not wait. */
+  /** 0 if it is not waiting. */
   #triesAgainAt = 0
 
   constructor(options: FollowerOptions) {
@@ -63,12 +63,12 @@ export class Follower {
     this.#durable = Math.max(this.#durable, durable)
   }
 
-  /** The disk does not give what the log covers: the index stays as it is, and it is tried again later. */
+  /** The disk cannot read what the log covers. The index stays as it is, and the read is retried later. */
   get isWaiting(): boolean {
     return this.#triesAgainAt > 0
   }
 
-  /** One transaction's worth of the log, and what has expired by `now` leaves. */
+  /** Indexes one transaction's worth of the log, and removes what has expired by `now`. */
   step(now: number): void {
     const { monotonicMs } = this.#options
     const mayTry = monotonicMs() >= this.#triesAgainAt
@@ -81,7 +81,7 @@ export class Follower {
     this.#spentMs = this.isBehind ? this.#spentMs + monotonicMs() - since : 0
   }
 
-  /** Adds what frames of the log cover behind `before` and up to `through`, as many as one step takes; gives the last of them. */
+  /** Indexes what the log's frames after `before` and up to `through` cover, as much as fits in one step; returns the last frame. */
   #take(before: number, through = this.#durable): number {
     let applied = before
     try {
@@ -94,12 +94,12 @@ export class Follower {
       this.#triesAgainAt = this.#options.monotonicMs() + againMs
     }
     for (const reader of this.#options.shards) reader.reopen()
-    // A part of what the next frame covers was added: what the frames before it cover is added again without that.
+    // Part of what the next frame covers was added. Roll back, and add what the frames before it cover without that part.
     this.#index.takeBack()
     return applied === before ? before : this.#take(before, applied)
   }
 
-  /** Adds what each of these frames covers, and gives its number then. */
+  /** Indexes what each of these frames covers, and then yields the frame's number. */
   *#added(before: number, through: number): Generator<number, void, void> {
     const { log, shards, onLeftOut } = this.#options
     log.advance(through)
@@ -115,13 +115,13 @@ export class Follower {
     }
   }
 
-  /** How long it takes to catch up at the pace so far; undefined: not known yet. */
+  /** Estimated time to catch up at the current pace; undefined if not known yet. */
   get leftMs(): number | undefined {
     if (this.#spentMs < paceMs) return undefined
     return (this.#spentMs * (this.#durable - this.#index.applied)) / this.#frames
   }
 
-  /** How far an index is that is being made; `otherwise`: seconds that are said where its pace is not known yet. */
+  /** Progress of an index being built; `otherwise`: the seconds to report while its pace is not known yet. */
   progress(otherwise = 5): Indexing {
     const percent = Math.min(99, Math.floor((100 * this.#index.applied) / this.#durable))
     return { percent, seconds: Math.max(1, Math.ceil((this.leftMs ?? otherwise * 1_000) / 1_000)) }

@@ -1,12 +1,12 @@
 /**
- * A sum of every page of the search index. SQLite has none, and a changed byte in a list of words is a well-formed page that answers
- * wrongly.
+ * A checksum for every page of the search index. SQLite has none, and a changed byte in a list of words leaves a well-formed page that
+ * gives wrong answers.
  *
- * The file of the database changes only when the write-ahead log is put into it, which is done here: first the sums of the pages that
- * will be written are kept, then they are written. A page that is in the log is not compared: the log has sums of its own, and while
- * it holds the page nothing reads the other.
+ * The database file changes only when the write-ahead log is checkpointed into it, which is done here: first the checksums of the pages to
+ * be written are saved, then the pages are written. A page that is also in the log is not checked: the log has its own checksums, and while
+ * it holds the page nothing reads the copy in the file.
  *
- * File `index.sums`: "BSP" and version 1, a CRC-32 of what follows (little-endian), then a CRC-32 for each page.
+ * File `index.sums`: "BSP" and version 1, a CRC-32 of the rest (little-endian), then a CRC-32 for each page.
  */
 import { join } from 'node:path'
 import { crc32 } from 'node:zlib'
@@ -18,9 +18,9 @@ const headBytes = 8
 const pageBytes = 4_096
 const walHeadBytes = 32
 const walFrameHeadBytes = 24
-/** Pages compared in one step: about 1 ms. */
+/** Pages checked per step: about 1 ms. */
 const pagesPerStep = 128
-/** The write-ahead log is put into the file when it is so large. */
+/** The write-ahead log is checkpointed when it exceeds this. */
 const walBytesMax = 4 * 1024 * 1024
 
 /** A page of the index is not what was written. */
@@ -32,7 +32,7 @@ const fileIn = (directory: string): string => join(directory, 'index.db')
 const walIn = (directory: string): string => join(directory, 'index.db-wal')
 const sumsIn = (directory: string): string => join(directory, 'index.sums')
 
-/** Compares all pages, some in each step. Throws BadPage. An index without sums, of an old release, is taken as it is. */
+/** Checks all pages, a few in each step. Throws BadPage. An index of an old release, without checksums, is accepted as it is. */
 export function* checkPages(disk: Disk, directory: string): Generator<number, void, undefined> {
   const sums = readSums(disk, directory)
   if (sums === undefined || !disk.fileExists(fileIn(directory))) return
@@ -45,7 +45,7 @@ export function* checkPages(disk: Disk, directory: string): Generator<number, vo
       for (let at = 0; at < pagesPerStep && page + at < sums.length; at++) {
         if (held.has(page + at + 1)) continue
         const found = bytes.subarray(at * pageBytes, Math.min(filled, (at + 1) * pageBytes))
-        // Between two steps the log may have been put into the file.
+        // The log may have been checkpointed between two steps.
         if (crc32(found) !== sums[page + at] && isWrong(disk, directory, page + at, found))
           throw new BadPage(
             `page ${page + at + 1} of ${file.path} (byte ${(page + at) * pageBytes}) is not what was written`,
@@ -64,7 +64,7 @@ function isWrong(disk: Disk, directory: string, page: number, found: Uint8Array)
   return sum !== undefined && sum !== crc32(found)
 }
 
-/** Keeps the sums of one open index. */
+/** Maintains the checksums of one open index. */
 export class PageSums {
   readonly #disk: Disk
   readonly #directory: string
@@ -75,18 +75,18 @@ export class PageSums {
     this.#disk = disk
     this.#directory = directory
     this.#database = database
-    // From now on nothing but `putIn` writes to the file.
+    // From now on only `putIn` writes to the file.
     database.exec('PRAGMA wal_autocheckpoint = 0')
     this.#sums = readSums(disk, directory) ?? sumsOf(disk, fileIn(directory))
   }
 
-  /** Puts the write-ahead log into the file when it is large. */
+  /** Checkpoints the write-ahead log if it is large. */
   afterCommit(): void {
     const wal = walIn(this.#directory)
     if (this.#disk.fileExists(wal) && sizeOfFile(this.#disk, wal) > walBytesMax) this.putIn()
   }
 
-  /** Puts the write-ahead log into the file and empties it. No transaction is open. */
+  /** Checkpoints the write-ahead log and truncates it. No transaction may be open. */
   putIn(): void {
     const { pages, count } = pagesInWal(this.#disk, this.#directory)
     if (pages.size > 0) {
@@ -106,7 +106,7 @@ export class PageSums {
   }
 }
 
-/** Undefined: there are none. Throws BadPage when they are damaged themselves. */
+/** Undefined if there are none. Throws BadPage if they are damaged themselves. */
 function readSums(disk: Disk, directory: string): number[] | undefined {
   const path = sumsIn(directory)
   if (!disk.fileExists(path)) return undefined
@@ -132,9 +132,9 @@ function sumsOf(disk: Disk, path: string): number[] {
 }
 
 type HeldPages = {
-  /** Number from 1 -> sum of its newest committed bytes. */
+  /** Page number (from 1) -> checksum of its newest committed bytes. */
   readonly pages: ReadonlyMap<number, number>
-  /** Pages of the database after the newest commit. */
+  /** Number of database pages after the newest commit. */
   readonly count: number
 }
 
@@ -158,12 +158,12 @@ function committedPages(file: DiskFile): HeldPages {
   if (file.readAt(head, 0) < walHeadBytes) return { pages, count }
   const frame = Buffer.alloc(walFrameHeadBytes + pageBytes)
   for (let at = walHeadBytes; file.readAt(frame, at) === frame.length; at += frame.length) {
-    // Frames of an earlier round, which are in the file already, have other salts.
+    // Frames of an earlier round, which are already in the file, have different salts.
     if (!frame.subarray(8, 16).equals(head.subarray(16, 24))) break
     open.set(frame.readUInt32BE(0), crc32(frame.subarray(walFrameHeadBytes)))
     const pagesAfter = frame.readUInt32BE(4)
     if (pagesAfter === 0) continue
-    // A commit: what comes after the last one was taken back.
+    // A commit. Frames after the last commit were rolled back.
     count = pagesAfter
     for (const [page, sum] of open) pages.set(page, sum)
     open.clear()

@@ -1,4 +1,4 @@
-/** `/search`: words in public posts, by room, kind and author. */
+/** `/search`: searches words in public posts, by room, kind and author. */
 
 import { type Ask, type Page, Refused, shown } from '../pages/page.ts'
 import { type Html, html } from '../pages/pieces/html.ts'
@@ -52,7 +52,7 @@ async function found(ask: Ask, asked: Asked): Promise<Html> {
     if (list.events.length === 0 && list.next_cursor === undefined) return note ?? empty('No public posts match.')
     return html`${note}<h2 class="unseen">Posts found</h2><div class="posts">${await postsHtml(ask, list.events, { isListed: true, withRoom: true, withPage: true })}</div>${pager('/search', asked, list)}`
   } catch (error) {
-    // What was asked for wrongly is said beside the form, where it can be put right.
+    // A mistake in the form is reported next to it, where it can be corrected.
     if (!(error instanceof Refused) || error.refusal.field === 'cursor') throw error
     return html`<p class="note" role="alert">${error.refusal.message}.</p>`
   }

@@ -1,12 +1,11 @@
 /**
- * What a search asks for: words that must all be there, "phrases", -words that must not, word* for its beginnings, and
- * from:, room:, kind:, before: and after: for whose posts, where, of which kind and from which days.
+ * Parses a search query: words that must all occur, "phrases", -words that must not occur, word* for words with that beginning, and from:,
+ * room:, kind:, before: and after: to restrict author, room, kind and days.
  *
- * Words are compared folded: without case and without marks on letters, compatibility forms as the plain ones, ß as ss. A word
- * also stands for its English inflections, so that fox finds foxes; a phrase stands for exactly its words. Little in a query is
- * an error: a quote that is not closed reaches to the end, and signs between words only part them. The words are handed to
- * SQLite as quoted FTS5 strings, so its own query language has no say
- * (https://www.sqlite.org/fts5.html#full_text_query_syntax).
+ * Words are compared folded: ignoring case and diacritics, with compatibility forms as the plain ones and ß as ss. A word also matches its
+ * English inflections, so that fox finds foxes; a phrase matches exactly its words. Few queries are errors: an unclosed quote extends to
+ * the end, and punctuation between words only separates them. Words are passed to SQLite as quoted FTS5 strings, so its own query syntax
+ * has no effect (https://www.sqlite.org/fts5.html#full_text_query_syntax).
  */
 
 import { sizes } from '../../actors/kernel/limits.ts'
@@ -14,37 +13,37 @@ import { printable } from '../format/printable.ts'
 import { stem } from './stem.ts'
 
 type Term = {
-  /** One word, or several that stand one after the other. */
+  /** One word, or several consecutive ones. */
   readonly words: readonly string[]
-  /** The last word may go on. */
+  /** The last word may continue. */
   readonly isPrefix: boolean
-  /** It stands for its inflections too; never where there are several words or the word may go on. */
+  /** It also matches its inflections; never set for several words or for a prefix. */
   readonly isInflected: boolean
 }
 export type Query = { readonly wanted: readonly Term[]; readonly unwanted: readonly Term[] }
 
-/** What follows a name and a colon, as it was written: `from:alice`. */
+/** Restrictions by name; the value is whatever follows the colon, as in `from:alice`. */
 const restrictions = ['from', 'room', 'kind', 'before', 'after'] as const
 export type Restrictions = Readonly<Partial<Record<(typeof restrictions)[number], string>>>
 type ReadQuery =
   | { readonly ok: true; readonly query: Query; readonly restrictions: Restrictions }
-  /** What is wrong, in a sentence. */
+  /** What is wrong, as a sentence. */
   | { readonly ok: false; readonly fault: string }
 
-/** More would be no search; a query has at most so many bytes anyway. */
+/** More terms make no sense, and a query's bytes are limited anyway. */
 const termsMax = 32
 
-/** Marks that stand on a letter. */
+/** Combining marks on letters. */
 const marks = /\p{Mn}/gu
 const wordRuns = /[\p{L}\p{N}\p{Mc}\p{Co}]+/gu
 const ascii = /^[\0-\x7f]*$/
 
-/** The words of a text as they are compared. */
+/** The words of a text in folded form, for comparison. */
 export function wordsOf(text: string): string[] {
   return folded(text).match(wordRuns) ?? []
 }
 
-/** The second lower case is for what upper case alone unfolds: ß is SS, and the long s an S. */
+/** The second lowercasing is for what only uppercasing unfolds: ß becomes SS, and the long s an S. */
 function folded(text: string): string {
   if (ascii.test(text)) return text.toLowerCase()
   const bare = text.normalize('NFKD').replace(marks, '')
@@ -84,13 +83,13 @@ export function readQuery(text: string): ReadQuery {
   return { ok: true, query: { wanted, unwanted }, restrictions: found }
 }
 
-/** Unix seconds at which a day such as 2026-01-31 begins in UTC; undefined: it is no day. */
+/** Unix seconds at which a day such as 2026-01-31 begins in UTC; undefined if it is not a day. */
 export function dayOf(text: string): number | undefined {
   const ms = /^\d{4}-\d{2}-\d{2}$/.test(text) ? Date.parse(`${text}T00:00:00Z`) : Number.NaN
   return Number.isNaN(ms) || new Date(ms).toISOString().slice(0, 10) !== text ? undefined : ms / 1_000
 }
 
-/** Notes one restriction; gives what is wrong with it, or undefined. */
+/** Adds one restriction; returns what is wrong with it, or undefined. */
 function restrict(
   found: { -readonly [Name in keyof Restrictions]: string },
   name: keyof Restrictions,
@@ -107,8 +106,8 @@ function restrict(
 }
 
 /**
- * The same in the query language of FTS5, for an index that keeps no positions: of a phrase it only asks that its words are
- * there, and leaves unwanted phrases out. Where `isByText`, `phraseMatcher` has to look at each text that is found.
+ * The query in FTS5 syntax, for an index that stores no positions. For a phrase it only requires all of its words, and it omits unwanted
+ * phrases. If `isByText` is set, `phraseMatcher` must check each text that is found.
  */
 export function toFts({ wanted, unwanted }: Query): { readonly match: string; readonly isByText: boolean } {
   const all = wanted.map(ftsTerm).join(' AND ')
@@ -127,7 +126,7 @@ function quoted(word: string): string {
   return `"${word}"`
 }
 
-/** Does a text hold what is asked for? What the index answers for public texts, by the text alone. */
+/** Matches a text alone, with the same result as the index gives for public texts. */
 export function matcher({ wanted, unwanted }: Query): (text: string) => boolean {
   const is = wanted.map(holder)
   const isNot = unwanted.map(holder)
@@ -139,7 +138,7 @@ export function matcher({ wanted, unwanted }: Query): (text: string) => boolean 
   }
 }
 
-/** The same of phrases alone, for the words of a text as the index keeps them: all else it has found already. */
+/** Matches only the phrases, on the words of a text as the index stores them: the index has already checked everything else. */
 export function phraseMatcher({ wanted, unwanted }: Query): (words: string) => boolean {
   const is = wanted.filter(isPhrase).map(sought)
   const isNot = unwanted.filter(isPhrase).map(sought)
@@ -149,16 +148,16 @@ export function phraseMatcher({ wanted, unwanted }: Query): (words: string) => b
   }
 }
 
-/** Words of a text that its rank is made of: what stands further on counts for nothing. */
+/** Only this much of a text counts for its rank. */
 const rankedChars = 8_192
-/** A text of so many words is neither short nor long; more of a word counts less and less; a title is its first words. */
+/** Text length that counts as average; how quickly repetitions lose weight; how many first words count as the title. */
 const usualWords = 60
 const saturation = 1.2
 const titleWords = 12
 
 /**
- * How much a text is about what is asked for, by the words of it as the index keeps them: how often each word occurs, less in a
- * longer text (the part of BM25 that concerns one text), and whether it occurs at the beginning.
+ * Ranks a text by its words as the index stores them: how often each query word occurs, discounted for longer texts (the single-text part
+ * of BM25), and whether it occurs at the beginning.
  */
 export function rankOf({ wanted }: Query): (words: string) => number {
   const holds = wanted.map(({ words, isPrefix, isInflected }) => {
@@ -185,13 +184,13 @@ export function rankOf({ wanted }: Query): (words: string) => number {
   }
 }
 
-/** Places in a text: from the first code point to the one after the last. */
+/** A range in a text: from the first code point to the one after the last. */
 export type Highlight = readonly [start: number, end: number]
 
-/** Places of one text that are marked. */
+/** Ranges highlighted per text. */
 export const highlightsMax = 50
 
-/** Where a text holds the words asked for. */
+/** Finds where a text contains the query words. */
 export function highlighter({ wanted }: Query): (text: string) => Highlight[] {
   const terms = wanted.map((term) => ({ ...term, forms: new Set(term.isInflected ? inflections(term.words[0]!) : []) }))
   const isAt = (runs: readonly Run[], at: number, { words, isPrefix, forms }: (typeof terms)[number]): boolean => {
@@ -218,10 +217,10 @@ export function highlighter({ wanted }: Query): (text: string) => Highlight[] {
 
 type Run = { readonly word: string; readonly start: number; readonly end: number }
 
-/** Letters, digits and the marks on them, before they are folded. */
+/** Letters, digits and their marks, before folding. */
 const writtenRuns = /[\p{L}\p{N}\p{M}\p{Co}]+/gu
 
-/** The words of a text with their places in code points. */
+/** The words of a text with their positions in code points. */
 function runsOf(text: string): Run[] {
   const runs: Run[] = []
   let units = 0
@@ -246,12 +245,12 @@ function isPhrase({ words }: Term): boolean {
   return words.length > 1
 }
 
-/** Every word between two spaces: what begins with a space begins with a word. */
+/** All words separated and enclosed by spaces, so that a word begins after each space. */
 function lineOf(words: readonly string[]): string {
   return ` ${words.join(' ')} `
 }
 
-/** What the line of a text holds if the text holds these words one after the other. */
+/** The substring of a text's line that shows that these words occur consecutively. */
 function sought({ words, isPrefix }: Term): string {
   return isPrefix ? lineOf(words).slice(0, -1) : lineOf(words)
 }
@@ -267,16 +266,16 @@ function holder(term: Term): (line: string, different: ReadonlySet<string>) => b
 }
 
 const shortest = 3
-/** They end like a plural, and are not that of the word without the s. */
+/** Words that look like plurals but are not. */
 const singular: ReadonlySet<string> = new Set(['news', 'its', 'was', 'has'])
 
 /**
- * A word and the forms of it that differ only in their English ending: fox and foxes, study and studies, hop and hopping.
+ * A word and its forms that differ only in their English ending: fox and foxes, study and studies, hop and hopping.
  *
- * Looked up at the time of a search, so the index holds words as they stand: phrases and beginnings stay exact, and other
- * languages are left alone. A superfluous form costs one look-up of a word that is nowhere in the index.
+ * Expanded at search time, so the index stores words as written: phrases and prefixes stay exact, and other languages are unaffected. A
+ * superfluous form costs one lookup of a word that is not in the index.
  *
- * `word` folded. Itself first.
+ * `word` must be folded. It comes first in the result.
  */
 export function inflections(word: string): string[] {
   if (word.length < shortest || !/^[a-z]+$/.test(word)) return [word]
@@ -285,7 +284,7 @@ export function inflections(word: string): string[] {
   return [...new Set([word, ...forms])]
 }
 
-/** What the word may be an inflection of. */
+/** The base forms of which the word may be an inflection. */
 function basesOf(word: string): string[] {
   if (/ied$/.test(word)) return [`${word.slice(0, -3)}y`]
   if (/(ed|ing)$/.test(word)) return verbsOf(word)
@@ -294,7 +293,7 @@ function basesOf(word: string): string[] {
   return /[^sui]s$/.test(word) && !singular.has(word) ? [word.slice(0, -1)] : []
 }
 
-/** The stem tells an ending from letters that only look like one: thing is not of the, nor speed of spe. */
+/** Stemming tells an ending from letters that only look like one: thing is not a form of the, nor speed of spe. */
 function verbsOf(word: string): string[] {
   const rest = word.replace(/(ed|ing)$/, '')
   return ofOneStem(word, [rest, `${rest}e`, rest.replace(/(.)\1$/, '$1')])
@@ -307,7 +306,7 @@ function formsOf(base: string): string[] {
   }
   const plural = /(s|x|z|ch|sh)$/.test(base) ? `${base}es` : `${base}s`
   if (base.endsWith('e')) return [base, plural, ...ofOneStem(base, [`${base}d`, `${base.slice(0, -1)}ing`])]
-  // Whether the last letter is doubled goes by stress, which spelling does not show: both are tried.
+  // Doubling of the last letter depends on stress, which spelling does not show, so both forms are tried.
   const starts = /[^aeiou][aeiou][bdgklmnprtvz]$/.test(base) ? [base, `${base}${base.at(-1)}`] : [base]
   const verbs = starts.flatMap((start) => [`${start}ed`, `${start}ing`])
   return [base, plural, ...ofOneStem(base, verbs)]

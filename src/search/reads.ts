@@ -1,9 +1,8 @@
 /**
- * Searching: what the feed asks of the index and how it shows what was found, and the search of one private room.
+ * Search operations: how the feed queries the index and shows what was found, and the search of a private room.
  *
- * The index is asked one hit more than a page holds. What it finds is shown by the feed, which alone knows what may be shown
- * now, and a search ends where it has taken its time: a page may hold fewer events than it has room for, and none, while more
- * follow.
+ * The index is asked for one hit more than a page holds. The feed shows the hits, since only it knows what may be shown now. A search stops
+ * when its time is used up, so a page may hold fewer events than fit, or none, while more follow.
  */
 
 import { refusal } from '../../actors/kernel/refusals.ts'
@@ -40,7 +39,7 @@ function listName({ args }: ReadRequest): string {
   return `search:${JSON.stringify([room, page, target, kind, before, after, order, query])}`
 }
 
-/** What the index is to be asked, and the frame of the log that it must know of. */
+/** The query for the index, and the frame of the log that its answer must cover. */
 function begin(context: ReadContext, request: ReadRequest): KnownAnswer<{ ask: SearchAsk; through: number }> {
   if (request.args.room !== undefined) return withRoom(context, request, () => beginAny(context, request))
   if (request.args.before === undefined && request.args.after === undefined) return beginAny(context, request)
@@ -70,10 +69,10 @@ function beginAny(context: ReadContext, request: ReadRequest): KnownAnswer<{ ask
   return known({ ask, through: context.applied!() })
 }
 
-/** Matches that a search counts, and of which the most relevant are found. */
+/** Number of matches that a search counts, and among which the most relevant are found. */
 const countedMax = 1_000
 
-/** Rows of the days that a query names: in the feed rows come in the order of time. */
+/** The row range for the days in a query. In the feed, rows are in order of time. */
 function daysOf(
   { board: { events } }: ReadContext,
   { since, until }: ReadRequest['args'],
@@ -97,7 +96,7 @@ export function unreadable(fault: string) {
   return refused(refusal('invalid_field', fault, 'query'))
 }
 
-/** The hits of a page as arguments of `search.show`, `total` where it is known, `percent` and `seconds` while the index is being made. */
+/** A page's hits as arguments of `search.show`; `total` if it is known, `percent` and `seconds` while the index is being built. */
 export function shownHits(
   { hits, reached, total, indexing }: Extract<SearchAnswer, { ok: true }>,
   { limit, order, from = 0, count }: SearchAsk,
@@ -124,7 +123,7 @@ function show(context: ReadContext, request: ReadRequest): ReadAnswer {
     .filter((slot) => slot !== none && !muted.has(events.author(slot)))
   const { views, cut } = eventsWithin(context, slots)
   const next = args.next === 0 ? undefined : Number(args.next)
-  // The index continues after a change number; by relevance, after so many matches.
+  // The index continues after a change number; by relevance, after this many matches.
   const after = (slot: number) =>
     args.order === 'relevance' ? Number(args.from) + ids.indexOf(events.idHex(slot)) + 1 : events.change(slot)
   return answer(context, request, views.filter(isShown), cut === undefined ? next : after(cut))
@@ -153,17 +152,17 @@ function answer(
   return ok(data, { ...(room === undefined ? {} : { room: String(room) }), until: endOf(events) })
 }
 
-/** Events, and bytes of their texts, looked at for one page, which takes 20 ms, or 50 where letters bear marks: a whole shard waits. */
+/** Events and bytes of text examined for one page. This takes 20 ms, or 50 with many diacritics, and blocks the whole shard. */
 const looksMax = 2_000
 const lookedBytesMax = 512 * 1024
 const looksAtOnce = 200
 
-/** Events of a room that hold what `query` asks for. What is public is found by the index before it comes here. */
+/** Events of a room that match `query`. Public rooms are searched in the index before this is called. */
 export function searchInRoom(context: ReadContext, request: ReadRequest): ReadAnswer<EventList> {
   return withRoom(context, request, (room) => searchRoom(context, request, room))
 }
 
-/** A private room is in no index: its texts are read, so many and so long ones for each page, from the newest (or oldest) on. */
+/** Private rooms are not indexed: their texts are read, up to a limit per page, from the newest (or oldest) on. */
 function searchRoom(context: ReadContext, request: ReadRequest, room: Room): ReadAnswer<EventList> {
   const { args } = request
   const read = readQuery(String(args.query))
@@ -171,7 +170,7 @@ function searchRoom(context: ReadContext, request: ReadRequest, room: Room): Rea
   const holds = matcher(read.query)
   const rank = rankOf(read.query)
   const rankIn = ({ text = '' }: EventView) => rank(wordsOf(text).join(' '))
-  // A private room is in no index: each page is put in order by itself.
+  // Private rooms are not indexed, so each page is sorted by itself.
   const ranked = (events: readonly EventView[]) =>
     args.order === 'relevance' ? events.toSorted((a, b) => rankIn(b) - rankIn(a)) : events
   const cursor = opened(context, listName(request), args)

@@ -1,23 +1,23 @@
 /**
- * The index of full-text search: one row for each public event that has a text, in an SQLite database with FTS5.
+ * The index for full-text search: one row for each public event that has a text, in an SQLite database with FTS5.
  *
- * Derived: it may be deleted at any time and is made again from the log and the journals, as is one of another format. A row's
- * number is the change of the event's first version, so the newest event has the greatest; its text is that of the newest
- * version. What is redacted or has expired is deleted and overwritten (secure_delete), what is hidden is kept and not found.
+ * The index is derived: it may be deleted at any time and is rebuilt from the log and the journals, as is one in another format. A row's
+ * number is the change of the event's first version, so the newest event has the greatest; its text is that of the newest version. Redacted
+ * and expired texts are deleted and overwritten (secure_delete); hidden ones stay but are not found.
  *
- *   meta(name, value)    format, which log it follows, the log's frame it has come to, how many names there are, and the part merged last
+ *   meta(name, value)    format, the log that it follows, the newest frame indexed, the number of names, and the part merged last
  *   names(name, number)  rooms, pages, kinds and authors, each once
  *   docs(change, id, room, page, kind, author, seq, expires, hidden), by the numbers of their names
  *   parts(first, rows, bytes)
- *   texts_<first>(text)  FTS5: the words of a text, folded, by the same row numbers, from `first` on to the next part
+ *   texts_<first>(text)  FTS5: the folded words of a text, by the same row numbers, from `first` up to the next part
  *
- * The texts lie in parts because one step inside FTS5 cannot be interrupted: what a step may cost is bounded by its part, however
- * large the board is. No positions are kept (detail=none), which halves the index; phrases are looked for in the texts that hold
- * their words. Beginnings of two and three letters have an index of their own. A part that is full is merged, a step with each batch.
+ * Texts are split into parts because one step inside FTS5 cannot be interrupted: the part size bounds the cost of a step, however large the
+ * board is. No positions are stored (detail=none), which halves the index; phrases are searched in the texts that contain their words.
+ * Prefixes of two and three letters have their own index. A full part is merged gradually, one step with each batch.
  *
- * Its pages have sums (page-sums.ts), which are compared when it is opened.
+ * Its pages have checksums (page-sums.ts), which are checked when the index is opened.
  *
- * Every batch of changes is one transaction with the frame it comes to, so after a crash it goes on from what it has.
+ * Every batch of changes is one transaction together with the frame it reaches, so after a crash it continues from there.
  */
 
 import { rmSync } from 'node:fs'
@@ -40,7 +40,7 @@ const againWithAuthor = new ActsOf<AuthorFacts>('author.show')
 const redactions = new ActsOf<RedactFacts>('event.redact')
 
 const format = '3'
-/** Of one part, in rows and in bytes of words: a beginning that every text has is looked up in some 20 ms then. */
+/** Maximum of one part, in rows and in bytes of words. A prefix that every text has is then looked up in some 20 ms. */
 const partMaxDefault = { rows: 65_536, bytes: 16 * 1024 * 1024 }
 
 const schema = `
@@ -59,15 +59,15 @@ const schema = `
   CREATE TABLE IF NOT EXISTS parts (first INTEGER PRIMARY KEY, rows INTEGER NOT NULL, bytes INTEGER NOT NULL);
 `
 
-/** Pages of the lists of words of a full part that are written in one step: some 6 ms. */
+/** Pages of a full part's word lists written per merge step: some 6 ms. */
 const mergePages = 48
 
-/** By its first bytes, which have an index, and by the whole. */
+/** By its first bytes, which are indexed, and by the whole id. */
 const byId = 'substr(id, 1, 4) = substr(?1, 1, 4) AND id = ?1'
-/** Of those used last. */
+/** Most recently used ones. */
 const numbersKeptMax = 16_384
 
-/** The tokenizer parts words at the spaces alone: whatever is not ASCII belongs to a word, and words are folded before. */
+/** The tokenizer splits words only at spaces: non-ASCII characters belong to words, and words are folded beforehand. */
 const textsOf = (table: string) => `
   CREATE VIRTUAL TABLE ${table}
     USING fts5 (text, tokenize = "ascii", detail = none, columnsize = 0, prefix = "2 3");
@@ -78,27 +78,27 @@ const textsOf = (table: string) => `
 export class SearchIndex {
   readonly #database: DatabaseSync
   readonly #statements = new Map<string, ReturnType<DatabaseSync['prepare']>>()
-  /** Unix seconds at which the next text in it expires; infinity: none will. */
+  /** Unix seconds at which the next text in it expires; infinity if none will. */
   #due: number
-  /** Newest frame of the log that is in it. */
+  /** Newest frame of the log that has been indexed. */
   #applied: number
   #open = false
   #deleted = false
   /** In ascending order; rows are added to the last. */
   readonly #parts: Part[] = []
-  /** `first` of the part that was merged last: those up to it take no more room than they need. */
+  /** `first` of the part that was merged last. Parts up to it take no more space than they need. */
   #merged = -1
   /** `first` of the part that is being merged. */
   #merging = -1
   readonly #partMax: typeof partMaxDefault
   readonly #sums: PageSums
-  /** Names have the numbers up to this one. */
+  /** Names have numbers up to this one. */
   #lastNumber = 0
   readonly #numbers = new BoundedMap<string, number>(numbersKeptMax)
 
   /**
-   * Opens the index in this directory, made again when it is of another log or format, ahead of the log, or damaged. `onBad`: called
-   * with the damage.
+   * Opens the index in this directory. Rebuilds it if it belongs to another log or format, is ahead of the log, or is damaged. `onBad` is
+   * called with the damage.
    */
   static open(
     directory: string,
@@ -119,7 +119,7 @@ export class SearchIndex {
 
   private constructor(directory: string, logId: string, through: number, partMax: typeof partMaxDefault) {
     this.#partMax = partMax
-    // SQLite opens the files of this machine, so its directory is there too.
+    // SQLite opens files on the real machine, so the directory must exist there too.
     machineDisk.makeDirectory(directory)
     this.#database = openDatabase(join(directory, 'index.db'))
     try {
@@ -136,7 +136,7 @@ export class SearchIndex {
       }
       this.#load()
       this.#due = this.#nextDue()
-      // A kill may have come between a deletion and this.
+      // The process may have been killed between a deletion and this.
       this.#emptyLog()
     } catch (error) {
       this.#database.close()
@@ -148,17 +148,17 @@ export class SearchIndex {
     return this.#applied
   }
 
-  /** There is a text in it that has expired: `settle` takes it out. */
+  /** Whether a text in it has expired, which `settle` removes. */
   isDue(now: number): boolean {
     return this.#due <= now
   }
 
-  /** Seconds until then; infinity: never. */
+  /** Seconds until the next text expires; infinity if none will. */
   dueIn(now: number): number {
     return Math.max(0, this.#due - now)
   }
 
-  /** Takes one public record; `key`: 16-byte id of its command. Kept when `settle` is called. */
+  /** Adds one public record; `key`: 16-byte id of its command. Committed when `settle` is called. */
   add(record: BoardRecord, key: Uint8Array, change: number): void {
     this.#begin()
     if (record.type === RecordType.event) {
@@ -174,7 +174,7 @@ export class SearchIndex {
     }
   }
 
-  /** Everything up to this frame of the log is in: makes it lasting. `now`: what has expired by then leaves. */
+  /** Commits everything up to this frame of the log. `now`: texts that have expired by then are removed. */
   settle(applied: number, now: number): void {
     this.#begin()
     this.#delete('expires > 0 AND expires <= ?', now)
@@ -190,7 +190,7 @@ export class SearchIndex {
     this.#deleted = false
   }
 
-  /** What was added and not settled is taken out again. */
+  /** Rolls back what was added since the last `settle`. */
   takeBack(): void {
     if (!this.#open) return
     this.#database.exec('ROLLBACK')
@@ -199,19 +199,19 @@ export class SearchIndex {
     this.#load()
   }
 
-  /** Begins a search; nothing is looked up before its first step. It may go on while records are added. */
+  /** Creates a search; nothing is looked up before its first step. Records may be added between its steps. */
   search(ask: SearchAsk, now: number): Search {
     return new Search(this.#database, this.#parts, ask, now)
   }
 
-  /** What was not settled is gone: after some faults (a full disk) SQLite has taken it back already. */
+  /** Uncommitted changes are dropped: after some errors (a full disk) SQLite has already rolled them back. */
   close(): void {
     try {
-      // SQLite would put the log into the file by itself, and no sum would know of it.
+      // SQLite would checkpoint the log on its own, and the checksums would not match.
       if (this.#open) this.#database.exec('ROLLBACK')
       this.#sums.putIn()
     } catch {
-      // On a full disk, say: the next start makes the index again.
+      // For example on a full disk: the next start rebuilds the index.
     }
     this.#database.close()
   }
@@ -231,7 +231,7 @@ export class SearchIndex {
     this.#run('UPDATE parts SET rows = ?, bytes = ? WHERE first = ?', part.rows, part.bytes, part.first)
   }
 
-  /** What is kept in memory of what the database holds. */
+  /** Loads what is cached in memory from the database. */
   #load(): void {
     const parts = this.#prepare('SELECT first, rows, bytes FROM parts ORDER BY first').all() as Part[]
     this.#parts.splice(0, this.#parts.length, ...parts.map((part) => ({ ...part })))
@@ -241,9 +241,9 @@ export class SearchIndex {
     this.#merging = -1
   }
 
-  /** The number of a room, page, kind or author, given to it now if it has none. */
+  /** The number of a room, page, kind or author, assigned now if it has none. */
   #numberOf(name: string | Uint8Array): number {
-    // No text of a command holds a NUL.
+    // No text of a command contains a NUL.
     const key = typeof name === 'string' ? name : `\0${Buffer.from(name).toString('latin1')}`
     let number = this.#numbers.get(key)
     if (number !== undefined) return number
@@ -254,7 +254,7 @@ export class SearchIndex {
     return number
   }
 
-  /** The last part, or a new one where that is full. */
+  /** The last part, or a new one if that is full. */
   #partFor(change: number): Part {
     const last = this.#parts.at(-1)
     if (last !== undefined && last.rows < this.#partMax.rows && last.bytes < this.#partMax.bytes) return last
@@ -265,7 +265,7 @@ export class SearchIndex {
     return part
   }
 
-  /** The table that holds the text of this row. */
+  /** The table with the text of this row. */
   #tableWith(change: number): string {
     return tableOf(this.#parts.findLast(({ first }) => first <= change)!)
   }
@@ -288,7 +288,7 @@ export class SearchIndex {
     }
   }
 
-  /** A step of merging the lists of words of the oldest part that is full (https://www.sqlite.org/fts5.html#the_merge_command). */
+  /** Runs one step of merging the word lists of the oldest full part (https://www.sqlite.org/fts5.html#the_merge_command). */
   #mergeOn(): void {
     const part = this.#parts.find(({ first }) => first > this.#merged)
     if (part === undefined || part === this.#parts.at(-1)) return
@@ -306,7 +306,7 @@ export class SearchIndex {
     return (this.#prepare('SELECT total_changes() AS changes').get() as { changes: number }).changes
   }
 
-  /** What was deleted is not to stay readable in the write-ahead log either. */
+  /** Deleted texts must not stay readable in the write-ahead log either. */
   #emptyLog(): void {
     this.#sums.putIn()
   }
@@ -326,7 +326,7 @@ export class SearchIndex {
     this.#prepare(sql).run(...values)
   }
 
-  /** Few statements are ever made: three for each part. */
+  /** There are few distinct statements: three for each part. */
   #prepare(sql: string): ReturnType<DatabaseSync['prepare']> {
     let statement = this.#statements.get(sql)
     if (statement === undefined) {
@@ -346,12 +346,12 @@ export class SearchIndex {
   }
 }
 
-/** The files of an index, gone. */
+/** Deletes the files of an index. */
 export function wipe(directory: string): void {
   rmSync(directory, { recursive: true, force: true })
 }
 
-/** Undefined: the text is gone, and what stands in the journal is a stub. */
+/** Undefined if the text is gone and the journal holds only a stub. */
 function textOf({ by }: PostRecord): string | undefined {
   if (by.signed.length === 0) return undefined
   const command = commandIn(by.signed)

@@ -1,6 +1,6 @@
 /**
- * One search of the index, a step at a time: other searches, and the index itself, go on between its steps. A step looks through
- * so many rows, or through the rest of one part of the index.
+ * One search of the index, run in steps: other searches and indexing continue between its steps. A step examines a limited number of rows,
+ * or the rest of one part of the index.
  */
 import type { Refusal } from '../../actors/kernel/refusals.ts'
 import type { DatabaseSync } from '../sqlite.ts'
@@ -13,46 +13,48 @@ export type SearchAsk = {
   readonly kind?: string
   /** Identity id. */
   readonly author?: string
-  /** Numbers inside the room, exclusive. */
+  /** Numbers within the room, exclusive. */
   readonly before?: number
   readonly after?: number
-  /** By relevance: of the newest `count` matches, each with its rank. */
+  /** By relevance: each of the newest `count` matches, with its rank. */
   readonly order: 'asc' | 'desc' | 'relevance'
-  /** Rows from this one on, and below that one. */
+  /** Rows from `since` on, and below `until`. */
   readonly since?: number
   readonly until?: number
-  /** Continue after this row; undefined: from the first. By relevance: after so many matches. */
+  /** Continue after this row; undefined to start at the first. By relevance: after this many matches. */
   readonly from?: number
   readonly limit: number
-  /** Matches that are counted, as far as there are so many; absent: no more than `limit`. */
+  /** How many matches are counted at most; absent: no more than `limit`. */
   readonly count?: number
 }
 
 export type SearchAnswer =
-  /** `reached`: it was given up there, and continues after this row; absent: all was searched, or the page is full. */
+  /** `reached`: it stopped there, and continues after this row. Absent if everything was searched, or the page is full. */
   | {
       readonly ok: true
       readonly hits: readonly Hit[]
       readonly reached?: number
-      /** All matches, or `count` of them where there are more; absent: it is not known. */
+      /** All matches, or `count` if there are more; absent if unknown. */
       readonly total?: number
       readonly indexing?: Indexing
     }
   | { readonly ok: false; readonly refusal: Refusal }
 
-/** The index is being made, the newest posts last. `percent`: of the log that it holds, 0 to 99; `seconds`: until it holds all. */
+/**
+ * The index is being built, the newest posts last. `percent`: share of the log that is indexed, 0 to 99; `seconds`: until it is complete.
+ */
 export type Indexing = { readonly percent: number; readonly seconds: number }
 
 type Hit = { readonly id: string; readonly change: number; readonly rank?: number }
 
 declare module '../command/ports.ts' {
   interface Actors {
-    /** Asks the search index; it answers with nothing older than this frame of the log. */
+    /** Queries the search index. Its answer covers at least this frame of the log. */
     search(ask: SearchAsk, through: number, answer: (answer: SearchAnswer | undefined) => void): void
   }
 }
 
-/** Consecutive rows whose texts lie in one table. */
+/** Consecutive rows whose texts are in one table. */
 export type Part = { readonly first: number; rows: number; bytes: number }
 
 export function tableOf({ first }: Part): string {
@@ -64,23 +66,23 @@ type Value = string | number | bigint | Uint8Array
 
 export class Search {
   readonly hits: Hit[] = []
-  /** Parts that were looked through to their end. */
+  /** Parts that were searched to their end. */
   parts = 0
   readonly #database: DatabaseSync
   readonly #all: readonly Part[]
   readonly #ask: SearchAsk
   readonly #conditions: readonly string[]
   readonly #values: readonly Value[]
-  /** Whether the words of a text hold the phrases asked for; undefined: there are none. */
+  /** Whether the words of a text contain the query's phrases; undefined if it has none. */
   readonly #holds: ((words: string) => boolean) | undefined
   readonly #rank: ((words: string) => number) | undefined
-  /** Hits that are looked for. */
+  /** Hits to find. */
   readonly #max: number
-  /** Everything up to this row was looked at; undefined: nothing was. */
+  /** Everything up to this row was examined; undefined if nothing was. */
   #reached: number | undefined
   #isOver = false
 
-  /** `parts`: ascending, and more may be added at the end. `now`: what has expired by then is not found. */
+  /** `parts`: ascending; more may be added at the end. `now`: texts that have expired by then are not found. */
   constructor(database: DatabaseSync, parts: readonly Part[], ask: SearchAsk, now: number) {
     this.#database = database
     this.#all = parts
@@ -89,7 +91,7 @@ export class Search {
     this.#holds = isByText ? phraseMatcher(ask.query) : undefined
     const { room, page, kind, author, before, after, order, since, until } = ask
     this.#rank = order === 'relevance' ? rankOf(ask.query) : undefined
-    // Texts that are looked through for phrases cost too much to be counted beside.
+    // When texts must be read to check for phrases, counting as well would cost too much.
     this.#max = ask.count !== undefined && (!isByText || order === 'relevance') ? ask.count : ask.limit
     this.#reached = beginOf(ask)
     const conditions = ['docs.hidden = 0', '(docs.expires = 0 OR docs.expires > ?)']
@@ -112,12 +114,12 @@ export class Search {
     this.#values = values
   }
 
-  /** The page is full, or nothing is left to look at. */
+  /** Whether the page is full, or nothing is left to examine. */
   get isOver(): boolean {
     return this.#isOver
   }
 
-  /** How many matches there are, `count` at most; undefined: it is not known. */
+  /** Number of matches, at most `count`; undefined if unknown. */
   get total(): number | undefined {
     const isCounted = this.hits.length < this.#max || this.#max === this.#ask.count
     return this.#isOver && isCounted ? this.hits.length : undefined
@@ -155,7 +157,7 @@ export class Search {
     this.#reached = isUp ? (next?.first ?? 0) - 1 : part.first
   }
 
-  /** Place of the part that holds the first row after `#reached`; none: -1, or the number of parts. */
+  /** Index of the part with the first row after `#reached`; -1 or the number of parts if there is none. */
   #nextPart(): number {
     const reached = this.#reached
     const parts = this.#all
@@ -177,13 +179,13 @@ export class Search {
       FROM ${table} CROSS JOIN docs ON docs.change = ${table}.rowid
       WHERE ${table} MATCH ? AND ${this.#conditions.join(' AND ')}
       ${from === undefined ? '' : `AND ${table}.rowid ${isUp ? '>' : '<'} ?`} ORDER BY ${table}.rowid ${isUp ? 'ASC' : 'DESC'}`
-    // As an integer: FTS5 does not look at a row number that is bound as a real.
+    // As an integer: FTS5 ignores a row number that is bound as a real.
     const values = from === undefined ? this.#values : [...this.#values, BigInt(from)]
     return this.#database.prepare(sql).iterate(...values) as Iterable<Row>
   }
 }
 
-/** The row after which a search begins; undefined: at its first. */
+/** The row after which a search begins; undefined to begin at the first. */
 function beginOf({ order, from, since, until }: SearchAsk): number | undefined {
   if (order === 'relevance') return until
   if (from !== undefined) return from

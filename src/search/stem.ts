@@ -1,17 +1,17 @@
 /**
- * The stem of an English word, by M. F. Porter, "An algorithm for suffix stripping" (1980), so that "scraping", "scrapes" and
- * "scrape" are one word to the directory. Words with anything but a to z in them are their own stem.
+ * The stem of an English word, by M. F. Porter, "An algorithm for suffix stripping" (1980), so that "scraping", "scrapes" and "scrape" are
+ * one word to the directory. Words with characters other than a to z are their own stem.
  */
 
 const vowel = '[aeiouy]'
 const consonantRun = '[^aeiou][^aeiouy]*'
 const vowelRun = `${vowel}[aeiou]*`
-/** m > 0, m = 1, m > 1 and "has a vowel", as the paper has them: [C](VC)^m[V]. */
+/** m > 0, m = 1, m > 1 and "has a vowel", as defined in the paper: [C](VC)^m[V]. */
 const measure1 = new RegExp(`^(${consonantRun})?${vowelRun}${consonantRun}`)
 const measureIs1 = new RegExp(`^(${consonantRun})?${vowelRun}${consonantRun}(${vowelRun})?$`)
 const measure2 = new RegExp(`^(${consonantRun})?${vowelRun}${consonantRun}${vowelRun}${consonantRun}`)
 const hasVowel = new RegExp(`^(${consonantRun})?${vowel}`)
-/** Ends consonant, vowel, consonant that is not w, x or y. */
+/** Ends with consonant, vowel, consonant, where the last is not w, x or y. */
 const shortEnd = new RegExp(`^${consonantRun}${vowel}[^aeiouwxy]$`)
 const doubled = /([^aeiouylsz])\1$/
 
@@ -51,7 +51,7 @@ const step4 = /(al|ance|ence|er|ic|able|ible|ant|ement|ment|ent|ou|ism|ate|iti|o
 /** `word` in lower case. */
 export function stem(word: string): string {
   if (word.length < 3 || !/^[a-z]+$/.test(word)) return word
-  // y at the beginning is a consonant.
+  // An initial y is a consonant.
   const isY = word[0] === 'y'
   let at = isY ? `Y${word.slice(1)}` : word
   at = plural(at)

@@ -1,4 +1,4 @@
-/** The JSON Schema of `/v1/export?stream=board`, at `/export/board-1.schema.json`: what each line is allowed to be. */
+/** The JSON Schema of `/v1/export?stream=board`, at `/export/board-1.schema.json`: what each line may contain. */
 import {
   base64url32Pattern,
   base64url64Pattern,
@@ -179,7 +179,7 @@ export const lineSchemas = {
 export type BoardHead = Infer<typeof lineSchemas.board>
 export type EndLine = Infer<typeof lineSchemas.end>
 export type VotesLine = Infer<typeof lineSchemas.votes>
-/** `reserved` of an act is one of these too. */
+/** `reserved` of an act is also one of these. */
 export type RecordLine = Infer<
   typeof lineSchemas.room | typeof lineSchemas.event | typeof lineSchemas.handle | typeof lineSchemas.act
 >

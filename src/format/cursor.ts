@@ -11,16 +11,16 @@
  * The list's name is associated data, so a cursor of one list opens no other. Random 96-bit
  * nonces are safe for 2^32 seals under one key (NIST SP 800-38D, 8.3).
  *
- * Places are sealed with a read key, which followers of the board have too: a cursor works on each of them. What the board keeps, the
- * secrets of webhooks, is sealed with the key that the read key is made from, which no follower has.
+ * Places are sealed with a read key, which the board's followers have too, so a cursor works on each of them. What the board itself stores
+ * (the secrets of webhooks) is sealed with the key from which the read key is derived. No follower has that one.
  */
 import { createCipheriv, createDecipheriv, createHmac, randomFillSync } from 'node:crypto'
 import { decodeBase64url } from './signing.ts'
 
-/** Cursors with places in shards are good for one layout of them; places in the feed outlive it. `layout`: '' before any reshard. */
+/** Cursors with places in shards are valid for one shard layout; places in the feed outlive it. `layout`: '' before any reshard. */
 export type PlacesEpoch = { readonly generation: string; readonly layout: string }
 
-/** What a cursor names beside its places. `sources`: how many it has a place of; one is the feed's. */
+/** What a cursor names besides its places. `sources`: how many it has a place for; one of them is the feed. */
 export function epochText({ generation, layout }: PlacesEpoch, sources: number): string {
   return sources === 1 || layout === '' ? generation : `${generation}.${layout}`
 }
@@ -28,32 +28,32 @@ export function epochText({ generation, layout }: PlacesEpoch, sources: number):
 const nonceBytes = 12
 const tagBytes = 16
 
-/** Cursors hold a few numbers and ids. A longer text is none of ours, and is not even decoded. */
+/** Cursors hold a few numbers and ids. A longer text is not ours, and is not even decoded. */
 export const cursorTextMax = 1_024
 
 const keyBytes = 32
 
-/** 32 bytes, and as many for each key that was replaced, the newest first; of a follower, the read key alone. */
+/** 32 bytes, plus 32 for each replaced key, newest first; on a follower, only the read key. */
 export type SealingKeys = Uint8Array | { readonly readKey: Uint8Array }
 
-/** What the places of lists are sealed with, 32 bytes. `keys`: 32 bytes and more, as of a board that is no follower. */
+/** The 32-byte key that seals places in lists. `keys`: 32 bytes or more, if this board is not a follower. */
 export function readKeyOf(keys: SealingKeys): Uint8Array {
   if ('readKey' in keys) return keys.readKey
   return createHmac('sha256', keys.subarray(0, keyBytes)).update('broadside-read-key-v1').digest()
 }
 
-/** The keys of what the board keeps; none: of a follower. */
+/** The keys for what the board stores; empty on a follower. */
 export function keptKeysOf(keys: SealingKeys): Uint8Array {
   return 'readKey' in keys ? new Uint8Array() : keys
 }
 
 export class CursorSealer {
   readonly #readKey: Uint8Array
-  /** What the board keeps is sealed with the first; then keys that were replaced, the newest first. None: of a follower. */
+  /** The first seals what the board stores; then replaced keys, newest first. Empty on a follower. */
   readonly #kept: readonly Uint8Array[]
   readonly #random: (bytes: number) => Uint8Array
 
-  /** `random` gives that many fresh random bytes. */
+  /** `random` returns that many fresh random bytes. */
   constructor(keys: SealingKeys, random: (bytes: number) => Uint8Array = fresh) {
     const kept = keptKeysOf(keys)
     if (kept.length % keyBytes !== 0 || (kept === keys && kept.length === 0))
@@ -65,12 +65,12 @@ export class CursorSealer {
     this.#random = random
   }
 
-  /** Seals a JSON value. Throws RangeError when the text would be longer than a client may hand back. */
+  /** Seals a JSON value. Throws RangeError if the text would be longer than a client may send back. */
   seal(listName: string, place: unknown): string {
     return this.#seal(this.#readKey, listName, place)
   }
 
-  /** The same of what the board itself keeps. */
+  /** The same for what the board itself stores. */
   sealKept(listName: string, value: unknown): string {
     const [key] = this.#kept
     if (key === undefined) throw new Error('a follower keeps no secrets')
@@ -88,15 +88,15 @@ export class CursorSealer {
     return text
   }
 
-  /** What was sealed, or undefined: forged, cut, of another list, another key, or not canonical text. */
+  /** The sealed value, or undefined if the text is forged, truncated, from another list or key, or not canonical. */
   open(listName: string, text: string): unknown {
     const opened = this.#open(this.#readKey, listName, text)
-    // Before there was a read key, cursors were sealed with the other one.
+    // Before the read key existed, cursors were sealed with the other key.
     const [before] = this.#kept
     return opened === undefined && before !== undefined ? this.#open(before, listName, text) : opened
   }
 
-  /** The same of what the board itself has kept, also under a key that was replaced since. */
+  /** The same for what the board itself has stored, also under a key that was replaced since. */
   openKept(listName: string, text: string): unknown {
     for (const key of this.#kept) {
       const opened = this.#open(key, listName, text)
@@ -118,13 +118,13 @@ export class CursorSealer {
     try {
       decipher.final()
     } catch {
-      return undefined // The tag does not fit: not sealed here, or not for this list.
+      return undefined // The tag does not match: not sealed here, or not for this list.
     }
     return JSON.parse(place.toString())
   }
 }
 
-/** Random bytes of which none is given twice, drawn a few hundred nonces at a time: one draw costs as much as the seal. */
+/** Random bytes, never handed out twice, drawn a few hundred nonces at a time: one draw costs as much as a seal. */
 const drawn = Buffer.allocUnsafeSlow(256 * nonceBytes)
 let given = drawn.length
 

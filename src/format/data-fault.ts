@@ -1,6 +1,6 @@
 /**
- * What is wrong with the JSON inside `data`, in a sentence that names the key and what it must be.
- * Asked only for data that its schema has refused.
+ * Describes what is wrong with the JSON in `data`, in a sentence that names the key and what it must be. Called only for data that its
+ * schema has refused.
  */
 
 import type { Operation } from '../../actors/kernel/operation.ts'
@@ -8,7 +8,7 @@ import { namingOf, ruleOf as patternRuleOf, type Schema, wordsOf } from '../../a
 import { nearest } from './nearest.ts'
 import { printable } from './printable.ts'
 
-/** The parts of a JSON Schema that the sentences are made of. */
+/** The parts of a JSON Schema from which the sentences are built. */
 export type Shape = Schema & {
   readonly description?: string
   readonly pattern?: string
@@ -26,7 +26,7 @@ export type Shape = Schema & {
   readonly required?: readonly string[]
 }
 
-/** What a validator says of a value: where it is wrong, and of an object the key that is too many or missing. */
+/** A validator's finding: where the value is wrong and, for an object, the extra or missing key. */
 type Fault = {
   readonly instancePath: string
   readonly params?: { readonly additionalProperty?: string; readonly missingProperty?: string }
@@ -35,12 +35,12 @@ type Fault = {
 /** `field`: `data`, or `data.` and the key that is wrong. */
 type DataFault = { readonly message: string; readonly field: string }
 
-/** What `data` of an operation is called in a sentence, and what it holds. */
+/** How sentences name an operation's `data`, and what it contains. */
 export type DataShape = {
   readonly name: string
   readonly shape: Shape
   readonly example: string
-  /** It was sent as arguments of their own: a key of it is one of them. */
+  /** It was sent as separate arguments, so its keys are arguments. */
   readonly isFlat?: boolean
 }
 
@@ -54,7 +54,7 @@ export function dataShapeOf({ name, data, example }: Pick<Operation, 'name' | 'd
   return { name: `data of ${name}`, shape, example: String(example.data ?? exampleOf(shape)) }
 }
 
-/** `faults`: what the validator says, first things first. */
+/** `faults`: the validator's findings, in order. */
 export function dataFault(
   { name, shape, example, isFlat = false }: DataShape,
   value: unknown,
@@ -97,13 +97,13 @@ export function dataFault(
   return { message: `${within} must be ${ruleOf(wrong)}${sentInstead(wrong, found)}`, field: fieldOf(key) }
 }
 
-/** What `data` has to hold, to end a sentence that says that it is missing. */
+/** What `data` must contain, as the end of a sentence that says it is missing. */
 export function dataNeeds({ shape, example }: DataShape): string {
   const { required = [] } = shape
   return required.length === 0 ? '' : `; it needs ${required.join(', ')}, such as ${example}`
 }
 
-/** What a value of this shape is, to follow "must be". */
+/** Describes a value of this shape, to follow "must be". */
 export function ruleOf(shape: Shape): string {
   if (shape.const !== undefined) return JSON.stringify(shape.const)
   const choices = choicesOf(shape)
@@ -126,7 +126,7 @@ export function ruleOf(shape: Shape): string {
     : `${/^[aeiou]/.test(shape.type) ? 'an' : 'a'} ${shape.type}`
 }
 
-/** To end the sentence: the choice that was probably meant, or that a handle is not taken here. */
+/** Ends the sentence with the choice that was probably meant, or says that a handle is not accepted here. */
 export function meantBy(shape: Shape, value: unknown): string {
   if (typeof value !== 'string') return ''
   if (namingOf(shape) === 'id' && handle.test(value))
@@ -139,7 +139,7 @@ export function meantBy(shape: Shape, value: unknown): string {
 
 const handle = /^@?[a-z0-9][a-z0-9_-]{1,31}$/i
 
-/** The same, or what came in its place where that is of another type. */
+/** The same, or the type that was sent if it is wrong. */
 function sentInstead(shape: Shape, value: unknown): string {
   const meant = meantBy(shape, value)
   if (meant !== '') return meant

@@ -1,7 +1,6 @@
 /**
- * JSON that other people's programs wrote. Fractions and exponents pass, which a command does not have (strict-json.ts) and other
- * protocols may. What is nested too deep to be written again is refused before it is parsed: JSON.parse takes a million brackets,
- * what comes after it does not.
+ * JSON written by other people's programs. Unlike commands (strict-json.ts), other protocols may use fractions and exponents. Text nested
+ * too deeply to be serialized again is refused before it is parsed: JSON.parse accepts a million brackets, but later code does not.
  */
 import { isUtf8 } from 'node:buffer'
 import { countKeys } from './strict-json.ts'
@@ -13,19 +12,19 @@ type ForeignJson =
 
 type ForeignLimits = {
   readonly depthMax: number
-  /** Of `{ [ : ,` outside strings. */
+  /** Number of `{ [ : ,` outside strings. */
   readonly marksMax?: number
 }
 
 const handedOnDepthMax = 64
 
 /**
- * Levels of a message of MCP: those of `data`, of what carries it, and room for clients that say more of themselves. Marks: those of
+ * Nesting depth of an MCP message: that of `data` and its envelope, and room for clients that add details about themselves. Marks: those of
  * the largest `data`, given as an object. More would take longer to read than to send.
  */
 const messageLimits = { depthMax: 64, marksMax: 32_768 }
 
-/** JSON to be handed on. Undefined: no JSON, or none that can be handed on as such. */
+/** JSON to be passed on. Undefined if the text is not JSON, or cannot be passed on. */
 export function foreignJson(text: string): unknown {
   if (marksOf(text).depth > handedOnDepthMax) return undefined
   try {
@@ -35,12 +34,12 @@ export function foreignJson(text: string): unknown {
   }
 }
 
-/** A message of another protocol with one meaning: what two readers could take for different things is refused. */
+/** A message of another protocol with one meaning: what two readers could interpret differently is refused. */
 export function parseMessage(body: Buffer): ForeignJson {
   return isUtf8(body) ? parseForeign(body.toString('utf8'), messageLimits) : { ok: false, fault: 'is not UTF-8' }
 }
 
-/** JSON with one meaning: no object has a key twice (I-JSON, RFC 7493). */
+/** JSON with one meaning: no object has duplicate keys (I-JSON, RFC 7493). */
 export function parseForeign(
   text: string,
   { depthMax, marksMax = Number.POSITIVE_INFINITY }: ForeignLimits,
@@ -58,8 +57,8 @@ export function parseForeign(
 }
 
 /**
- * How deep a JSON text nests, how many members its objects have, and how many of `{ [ : ,` it has outside strings; of anything
- * else, numbers without a meaning.
+ * The nesting depth of a JSON text, the number of members in its objects, and the number of `{ [ : ,` outside strings. The numbers are
+ * meaningless if the text is not JSON.
  */
 function marksOf(text: string): { depth: number; members: number; marks: number } {
   let depth = 0

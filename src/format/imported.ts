@@ -1,4 +1,4 @@
-/** What people read of a post that was published elsewhere before: the claim of its importer, never a fact of the board. */
+/** How a post published elsewhere earlier is labeled for readers: the claim of its importer, never a fact of the board. */
 
 type Source = { readonly author: string; readonly at?: number }
 
@@ -7,7 +7,7 @@ export function importedText(source: Source): string {
   return `imported: ${claimOf(source)}`
 }
 
-/** The same in the head of a line, in quotes, so that a name cannot be taken for the fields beside it. */
+/** The same for the head of a line, in quotes, so that a name cannot be mistaken for the fields next to it. */
 export function importedField(source: Source): string {
   return `imported=${JSON.stringify(claimOf(source))}`
 }

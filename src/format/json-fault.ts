@@ -1,23 +1,23 @@
 /**
- * Says what is wrong with a refused JSON text, and where: a plain reader of RFC 8259 with our
- * extra rules, one function for each rule of the grammar.
+ * Describes what is wrong with a refused JSON text, and where: a plain parser of RFC 8259 with our extra rules, one function per rule of
+ * the grammar.
  *
- * Slow and only for refusals. It agrees with strict-json.ts on every text: a fault is found
- * here exactly when that refuses, which a property test holds it to.
+ * Slow, and used only for refusals. It agrees with strict-json.ts on every text: it finds a fault exactly when that refuses, which a
+ * property test checks.
  */
-/** A command is flat and `data` a few levels deep; deeper is an attack on somebody's recursion. */
+/** A command is flat and `data` a few levels deep; anything deeper is an attack on recursive code. */
 export const nestingMax = 32
 
 /**
- * Of `{ [ : ,` outside strings. Each is a byte, so a text of 64 KiB, the largest `data` beside a
- * blob, never meets this; a body of 2 MiB full of brackets would cost 0.3 s and is stopped here.
+ * Number of `{ [ : ,` outside strings. Each is a byte, so a text of 64 KiB, the largest `data` apart from a blob, never reaches this. A
+ * body of 2 MiB full of brackets would cost 0.3 s and is stopped here.
  */
 export const structureMarksMax = 65_536
 
 export type JsonLimits = {
-  /** Of `{ [ : ,` outside strings. */
+  /** Number of `{ [ : ,` outside strings. */
   readonly marksMax: number
-  /** Items of an array that is a member of the outermost object: what is behind them is not read. */
+  /** Items of an array that is a member of the outermost object. Anything after an array that is too long is not read. */
   readonly itemsMax: number
 }
 
@@ -31,7 +31,7 @@ export type JsonFault = {
   readonly member?: string
 }
 
-/** The first fault, in reading order; undefined when there is none. */
+/** The first fault in reading order; undefined if there is none. */
 export function findFault(text: string, limits = anyJson): JsonFault | undefined {
   try {
     new FaultReader(text, limits).read()
@@ -77,7 +77,7 @@ class FaultReader {
     if (this.#at < this.#text.length) throw new Fault('something follows the JSON value', this.#at)
   }
 
-  /** `member`: the key it stands at in its object. */
+  /** `member`: its key in the enclosing object. */
   #value(depth: number, member?: string): void {
     this.#skip()
     const first = this.#text[this.#at]
@@ -135,7 +135,7 @@ class FaultReader {
     return value
   }
 
-  /** Up to the quote that ends the string, or to what may not stand in it. A megabyte of escapes takes some milliseconds. */
+  /** Advances to the quote that ends the string, or to an invalid character. A megabyte of escapes takes some milliseconds. */
   #passCharacters(): void {
     const text = this.#text
     let at = this.#at
@@ -175,7 +175,7 @@ class FaultReader {
     throw new Fault('a value should be here', this.#at)
   }
 
-  /** Takes this character after white space, if it is the next. */
+  /** Consumes this character, after white space, if it is next. */
   #takes(character: string): boolean {
     this.#skip()
     if (this.#text[this.#at] !== character) return false
@@ -190,7 +190,7 @@ class FaultReader {
     if (this.#marks > marksMax) throw new Fault(`more than ${marksMax} of { [ : ,`, this.#at - 1)
   }
 
-  /** White space. */
+  /** Skips white space. */
   #skip(): void {
     for (;;) {
       const unit = this.#text.charCodeAt(this.#at)
@@ -199,7 +199,7 @@ class FaultReader {
     }
   }
 
-  /** Takes what matches here. */
+  /** Consumes a match at the current position. */
   #match(pattern: RegExp): RegExpExecArray | null {
     pattern.lastIndex = this.#at
     const match = pattern.exec(this.#text)
@@ -208,7 +208,7 @@ class FaultReader {
   }
 }
 
-/** Of the escape that begins at a backslash; 0: JSON has no such escape. */
+/** Length of the escape that begins at a backslash; 0 if JSON has no such escape. */
 function escapeLength(text: string, at: number): number {
   const unit = text.charCodeAt(at + 1)
   if (escapable.has(unit)) return 2
@@ -222,7 +222,7 @@ function isHex(unit: number): boolean {
   return (unit >= 0x30 && unit <= 0x39) || (lower >= 0x61 && lower <= 0x66)
 }
 
-/** What a stranger wrote, fit for an error message: short, quoted, control characters escaped. */
+/** A stranger's text made safe for an error message: short, quoted, control characters escaped. */
 function shown(text: string): string {
   return JSON.stringify(text.length > 40 ? `${text.slice(0, 40)}…` : text)
 }

@@ -1,9 +1,9 @@
 /**
- * Finds one string in a large JSON text by its path, without building values: what a body of megabytes is, before it is read.
+ * Finds one string in a large JSON text by its path, without building values: identifies a body of megabytes before it is parsed.
  *
- * Nearly all of a large body that is good lies in one string, which is passed at memory speed. Whatever else it has costs steps,
- * and there are few: a text of another make is not looked through to its end. This is no validation: what it has found still has to
- * be parsed by a strict reader, which refuses a key that comes twice.
+ * Nearly all of a large valid body is in one string, which is skipped at memory speed. Everything else costs steps, and there are few of
+ * them: a text of a different kind is not scanned to its end. This does not validate: a strict parser still has to parse the text, and
+ * refuses duplicate keys.
  */
 const quote = 0x22
 const comma = 0x2c
@@ -14,13 +14,13 @@ const bracketClose = 0x5d
 const braceOpen = 0x7b
 const braceClose = 0x7d
 
-/** Bytes outside strings; a string, and a quote inside of one, costs as much as some of them. */
+/** Bytes outside strings. A string, or a quote inside one, costs as much as several of them. */
 const stepsMax = 16_384
 const stringSteps = 16
-/** A longer string is not asked for. */
+/** Longer strings are not returned. */
 const foundBytesMax = 256
 
-/** The string at this path of keys; undefined: it has none, or more steps than a good body needs lead to its end. */
+/** The string at this path of keys; undefined if there is none, or if reaching the end takes more steps than a valid body needs. */
 export function stringAt(body: Buffer, path: readonly string[]): string | undefined {
   const reader = new HeadReader(body)
   const found = reader.member(path)
@@ -36,13 +36,13 @@ class HeadReader {
     this.#body = body
   }
 
-  /** All of it was passed, in few steps. */
+  /** Whether the whole text was scanned within the step limit. */
   isWhole(): boolean {
     this.#skip()
     return this.#at >= this.#body.length && this.#steps <= stepsMax
   }
 
-  /** Passes one value, an object, and gives the string at this path inside of it. */
+  /** Skips one value, an object, and returns the string at this path inside it. */
   member([name, ...rest]: readonly string[]): string | undefined {
     this.#skip()
     if (this.#body[this.#at] !== braceOpen) return void this.#value()
@@ -69,7 +69,7 @@ class HeadReader {
     return found
   }
 
-  /** Passes a value of any kind. */
+  /** Skips a value of any kind. */
   #value(): void {
     let depth = 0
     while (this.#at < this.#body.length && this.#count(1)) {
@@ -78,14 +78,14 @@ class HeadReader {
       else {
         if (byte === braceOpen || byte === bracketOpen) depth += 1
         else if (byte === braceClose || byte === bracketClose) depth -= 1
-        // What ends here is the object or the list around it.
+        // This ends the enclosing object or list.
         if (depth < 0 || (depth === 0 && byte === comma)) return
         this.#at += 1
       }
     }
   }
 
-  /** Passes a string and gives what it says; undefined where it is too long to be asked for. */
+  /** Skips a string and returns its value; undefined if it is too long. */
   #text(): string | undefined {
     const start = this.#at
     this.#string()
@@ -98,7 +98,7 @@ class HeadReader {
     }
   }
 
-  /** From its quote to just after the next one that no backslash escapes. */
+  /** From its opening quote to just after the next unescaped one. */
   #string(): void {
     let at = this.#at + 1
     while (this.#count(stringSteps)) {
@@ -119,7 +119,7 @@ class HeadReader {
     while (this.#at < this.#body.length && isSpace(this.#body[this.#at]!) && this.#count(1)) this.#at += 1
   }
 
-  /** False: there were too many. */
+  /** Returns false if there were too many. */
   #count(steps: number): boolean {
     this.#steps += steps
     return this.#steps <= stepsMax

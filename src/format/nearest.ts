@@ -1,14 +1,12 @@
-/**
- * The known word that a wrong one was probably meant to be, for the sentence of a refusal.
- */
+/** Finds the known word that a wrong one was probably meant to be, for the sentence of a refusal. */
 
-/** More edits than this, and the two words have nothing to do with each other. */
+/** With more edits than this, the two words are unrelated. */
 const editsMax = 3
 
 /** Longest word compared: no known name is longer, a word may have 2 MiB, and the cost grows with the square. */
 const lengthMax = 64
 
-/** The closest of `names` within a few edits (fewer for short words), whatever the case and the separators; or undefined. */
+/** The closest of `names` within a few edits (fewer for short words), ignoring case and separators; or undefined. */
 export function nearest(word: string, names: Iterable<string>): string | undefined {
   if (word.length > lengthMax) return undefined
   const plain = simplified(word)
@@ -16,7 +14,7 @@ export function nearest(word: string, names: Iterable<string>): string | undefin
   let bestEdits = Math.min(editsMax, Math.floor(plain.length / 3)) + 1
   for (const name of names) {
     const known = simplified(name)
-    // Each letter that one has more is an edit.
+    // Each extra letter is an edit.
     if (Math.abs(known.length - plain.length) >= bestEdits) continue
     const edits = editsBetween(plain, known, bestEdits)
     if (edits >= bestEdits) continue
@@ -32,8 +30,8 @@ function simplified(word: string): string {
 }
 
 /**
- * Optimal string alignment: an edit inserts, deletes or replaces a letter, or swaps two neighbors, as in `pots` for `post`. So many
- * edits as `enough` are not counted further.
+ * Optimal string alignment distance: an edit inserts, deletes or replaces a letter, or swaps two neighbors, as in `pots` for `post`. Stops
+ * counting at `enough` edits.
  */
 function editsBetween(from: string, to: string, enough: number): number {
   let before: number[] = []
@@ -46,7 +44,7 @@ function editsBetween(from: string, to: string, enough: number): number {
       const swapped = isSwap ? before[column - 2]! + 1 : Number.POSITIVE_INFINITY
       next.push(Math.min(replaced, swapped, row[column]! + 1, next[column - 1]! + 1))
     }
-    // What a swap leads to comes from two rows before.
+    // A swap continues from two rows before.
     if (Math.min(...next) >= enough && Math.min(...row) >= enough) return enough
     before = row
     row = next

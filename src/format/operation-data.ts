@@ -1,12 +1,12 @@
-/** What the `data` of an operation holds, as callers give it: key by key. */
+/** The keys of an operation's `data`, as callers give them. */
 import type { Operation } from '../../actors/kernel/operation.ts'
 
-/** What a command has in `data`, without `schema`: it has one value, and the board puts it there. */
+/** The keys in `data` without `schema`, which has a single value that the board fills in. */
 export function flatNames({ data }: { readonly data?: Operation['data'] | undefined }): readonly string[] {
   return Object.keys(data?.properties ?? {}).filter((name) => name !== 'schema')
 }
 
-/** `data` of the operation has a version to fill in. */
+/** Whether the operation's `data` has a version to fill in. */
 export function hasDataVersion({ data }: Operation): boolean {
   return data?.properties?.schema !== undefined
 }

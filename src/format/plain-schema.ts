@@ -1,18 +1,17 @@
 /**
- * The schemas of the declarations as plain JSON Schema (2020-12), for documents that people and programs read:
- * choices become `enum`, shapes that bear a title are written once and referred to, and patterns are written so that RE2 (Go,
- * Rust and others) compiles them too.
+ * Converts the declared schemas to plain JSON Schema (2020-12), for documents that people and programs read: choices become `enum`, titled
+ * shapes are written once and referenced, and patterns are written so that RE2 (Go, Rust and others) also compiles them.
  */
 import type { Schema } from '../../actors/kernel/schema.ts'
 
 export type Json = { readonly [key: string]: unknown }
 
-/** Shapes by name, filled by `plainSchema`; each stands at `prefix` + name, unless `outer` has it already. */
+/** Shapes by name, filled by `plainSchema`. Each is at `prefix` + name, unless `outer` already has it. */
 export class Shapes {
   readonly prefix: string
   readonly #outer: Shapes | undefined
   readonly #found = new Map<string, Json>()
-  /** What stands for declarations that were met before: most shapes are in many answers. */
+  /** Cached results for declarations seen before: most shapes occur in many answers. */
   readonly #known = new Map<unknown, Json>()
 
   constructor(prefix: string, outer?: Shapes) {
@@ -20,7 +19,7 @@ export class Shapes {
     this.#outer = outer
   }
 
-  /** Puts a shape there under its name and gives the reference to it. The same name again must mean the same shape. */
+  /** Adds a shape under its name and returns a reference to it. The same name must always mean the same shape. */
   add(name: string, shape: Json): Json {
     if (this.#outer?.has(name)) return this.#outer.add(name, shape)
     const before = this.#found.get(name)
@@ -35,7 +34,7 @@ export class Shapes {
     return this.#found.has(name) || this.#outer?.has(name) === true
   }
 
-  /** `make` of a declaration, once. */
+  /** Runs `make` once per declaration. */
   once(declaration: unknown, make: () => Json): Json {
     const known = this.#known.get(declaration) ?? make()
     this.#known.set(declaration, known)
@@ -47,7 +46,7 @@ export class Shapes {
   }
 }
 
-/** `shapes`: where titled shapes go; without it they are written in place. */
+/** `shapes`: where titled shapes go; if omitted, they are written in place. */
 export function plainSchema(schema: Schema, shapes?: Shapes): Json {
   return plain(schema as unknown as Json, shapes) as Json
 }
@@ -56,7 +55,7 @@ function plain(value: unknown, shapes: Shapes | undefined): unknown {
   if (Array.isArray(value)) return value.map((each) => plain(each, shapes))
   if (typeof value !== 'object' || value === null) return value
   const { title, ...untitled } = value as Json
-  // Among the properties of a shape, `title` is a name like any other.
+  // Among the properties of a shape, `title` is an ordinary name.
   if (typeof title !== 'string') return plainKeys(value as Json, shapes)
   if (shapes === undefined) return { title, ...plainKeys(untitled, shapes) }
   return shapes.once(value, () => shapes.add(title, plainKeys(untitled, shapes)))
@@ -82,14 +81,14 @@ function portable(schema: Json): Json {
   }
 }
 
-/** RE2 knows no `\uXXXX`: ASCII is written as `\xXX`, which both know, anything else as the character itself. */
+/** RE2 does not support `\uXXXX`: ASCII is written as `\xXX`, which both support, and anything else as the character itself. */
 function inRe2(pattern: string): string {
   return pattern.replace(/\\u([0-9a-f]{4})/g, (_, hex: string) =>
     hex < '0080' ? `\\x${hex.slice(2)}` : String.fromCharCode(Number.parseInt(hex, 16)),
   )
 }
 
-/** `anyOf` of constants is what JSON Schema calls `enum`. */
+/** `anyOf` with only constants is `enum` in JSON Schema. */
 function choices(schema: Json): Json | undefined {
   const { anyOf, ...rest } = schema
   if (!Array.isArray(anyOf)) return undefined
@@ -98,7 +97,7 @@ function choices(schema: Json): Json | undefined {
   return { type: typeof constants[0], enum: constants, ...rest }
 }
 
-/** A constant that is a whole number is an integer. */
+/** A constant that is a whole number has type integer. */
 function wholeNumber(schema: Json): Json {
   return schema.type === 'number' && Number.isInteger(schema.const) ? { ...schema, type: 'integer' } : schema
 }

@@ -1,7 +1,7 @@
 /** What a client gets: a status, and JSON. */
 import { type Refusal, refusalBody, statusOf } from '../../actors/kernel/refusals.ts'
 
-/** What the client gets; `undefined`: nothing, the connection is to be cut (the outcome is unknown). */
+/** What the client gets. `undefined`: nothing, and the connection must be closed, because the outcome is unknown. */
 export type Reply = { readonly status: number; readonly body: string | Uint8Array; readonly retryAfter?: number }
 /** `error`: in a refusal. */
 type Envelope = {
@@ -24,7 +24,7 @@ export function bodyOf({ body }: Pick<Reply, 'body'>): string {
   return typeof body === 'string' ? body : Buffer.from(body.buffer, body.byteOffset, body.byteLength).toString()
 }
 
-/** What it says, for the board's own callers. */
+/** The parsed body, for the board's own callers. */
 export function envelopeOf(reply: Reply): Envelope {
   return JSON.parse(bodyOf(reply))
 }

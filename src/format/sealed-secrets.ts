@@ -1,4 +1,4 @@
-/** Secrets that have to be read again: of webhooks, and of receive URLs. Sealed with the board's key, each bound to its owner. */
+/** Secrets that must be readable later, of webhooks and receive URLs: sealed with the board's key, each bound to its owner. */
 import { createHmac } from 'node:crypto'
 import type { CursorSealer } from './cursor.ts'
 
@@ -15,7 +15,7 @@ export function sealSecret(
   return cursors.sealKept(secretList(of, owner), secret)
 }
 
-/** Undefined: no key of this board has sealed it for this owner. The key was lost, and the owner has to make another secret. */
+/** Undefined if no key of this board has sealed it for this owner: the key was lost, and the owner has to create another secret. */
 export function openSecret(
   cursors: Pick<CursorSealer, 'openKept'>,
   of: SecretOf,
@@ -26,12 +26,12 @@ export function openSecret(
   return typeof secret === 'string' ? secret : undefined
 }
 
-/** What tells two secrets of hooks apart without giving either away. */
+/** Distinguishes two webhook secrets without revealing either. */
 export function secretTag(key: Uint8Array, owner: string, secret: string): string {
   return createHmac('sha256', key).update(`hook-secret\n${owner}\n${secret}`).digest('base64url').slice(0, 22)
 }
 
-/** The same of `data` that holds the secret of a receive URL: what a retry is known by, whose bytes are not kept. */
+/** The same for `data` that holds the secret of a receive URL. It identifies a retry whose bytes are not stored. */
 export function secretDataTag(key: Uint8Array, owner: string, data: string): Buffer {
   return createHmac('sha256', key).update(`receiver-data\n${owner}\n${data}`).digest()
 }

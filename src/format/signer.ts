@@ -1,8 +1,8 @@
 /**
- * Signers: one identity from its seed, and the board's own. Notices and what receive URLs post are ordinary signed commands.
+ * Signers: an identity created from its seed, and the board's own. Notices and posts from receive URLs are ordinary signed commands.
  *
- * The nonce of the board's is an HMAC over the cause of the post. The same cause gives the same bytes and the same id, so a
- * repetition has no second effect, and the nonce cannot be guessed.
+ * The board's nonce is an HMAC over the cause of the post. The same cause gives the same bytes and the same id, so a repetition has no
+ * second effect, and the nonce cannot be guessed.
  */
 
 import { createHash, createHmac, hash, sign as signWithOpenssl } from 'node:crypto'
@@ -26,7 +26,7 @@ type Sodium = {
   crypto_sign_detached(signature: Buffer, message: Uint8Array, secretKey: Buffer): void
 }
 
-/** Null: it does not load here. */
+/** Null if it does not load on this machine. */
 let sodium: Sodium | null | undefined
 
 function loadSodium(): Sodium | null {
@@ -37,24 +37,24 @@ function loadSodium(): Sodium | null {
   }
 }
 
-/** Keys and signatures that were made. */
+/** Number of keys and signatures created. */
 let made = 0
 
-/** Loading libsodium takes 40 ms, as long as what it saves on so many. */
+/** Loading libsodium takes 40 ms, which it saves over this many operations. */
 const opensslMax = 1_000
 
 /**
- * Signs as one identity, from its seed.
+ * Creates the signer of one identity from its seed.
  *
- * libsodium signs in 24 us what OpenSSL signs in 40 (an import signs thousands a second, a board each notice), so it is used for many,
- * where it loads; Ed25519 is deterministic, both give the same 64 bytes (RFC 8032 section 5.1.6).
+ * libsodium signs in 24 us, OpenSSL in 40. An import signs thousands per second and a board signs each notice, so libsodium is used for
+ * large numbers, if it loads. Ed25519 is deterministic, so both give the same 64 bytes (RFC 8032 section 5.1.6).
  *
  * `seed` = the 32 secret bytes of RFC 8032.
  */
 export function signerFromSeed(seed: Uint8Array): Signer {
   if (++made > opensslMax) return quickSigner(seed)
   const openssl = opensslSigner(seed)
-  // The caller may overwrite theirs.
+  // The caller may overwrite its own copy.
   const kept = Uint8Array.from(seed)
   let signer = openssl
   return {
@@ -82,7 +82,7 @@ function sodiumSigner(library: Sodium, seed: Uint8Array): Signer {
   })
 }
 
-/** Exported for the test that holds both to the same bytes. */
+/** Exported for the test that checks that both give the same bytes. */
 export function opensslSigner(seed: Uint8Array): Signer {
   const key = privateKeyOf(seed)
   const rawKey = rawPublicKeyOf(key)
@@ -95,10 +95,10 @@ function signerOf(rawKey: Buffer, sign: (message: Uint8Array) => Buffer): Signer
 }
 
 export type Fields = { readonly operation: string } & Readonly<Record<string, string | number | readonly string[]>>
-/** The cause, which is unique, and since when it exists (Unix seconds). */
+/** The cause, which is unique, and when it came into being (Unix seconds). */
 export type Cause = { readonly cause: string; readonly at: number }
 
-/** The board's own public key, and the seed that it is made from. */
+/** The board's own public key, and its seed. */
 type BoardKeys = { readonly publicKey: string; readonly seed: Buffer }
 
 /** Signs with the board's own key. */
@@ -112,7 +112,7 @@ export class BoardSigner {
     this.#identity = identity
   }
 
-  /** A command as it is sent to a board. */
+  /** A command as sent to a board. */
   command(fields: Fields, cause: Cause): Buffer {
     const { command, signature } = this.#sign(fields, cause)
     return Buffer.from(JSON.stringify({ ...command, signature: signature.toString('base64url') }))
@@ -128,7 +128,7 @@ export class BoardSigner {
     return { command, bytes, signature: this.#signer.sign(bytes) }
   }
 
-  /** The same command, as a letter for an actor that posts it. `sha`: of the signing bytes. */
+  /** The same command, as a letter to an actor that posts it. `sha`: of the signing bytes. */
   signed(fields: Fields, cause: Cause): { readonly sha: Buffer; readonly by: Signed } {
     const { bytes, signature } = this.#sign(fields, cause)
     const key = Buffer.from(this.#identity.publicKey, 'base64url')

@@ -1,28 +1,25 @@
 /**
- * JSON with one meaning: what two readers could understand differently is refused.
+ * JSON with one meaning: what two readers could interpret differently is refused.
  *
- * Refused beside what JSON.parse refuses (RFC 8259): invalid UTF-8, a byte order mark, a key
- * given twice in one object at any depth, nesting over 32, a number that is not written as
- * a plain safe integer, -0, a lone surrogate.
+ * Refused in addition to what JSON.parse refuses (RFC 8259): invalid UTF-8, a byte order mark, duplicate keys in an object at any depth,
+ * nesting over 32, a number that is not written as a plain safe integer, -0, a lone surrogate.
  *
- * JSON.parse does the reading. One scan over the characters outside strings comes before it
- * and sees what JSON.parse forgets: depth (so that it never meets a million brackets), how
- * numbers were written, and how many members there are. If the parsed value has fewer keys
- * than the text had members, one was given twice. A command of 600 bytes takes 1.9 to 2.7 us,
- * of which JSON.parse is two thirds. Only a refused text is read again, slowly, to say where
- * and why (json-fault.ts).
+ * JSON.parse does the parsing. Before it, one scan over the characters outside strings checks what JSON.parse discards: depth (so that it
+ * never meets a million brackets), how numbers were written, and how many members there are. If the parsed value has fewer keys than the
+ * text had members, a key was given twice. A command of 600 bytes takes 1.9 to 2.7 us, of which JSON.parse is two thirds. Only a refused
+ * text is parsed again, slowly, to say where and why (json-fault.ts).
  *
- * A key `__proto__` arrives as an own property like any other, to be refused as unknown.
+ * A key `__proto__` becomes an own property like any other, to be refused as unknown.
  */
 import { isUtf8 } from 'node:buffer'
 import { anyJson, findFault, type JsonFault, type JsonLimits, nestingMax } from './json-fault.ts'
 
 export type StrictJson =
   | { readonly ok: true; readonly value: unknown; readonly text: string }
-  /** `member`: the key of the outermost object whose array is too long, where that is the fault. */
+  /** `member`: the key in the outermost object of the array that is too long, if that is the fault. */
   | { readonly ok: false; readonly message: string; readonly member?: string | undefined }
 
-/** A request body. Never throws, and takes time linear in the length. */
+/** Parses a request body. Never throws, and takes time linear in the length. */
 export function parseStrictJson(bytes: Uint8Array, limits = anyJson): StrictJson {
   const body = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength)
   if (!isUtf8(body)) return { ok: false, message: `invalid UTF-8 at or just before byte ${firstBadByte(body)}` }
@@ -39,7 +36,7 @@ export function parseStrictText(text: string, limits = anyJson): StrictJson {
   } catch {
     return refuse(text, limits)
   }
-  // A lone surrogate comes from an escape, or stands in a text that was never UTF-8.
+  // A lone surrogate comes from an escape, or is in a text that was never UTF-8.
   if ((text.includes('\\u') || !text.isWellFormed()) && !isWellFormedJson(value)) return refuse(text, limits)
   return countKeys(value) === members ? { ok: true, value, text } : refuse(text, limits)
 }
@@ -48,7 +45,7 @@ function refuse(text: string, limits: JsonLimits): StrictJson {
   return new Refused(text, limits)
 }
 
-/** Why a text is refused is worked out when it is asked for. */
+/** The reason for a refusal is computed only when it is read. */
 class Refused {
   readonly ok = false
   readonly #text: string
@@ -87,7 +84,7 @@ const bracketClose = 0x5d
 const braceOpen = 0x7b
 const braceClose = 0x7d
 
-/** Colons outside strings, which are as many as members; undefined when something seen on the way must be refused. */
+/** Number of colons outside strings, which equals the number of members; undefined if the scan finds something to refuse. */
 function countMembers(text: string, { marksMax, itemsMax }: JsonLimits): number | undefined {
   let members = 0
   let otherMarks = 0
@@ -134,13 +131,13 @@ function endOfString(text: string, start: number): number {
     if (end === -1) return 0
     let before = end - 1
     while (before >= at && text.charCodeAt(before) === backslash) before -= 1
-    // An even number of backslashes escape each other; with an odd one the last escapes the quote.
+    // An even number of backslashes escape each other; with an odd number the last one escapes the quote.
     if ((end - before) % 2 === 1) return end + 1
     at = end + 1
   }
 }
 
-/** Index after a plain safe integer; 0 when it is none. */
+/** Index after a plain safe integer; 0 if there is none. */
 function endOfInteger(text: string, start: number): number {
   let at = start + 1
   let unit = text.charCodeAt(at)
@@ -150,11 +147,11 @@ function endOfInteger(text: string, start: number): number {
   }
   if (unit === 0x2e || unit === 0x65 || unit === 0x45) return 0 // '.', 'e', 'E'
   if (text.charCodeAt(start) === minus && text.charCodeAt(start + 1) === digit0) return 0
-  // Fifteen digits are safe whatever they are; more are worth a closer look.
+  // Fifteen digits are always safe; more need a closer look.
   return at - start <= 15 || Number.isSafeInteger(Number(text.slice(start, at))) ? at : 0
 }
 
-/** Members of all objects in what was read: fewer than the text has where a key is given twice. */
+/** Number of members in all objects of the value. Fewer than in the text if a key was given twice. */
 export function countKeys(value: unknown): number {
   if (typeof value !== 'object' || value === null) return 0
   let count = 0
@@ -177,7 +174,7 @@ function isWellFormedJson(value: unknown): boolean {
   return Object.entries(value).every(([key, member]) => key.isWellFormed() && isWellFormedJson(member))
 }
 
-/** Decoding puts U+FFFD for what is bad, so the first byte that comes back different is the place. */
+/** Decoding replaces bad bytes with U+FFFD, so the first byte that differs marks the place. */
 function firstBadByte(body: Buffer): number {
   const mended = Buffer.from(body.toString())
   let at = 0

@@ -1,7 +1,7 @@
 /**
- * Events as the JSON texts of answers, most of them put together from the stored bytes: what `event-view.ts` shows, without decoding
- * what was signed only to write it again. What is not as most posts are (edited, hidden, redacted, expired, signed by a delegate, with
- * attachments) is shown by `event-view.ts`. `test/e2e/stored-posts.test.ts` holds both against each other.
+ * Builds the JSON text of events in answers, mostly from the stored bytes. The result equals that of `event-view.ts`, without decoding what
+ * was signed only to encode it again. Unusual posts (edited, hidden, redacted, expired, signed by a delegate, with attachments) are left to
+ * `event-view.ts`. `test/e2e/stored-posts.test.ts` compares the two.
  */
 
 import { textIn, toUtf8, type Utf8 } from '../../actors/kernel/utf8.ts'

@@ -228,7 +228,7 @@ function textOf({ buffer, byteOffset, byteLength }: Uint8Array): string {
 export type Share = {
   readonly limit: number
   readonly items: readonly { readonly place: string; readonly cursor: string; readonly item: unknown }[]
-  /** It looked this far and no further; absent: to the end, or until it had enough. */
+  /** Where it stopped looking; absent if it reached the end or found enough. */
   readonly reached?: { readonly place: string; readonly cursor: string }
 }
 

@@ -1,6 +1,6 @@
 /**
- * The first two phases of a follower: backfill from the index, then the cutover to live news.
- * Pages are bounded in events and bytes, so that a follower who was away for long is served without a burst of memory.
+ * The first two phases of following a room: backfill from the index, then the cutover to live updates. Pages are bounded in events and
+ * bytes, so that a follower who was away for long can be served without a burst of memory.
  */
 
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
@@ -13,13 +13,13 @@ import { type TailFormat, tailText } from './stream.ts'
 export type BackfillRequest = {
   readonly room: string
   readonly format: TailFormat
-  /** Newest events to begin with, when nothing is resumed. */
+  /** Number of newest events to begin with, if nothing is resumed. */
   readonly last: number
   /** Event id after which to continue; '' to begin with the newest. */
   readonly since: string
-  /** Continue after this number in the room (from the page before); 0 on the first page. */
+  /** Continue after this number in the room (from the previous page); 0 on the first page. */
   readonly after: number
-  /** Identity id of the member for whom a private room is opened; '' for a public one. */
+  /** Identity id of the member for whom a private room is opened; '' for a public room. */
   readonly reader: string
 }
 
@@ -27,10 +27,10 @@ export type Backfill =
   | {
       readonly ok: true
       readonly bytes: Uint8Array
-      /** Number in the room of the newest event shown (or passed over). */
+      /** Number in the room of the newest event shown or skipped. */
       readonly after: number
       readonly more: boolean
-      /** News up to this change are in `bytes` when `more` is false. */
+      /** Events up to this change are in `bytes` when `more` is false. */
       readonly change: number
     }
   | { readonly ok: false; readonly refusal: Refusal }
@@ -38,7 +38,7 @@ export type Backfill =
 const pageEventsMax = 200
 const pageBytesMax = 128 * 1024
 
-/** The one answer for a room whose tail the reader may not have, whether it exists or not. */
+/** The single answer for a room whose tail the reader may not read, whether it exists or not. */
 function noSuchRoom(room: string): Refusal {
   return refusal('not_found', `there is no public room ${room}`, 'room')
 }

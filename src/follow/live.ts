@@ -1,9 +1,9 @@
 /**
- * What the followers of a room's tail read when something happens: a post or a new version as itself, and whatever was done
- * to an event that they may have been shown before.
+ * What followers of a room's tail receive when something happens: a post or new version itself, or whatever was done to an event that they
+ * may have been shown before.
  *
- * To readers of server-sent events that is an event named `revision` with the event or tombstone as it is now, and without an
- * id: the place to resume at stays that of the newest post. The text tail has a line that begins with `#`.
+ * For server-sent events, the latter is an event named `revision` with the current event or tombstone. It has no id, so the position to
+ * resume at stays that of the newest post. The text tail shows a line that begins with `#`.
  */
 import type { Change } from '../../actors/records/board.ts'
 import type { ChangeKind } from '../../actors/records/change-kinds.ts'
@@ -17,7 +17,7 @@ const done: Partial<Record<ChangeKind, string>> = {
   'event.redacted': 'redacted',
 }
 
-/** Undefined: a tail does not tell of it. */
+/** Undefined if tails do not show such changes. */
 export function liveText(context: ReadContext, { kind, slot }: Change, format: TailFormat): string | undefined {
   if (kind === 'event.posted' || kind === 'event.superseded') {
     return tailText(versionOf(context, slot), format)
@@ -26,7 +26,7 @@ export function liveText(context: ReadContext, { kind, slot }: Change, format: T
   return what === undefined ? undefined : revisionText(listed(context, slot), what, format)
 }
 
-/** A post or a version as itself; where its record is damaged, the tombstone that says so. */
+/** A single post or version; if its record is damaged, the tombstone that says so. */
 export function versionOf(context: ReadContext, slot: number): EventView {
   return listed(context, slot, () => versionView(context.state, slot, context.body(slot), showing(context, false)))
 }

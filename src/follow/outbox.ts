@@ -1,13 +1,13 @@
 /**
- * What is sent to thousands at once goes in slices between which other work gets its turn. Tails and long polls have one queue:
- * texts of tails are there first, for every poll that is answered brings a new request, which the tails would wait for.
+ * Sends to thousands of clients in slices, between which other work gets its turn. Tails and long polls share one queue, so that tails need
+ * not wait for polls: every answered poll brings a new request.
  */
 import type { Timers } from '../../actors/kernel/timers.ts'
 
-/** Sends to at most so many, and returns to how many; fewer than it may: it is done. */
+/** Sends to at most this many, and returns to how many it sent. If fewer, it is done. */
 type Job = (most: number) => number
 
-/** Sent to in one turn: about 10 ms of work. */
+/** Clients per turn: about 10 ms of work. */
 const slice = 500
 
 export class Outbox {

@@ -1,16 +1,16 @@
 /**
- * Read tokens: what a member of a private room puts into the address of its tail, where nothing can be signed.
- * Sealed like a cursor (room, reader, the key that asked, end of its life), so only this board makes and reads them.
+ * Read tokens: what a member of a private room puts into the address of its tail, where nothing can be signed. Sealed like a cursor (room,
+ * reader, requesting key, expiry), so only this board can make and read them.
  */
 import type { Cursors } from '../reads/read.ts'
 
 type ReadToken = {
   readonly room: string
-  /** Identity id of the member who asked for it. */
+  /** Identity id of the member who requested it. */
   readonly reader: string
-  /** Public key that signed for it, 43 characters: with the key the token ends. */
+  /** Public key that signed the request, 43 characters. The token becomes invalid with the key. */
   readonly key: string
-  /** Unix seconds from which on it opens nothing. */
+  /** Unix seconds from which it is invalid. */
   readonly expires: number
 }
 
@@ -22,7 +22,7 @@ export function sealReadToken(sealer: Cursors, { room, reader, key, expires }: R
   return sealer.seal(listName, [room, reader, key, expires])
 }
 
-/** Undefined: not a token of this board. */
+/** Undefined if it is not a token of this board. */
 export function openReadToken(sealer: Cursors, text: string): ReadToken | undefined {
   const place = sealer.open(listName, text) as readonly [string, string, string, number] | undefined
   if (place === undefined) return undefined

@@ -1,4 +1,4 @@
-/** Reads for those who follow: corrections for copies, and tokens for the tails of private rooms. */
+/** Reads for followers: corrections for copies, and tokens for the tails of private rooms. */
 
 import { refusal } from '../../actors/kernel/refusals.ts'
 import type { Change } from '../../actors/records/board.ts'
@@ -46,7 +46,7 @@ const corrections: ReadonlySet<ChangeKind> = new Set([
   'event.redacted',
 ])
 
-/** Rows examined for one page: most of them are posts. */
+/** Rows examined for one page; most of them are posts. */
 const rowsMax = 50_000
 const bytesMax = 256 * 1024
 
@@ -67,7 +67,7 @@ function listChanges(context: ReadContext, { args }: ReadRequest): ReadAnswer {
   let reached = after
   for (; row < last; row++) {
     const change = state.changes.at(row)
-    // What has one number stays together, for a number is all that a follower hands back.
+    // Changes with the same number stay together, because the number is all that a follower sends back.
     if ((found.length >= limit || bytes >= bytesMax) && change.position !== reached) break
     reached = change.position
     if (!corrections.has(change.kind)) continue
@@ -82,7 +82,7 @@ function listChanges(context: ReadContext, { args }: ReadRequest): ReadAnswer {
   return { ok: true, reply: replyWith(`{"changes":[${found.join(',')}],${end.slice(1)}`), until }
 }
 
-/** A copy holds versions, as an export has them: all that a correction touches are there. */
+/** Like an export, a copy holds versions, so all versions affected by a correction are included. */
 function correction({ state, board, body, now, handleOf }: ReadContext, { position, kind, slot, at }: Change) {
   const original = state.marks.original(slot)
   const versions = [original, ...state.marks.edits(original)]

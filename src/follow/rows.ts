@@ -1,8 +1,8 @@
 /**
- * Updates: the rows of what happened, as a follower reads them. Pure walks over the change columns with a bound on each.
+ * Updates: the rows that followers read about what happened. Pure scans of the change columns, each with a bound.
  *
- * A follower's place is a mark: everything before position `next`, and `taken` updates at it. One position can hold more
- * than one update (a post that is also a mention), so a page may end in the middle of it and nothing is lost or doubled.
+ * A follower's position is a mark: it has everything before position `next`, and `taken` updates at it. One position can hold more than one
+ * update (a post that is also a mention), so a page may end in the middle of it without losing or repeating any.
  */
 
 import { spokenTo } from '../../actors/conversations/conversations.ts'
@@ -21,9 +21,9 @@ import { listed, type ReadContext } from '../reads/read.ts'
 export type Position = { readonly next: number; readonly taken: number }
 
 export type UpdatesFilter = {
-  /** Names of rooms; empty: all. */
+  /** Names of rooms; empty for all. */
   readonly rooms: readonly string[]
-  /** Types of updates; empty: all. */
+  /** Types of updates; empty for all. */
   readonly kinds: readonly string[]
   readonly limit: number
 }
@@ -37,7 +37,7 @@ type Who = {
 
 export type UpdatesRequest = UpdatesFilter &
   Who & {
-    /** null: from now. */
+    /** Null to start from now. */
     readonly from: Position | null
   }
 
@@ -47,19 +47,22 @@ export type Update = {
   readonly at: number
   readonly next: number
   readonly taken: number
-  /** Identity id of the author who addresses the reader with it: a block keeps it out. Absent: it does not address a user. */
+  /**
+   * Identity id of the author who addresses the reader; left out if the reader has blocked them. Absent if the update does not address a
+   * user.
+   */
   readonly from?: string
-  /** Identity id of the author of the event it shows: a mute keeps it out. */
+  /** Identity id of the author of the event shown; left out if the reader has muted them. */
   readonly author?: string
 }
 
-/** An update that is pushed as it happens, with what the filter of a waiting request asks of it. */
+/** An update that is pushed as it happens, with the fields that a waiting request's filter needs. */
 export type PushedRow = Pick<Update, 'json' | 'from' | 'author'> & {
   readonly position: number
   readonly type: UpdateKind
   /** Its room, or ''. */
   readonly room: string
-  /** Identity ids; absent: all who follow. */
+  /** Identity ids; absent for all followers. */
   readonly readers?: readonly string[]
 }
 
@@ -67,18 +70,18 @@ export type UpdatesPage =
   | {
       readonly ok: true
       readonly updates: readonly Update[]
-      /** Where to continue: everything before it is in `updates` or of no interest. */
+      /** Where to continue: everything before it is in `updates` or irrelevant. */
       readonly end: Position
-      /** There may be more after `end` already. */
+      /** Whether there may be more after `end` already. */
       readonly more: boolean
       /** Whom the reader has blocked in conversations of this source. */
       readonly blocked: readonly string[]
-      /** Whom the reader has muted, where this source knows it. */
+      /** Whom the reader has muted, if this source knows. */
       readonly muted: readonly string[]
     }
   | { readonly ok: false; readonly refusal: Refusal }
 
-/** Rows examined for one page, so that a filter that fits little does not hold up other readers. */
+/** Rows examined for one page, so that a filter with few matches does not delay other readers. */
 const rowsMax = 20_000
 const bytesMax = 512 * 1024
 
@@ -126,13 +129,13 @@ export function updatesPage(context: ReadContext, request: UpdatesRequest): Upda
   return { ok: true, updates, end: now, more: false, ...leftOut }
 }
 
-/** The updates that a public change is: for all, and for those whom it speaks to. */
+/** The updates that a public change produces: for everyone, and for those whom it addresses. */
 export function publicRows(context: ReadContext, change: Change): PushedRow[] {
   const rows = pushedRow(context, change, change.kind, [''])
   return [...rows, ...spokenToBy(context, change).flatMap((reader) => personalRows(context, change, reader))]
 }
 
-/** The updates that a change is to these readers, who may all know of it. */
+/** The updates that a change produces for these readers, all of whom may know of it. */
 export function privateRows(context: ReadContext, change: Change, readers: readonly string[]): PushedRow[] {
   const speakers = Map.groupBy(readers, (reader) => speakerOf(context, change, change.kind, reader))
   return [
@@ -146,7 +149,7 @@ function personalRows(context: ReadContext, change: Change, reader: string): Pus
   return personal.flatMap((type) => pushedRow(context, change, type, [reader]))
 }
 
-/** One row, or none. The readers have one speaker, and '' is all of them. */
+/** One row or none. The readers have the same speaker; '' means all readers. */
 function pushedRow(context: ReadContext, change: Change, type: UpdateKind, readers: readonly string[]): PushedRow[] {
   const reader = readers[0]!
   const json = updateJson(context, change, type, { reader, handle: context.handleOf(reader) ?? '' })
@@ -181,21 +184,21 @@ function spokenToBy({ board, body }: ReadContext, { kind, slot }: Change): reado
 
 const ahead = refusal('expired', 'this cursor is newer than the state of the board that answers', 'cursor')
 
-/** Every type that a row may be shown as, whether it is or not: places inside a position are counted by these. */
+/** Every type as which a row may be shown, whether it is or not: `taken` counts these. */
 function typesOf(kind: ChangeKind, reader: string): readonly UpdateKind[] {
   if (reader === '') return [kind]
-  // An edit can mention a user whom no version before did.
+  // An edit can mention a user whom no earlier version mentioned.
   return kind === 'event.posted' ? [kind, 'reply', 'mention'] : kind === 'event.superseded' ? [kind, 'mention'] : [kind]
 }
 
-/** Is this row one for the reader, and of the rooms asked for? */
+/** Whether this row is for the reader, and in the requested rooms. */
 function isHeard(context: ReadContext, change: Change, { reader, rooms }: UpdatesRequest): boolean {
   const room = roomOf(context, change)
   if (rooms.length > 0 && (room === undefined || !rooms.includes(room.name))) return false
   return context.visibility === 'public' || isForReader(context.state, change, reader)
 }
 
-/** In a shard: may this reader know of the row? What is public comes from the feed. */
+/** In a shard: whether this reader may know of the row. Public rows come from the feed. */
 export function isForReader(state: State, change: Change, reader: string): boolean {
   if (change.kind === 'receiver.item') return state.receivers.find(change.subject)?.owner === reader
   if (change.room === nowhere) return false
@@ -203,7 +206,7 @@ export function isForReader(state: State, change: Change, reader: string): boole
   return room.visibility === 'private' && mayWrite(room, reader) && !hasLeft(state, room.name, reader)
 }
 
-/** Who addresses the reader: of a reply or a mention its author, of a conversation that they have not answered its opener. */
+/** Who addresses the reader: the author of a reply or mention, or the opener of a conversation that the reader has not answered. */
 function speakerOf(
   { state, board }: ReadContext,
   change: Change,
@@ -220,7 +223,7 @@ function roomOf({ board }: ReadContext, change: Change): Room | undefined {
   return change.room === nowhere ? undefined : board.roomList[change.room]
 }
 
-/** Undefined: it is no such update for this reader. */
+/** Undefined if the change is not such an update for this reader. */
 function updateJson(
   context: ReadContext,
   change: Change,
@@ -243,7 +246,7 @@ function updateJson(
   }
   if (type === 'reply' && !isReplyTo(context, slot, reader)) return undefined
   if (type === 'mention' && !speaksTo(context.state, slot, reader, handle)) return undefined
-  // A mention is shown as an inbox shows it: the event it stands in, with its newest text.
+  // A mention is shown as in an inbox: the event that contains it, with its newest text.
   const event = listed(context, type === 'mention' ? context.state.marks.original(slot) : slot)
   const mayName = isReplyTo(context, slot, reader) || event.version_id !== undefined
   if (type === 'mention' && mayName && !names(event, reader, handle)) return undefined
@@ -256,7 +259,7 @@ function isReplyTo({ board: { events, authors } }: ReadContext, slot: number, re
   return authors.idOf(events.author(parent)) === reader
 }
 
-/** A reply, addressed with `to`, or a mention; by the lists that are kept, so that no text has to be read. */
+/** Whether it is a reply, addressed with `to`, or a mention, according to stored lists, so that no text has to be read. */
 function speaksTo({ direct }: State, slot: number, reader: string, handle: string): boolean {
   return has(direct.inbox(reader), slot) || (handle !== '' && has(direct.privateMentions(handle), slot))
 }

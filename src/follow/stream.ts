@@ -1,7 +1,7 @@
 /**
- * What a follower of a room reads: blocks and lines of the text tail, and server-sent events.
- * Control, format and bidirectional characters are escaped, so a text can neither drive a terminal nor hide itself, and
- * its lines cannot be taken for heads of posts or words of the board (src/follow/text-block.ts).
+ * Formats what a room's followers read: blocks and lines of the text tail, and server-sent events. Control, format and bidirectional
+ * characters are escaped, so that a text can neither control a terminal nor hide, and its lines cannot be mistaken for heads of posts or
+ * messages of the board (src/follow/text-block.ts).
  */
 
 import { importedField } from '../format/imported.ts'
@@ -10,7 +10,7 @@ import { blockText, lineText } from './text-block.ts'
 
 export type TailFormat = 'block' | 'line' | 'sse'
 
-/** Everything but tab and line feed (and the joiner that emoji need) that Unicode counts as control, format or separator. */
+/** Everything that Unicode classifies as control, format or separator, except tab, line feed, and the joiner used in emoji. */
 const unsafe = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu
 
 export function inert(text: string): string {

@@ -1,27 +1,27 @@
 /**
- * Who follows what: the one table of tails and of long polls. The thread that publishes a topic learns of its first subscriber
- * and of its last one; what it pushes is looked up here. This is also where a subscription is ended by the board.
+ * Who follows what: the table of subscriptions for tails and long polls. The thread that publishes a topic is notified of its first
+ * subscriber and when the last one leaves; what it pushes is matched to subscribers here. The board also ends subscriptions here.
  */
 import type { FollowTell, Topic } from './topics.ts'
 
 export type Subscriber = {
   readonly topics: readonly Topic[]
-  /** Identity id in whose name something private is followed, else ''. */
+  /** Identity id of the reader of something private, else ''. */
   readonly reader: string
-  /** The key that this was asked with, else ''. */
+  /** The key of the request, else ''. */
   readonly key: string
-  /** Its place among all, or -1. */
+  /** Its index among all subscribers, or -1. */
   at: number
 }
 
-/** Told when its reader may not read the private room any more. */
+/** Notified when its reader may no longer read the private room. */
 export type MemberWatch = Subscriber & { readonly left: () => void }
 
 type SubscriptionsOptions<Each> = {
   readonly tell: (tell: FollowTell) => void
-  /** Is this key refused by now? */
+  /** Whether this key is now refused. */
   readonly isOver: (key: string) => boolean
-  /** Its key is refused from now on, or its reader is no member any more: nothing more is for it. */
+  /** Called when the key is refused from now on, or the reader is no longer a member: the subscriber gets nothing more. */
   readonly end: (subscriber: Each, why: 'key' | 'member') => void
 }
 
@@ -30,7 +30,10 @@ type Entry<Each> = { readonly topic: Topic; readonly subscribers: Set<Each> }
 export class Subscriptions<Each extends Subscriber> {
   readonly #options: SubscriptionsOptions<Each>
   readonly #entries = new Map<string, Entry<Each>>()
-  /** A list: in a Set that thousands enter and leave, what V8 keeps of its older tables keeps them all from being collected. */
+  /**
+   * An array rather than a Set: with thousands of entries added and removed, V8 keeps a Set's older tables, which keep all their entries
+   * from being collected.
+   */
   readonly #all: Each[] = []
 
   constructor(options: SubscriptionsOptions<Each>) {
@@ -68,7 +71,7 @@ export class Subscriptions<Each extends Subscriber> {
   }
 
   of(topic: Topic): Iterable<Each> {
-    // Asked of every room that changes, mostly while nobody follows.
+    // Called for every room that changes, mostly without followers.
     return this.#entries.size === 0 ? [] : (this.#entries.get(nameOf(topic))?.subscribers ?? [])
   }
 
@@ -80,20 +83,20 @@ export class Subscriptions<Each extends Subscriber> {
     return [...this.#entries.values()].map(({ topic }) => topic)
   }
 
-  /** The thread that published these topics is gone, and the next one knows nothing of them. Returns who followed them. */
+  /** The thread that published these topics is gone, and its successor knows nothing of them. Returns their subscribers. */
   forget(isMeant: (topic: Topic) => boolean): Each[] {
     const meant = [...this.#entries].filter(([, { topic }]) => isMeant(topic))
     for (const [name] of meant) this.#entries.delete(name)
     return meant.flatMap(([, { subscribers }]) => [...subscribers])
   }
 
-  /** Ends those whose key is refused by now. */
+  /** Ends the subscriptions whose key is now refused. */
   keysOver(): void {
     for (const subscriber of this.all())
       if (subscriber.key !== '' && this.#options.isOver(subscriber.key)) this.#options.end(subscriber, 'key')
   }
 
-  /** These readers may not read the private room any more. */
+  /** Ends subscriptions of readers who may no longer read the private room. */
   membersLeft(room: string, readers: readonly string[]): void {
     for (const { topic, subscribers } of [...this.#entries.values()])
       if ((topic[0] === 'tail' || topic[0] === 'member') && topic[1] === room && readers.includes(topic.at(-1)!))
@@ -103,7 +106,7 @@ export class Subscriptions<Each extends Subscriber> {
 
 const names = new WeakMap<Topic, string>()
 
-/** Thousands share one topic, so its name is made once. */
+/** Thousands share one topic, so its name is computed once. */
 function nameOf(topic: Topic): string {
   let name = names.get(topic)
   if (name === undefined) {

@@ -1,4 +1,4 @@
-/** What a client asks that opens a tail: its query, and what a read token lets it into. */
+/** Parses a request that opens a tail: its query, and what its read token gives access to. */
 
 import { fields } from '../../actors/kernel/fields.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
@@ -8,15 +8,15 @@ import { parseQuery, unknownParameter } from '../http/query.ts'
 import type { BackfillRequest } from './backfill.ts'
 
 export type TailRules = {
-  /** Whom a read token lets in where, or why it does not. */
+  /** The room and reader of a read token, or why it is not accepted. */
   readonly openToken: (text: string) => Opened | string
   readonly lastMax: number
 }
 
-/** What a read token opens, to whom, and the key that it was signed for with. */
+/** The room that a read token opens, its reader, and the key that signed the request for it. */
 type Opened = { readonly room: string; readonly reader: string; readonly key: string }
 
-/** `key`: as in a token, '' without one. `shut`: why the token opens nothing here; undefined: there is none, or it is good. */
+/** `key`: as in the token, or ''. `shut`: why the token is not accepted here; undefined if there is none, or it is valid. */
 export type Asked = BackfillRequest & { readonly key: string; readonly shut: string | undefined }
 
 const lastDefault = 5
@@ -37,7 +37,7 @@ export function askedOf(exchange: Exchange, room: string, { lastMax, openToken }
   const format = query.get('format') ?? 'block'
   if (format !== 'line' && format !== 'block')
     return refusal('invalid_field', 'format must be line, or left out', 'format')
-  // An EventSource asks for the address it was opened with each time; how far it came stands in the header.
+  // An EventSource reconnects to its original address; its current position is in the header.
   const lastSeen = sse ? (exchange.header('last-event-id') ?? '') : ''
   const since = lastSeen === '' ? (query.get('since') ?? '') : lastSeen
   if (since !== '') {
@@ -45,7 +45,7 @@ export function askedOf(exchange: Exchange, room: string, { lastMax, openToken }
     if (wrong !== undefined) return wrong
   }
   const token = query.get('token')
-  // A token that opens nothing here counts as none, and is spoken of only where the room is private: a public room needs none.
+  // A token that opens nothing here counts as none. It is mentioned only if the room is private, since a public room needs none.
   const none: Asked = {
     room,
     format: sse ? 'sse' : format,

@@ -1,8 +1,8 @@
 /**
  * Tails: one room followed live by many readers, as text or as server-sent events.
  *
- * Each reader goes through three phases: backfill from the feed, cutover, live. Live bytes are rendered once for all
- * readers of a format. A reader that does not keep up gets a notice and is disconnected; it never slows the writer or the others.
+ * Each reader goes through three phases: backfill from the feed, cutover, live. Live bytes are rendered once for all readers of a format. A
+ * reader that does not keep up gets a notice and is disconnected; it never slows the writer or the other readers.
  */
 
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
@@ -19,12 +19,12 @@ import { type Asked, askedOf, type TailRules } from './tail-request.ts'
 import type { FollowTell } from './topics.ts'
 
 type TailsOptions = TailRules & {
-  /** Asks the feed, or for a request with a reader the shard of that private room. */
+  /** Queries the feed or, for a request with a reader, the shard of the private room. */
   readonly backfill: (request: BackfillRequest, answer: (found: Backfill | undefined) => void) => void
-  /** Tells the feed, or the shard of a private room. */
+  /** Notifies the feed, or the shard of a private room. */
   readonly tell: (tell: FollowTell) => void
   readonly rooms: Pick<OpenRooms, 'may'>
-  /** Last words to who follows by this key, where it is refused by now. */
+  /** The closing message for followers with this key, if it is now refused. */
   readonly keyOver: (key: string) => string | undefined
   readonly refuse: (exchange: Exchange, found: Refusal) => void
   readonly addressOf: (exchange: Exchange) => string
@@ -39,27 +39,27 @@ type TailsOptions = TailRules & {
   readonly stallMs: number
 }
 
-/** A client that follows, from before its backfill is asked for. */
+/** A following client, from before its backfill is requested. */
 type Follower = Subscriber & {
-  /** Why it may not go on. */
+  /** Why it may not continue. */
   over: string | undefined
-  /** The thread that publishes for it is gone. */
+  /** Whether the thread that publishes for it is gone. */
   isLost: boolean
-  /** Says why, and disconnects; there from when the stream is. */
+  /** Sends the reason, and disconnects; set once the stream exists. */
   farewell: ((why: string) => void) | undefined
 }
 
 type Reader = {
   readonly stream: ByteStream
-  /** News up to this change were sent to this reader already. */
+  /** Updates up to this change have been sent to this reader. */
   after: number
   live: boolean
-  /** Nothing more is for it: it has gone, or had its farewell. */
+  /** It gets nothing more: it has left, or was sent the closing message. */
   over: boolean
   blocked: boolean
-  /** What continues when the socket has room again. */
+  /** Continues when the socket has room again. */
   drained: () => void
-  /** Live bytes that wait for the socket. */
+  /** Live bytes waiting for the socket. */
   queue: Uint8Array[]
   queuedBytes: number
   quietSince: number
@@ -72,7 +72,7 @@ type Channel = {
   readonly format: TailFormat
   readonly isPrivate: boolean
   readonly readers: Set<Reader>
-  /** News that wait until the batch before is with every reader: the slower the round, the larger the next batch. */
+  /** Updates waiting until every reader has the previous batch: the slower the round, the larger the next batch. */
   pending: News[]
   sending: boolean
 }
@@ -85,10 +85,10 @@ export class Tails {
   readonly #options: TailsOptions
   readonly #channels = new Map<string, Channel>()
   readonly subscriptions: Subscriptions<Follower>
-  /** Of all streams, those of other routes too. */
+  /** Counts all streams, including those of other routes. */
   readonly places: Places
   readonly #stopWatching: Cancel
-  /** Readers of public rooms, as are those closed because they did not keep up: of private ones nothing is counted for all to see. */
+  /** Readers of public rooms, like the closed ones that did not keep up. Readers of private rooms do not appear in public counts. */
   open = 0
   dropped = 0
 
@@ -115,7 +115,7 @@ export class Tails {
       const message = `${this.#options.streamsPerAddress} streams are open ${fromYou}: close one first`
       return this.#options.refuse(exchange, refusal('rate_limited', message, undefined, streamWaitSeconds))
     }
-    // Followed before the backfill is asked for, so that nothing falls between the two.
+    // Subscribed before the backfill is requested, so that nothing is missed between the two.
     const { format, reader, key } = asked
     const topics = [['tail', room, format, reader] as const]
     const follower: Follower = { topics, reader, key, at: -1, over: undefined, isLost: false, farewell: undefined }
@@ -130,7 +130,10 @@ export class Tails {
     })
   }
 
-  /** A room without a tail for this reader is not there, or private: then it is said what opens it, or why a token does not. */
+  /**
+   * If this reader may not read the room's tail, it is refused as missing or private. A private room's refusal says what opens it, or why
+   * the token does not.
+   */
   #refuse(exchange: Exchange, { room, reader, shut }: Asked, found: Refusal): void {
     const { refuse, rooms } = this.#options
     if (found.field !== 'room') return refuse(exchange, found)
@@ -145,17 +148,17 @@ export class Tails {
     })
   }
 
-  /** News for the readers of one public room and format; `change` is their number. */
+  /** Delivers to the readers of one public room and format; `change` numbers the update. */
   deliver(room: string, format: TailFormat, change: number, bytes: Uint8Array): void {
     this.#deliver(this.#channels.get(nameOf(room, format, false)), change, bytes)
   }
 
-  /** The same of a private room; `position` is a number of its shard's journal. */
+  /** The same for a private room; `position` is a number in its shard's journal. */
   deliverPrivate(room: string, format: TailFormat, position: number, bytes: Uint8Array): void {
     this.#deliver(this.#channels.get(nameOf(room, format, true)), position, bytes)
   }
 
-  /** Followers of one of these private rooms are asked to come again: the thread that published for them is gone. */
+  /** Asks followers of these private rooms to reconnect: the thread that published for them is gone. */
   losePrivate(isMeant: (room: string) => boolean): void {
     const lost = this.subscriptions.forget(
       ([kind, room, , reader]) => kind === 'tail' && reader !== '' && isMeant(room),
@@ -175,7 +178,7 @@ export class Tails {
     this.#send(channel)
   }
 
-  /** Whoever is live would miss what could not be read. Who gets the past finds it there. */
+  /** Live readers would miss what could not be read. Readers still in backfill find it there. */
   #unread(channel: Channel): void {
     for (const reader of [...channel.readers]) if (reader.live) this.#farewell(channel, reader, notRead)
   }
@@ -186,7 +189,7 @@ export class Tails {
     for (const { readers } of this.#channels.values()) for (const { stream } of [...readers]) stream.end()
   }
 
-  /** Gives everything that is pending when its turn comes to every reader as one write each. */
+  /** Sends each reader everything that is pending as one write, when its turn comes. */
   #send(channel: Channel): void {
     let readers: readonly Reader[] = []
     let news: readonly News[] = []
@@ -267,7 +270,7 @@ export class Tails {
     else follower.farewell(follower.over)
   }
 
-  /** Writes a page of the past and asks for the next one when the socket has room; then the reader is live. */
+  /** Writes a page of the past and requests the next one when the socket has room. After the last page, the reader is live. */
   #backfill(reader: Reader, asked: BackfillRequest, found: Extract<Backfill, { ok: true }>): void {
     const room = found.bytes.length === 0 || reader.stream.write(found.bytes)
     if (!found.more) {
@@ -326,7 +329,7 @@ export class Tails {
     )
   }
 
-  /** The last line of a stream, which the board ends. */
+  /** Sends the last line of a stream that the board ends. */
   #farewell({ format }: Channel, reader: Reader, why: string): void {
     if (reader.over) return
     reader.live = false
@@ -335,7 +338,7 @@ export class Tails {
     reader.queue = []
     reader.stream.write(Buffer.from(format === 'sse' ? `: ${why}\n\n` : `# ${why}\n`))
     reader.stream.end()
-    // A socket that takes nothing would keep the farewell for ever.
+    // A socket that accepts nothing would hold the message forever.
     this.#options.timers.later(() => reader.stream.close(), 1_000)
   }
 
@@ -361,7 +364,7 @@ const notMember = 'you are no longer a member of this room: closed'
 const threadLost = 'this board lost the thread: closed. Come back with ?since=<the last id you saw>'
 const notRead = 'this board could not read what came: closed. Come back with ?since=<the last id you saw>'
 
-/** What a stream is, said first. */
+/** The first line of a stream, which describes it. */
 const greetings: Readonly<Record<TailFormat, (room: string) => string>> = {
   block: (room) =>
     `# live tail of room ${room}: [ begins a post, an empty line ends it, # is the board, more empty lines are heartbeats; a line of a text that would begin so has "> " before it\n\n`,

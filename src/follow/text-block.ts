@@ -1,17 +1,17 @@
 /**
- * A post's text among the lines of a text stream: whatever it says, it cannot be taken for the stream itself.
+ * Escapes a post's text within a text stream, so that it cannot be mistaken for the stream itself.
  *
- * In blocks a line that begins with `[` is the head of a post, one that begins with `#` is the board's own word, and an
- * empty line ends a block. So an empty line of a text is shown as two spaces, and a line of a text that begins with `[`
- * or `#`, even after white space or characters that show nothing, has `> ` before it.
+ * In blocks, a line that begins with `[` is the head of a post, one that begins with `#` is a message of the board, and an empty line ends
+ * a block. So an empty line of a text is shown as two spaces, and a line of a text that begins with `[` or `#`, even after white space or
+ * invisible characters, gets the prefix `> `.
  */
 
-// Spaces but no line feed, marks without a letter, and what fonts show as nothing.
+// Spaces other than line feeds, combining marks without a letter, and characters that fonts do not show.
 const invisible = '(?:[^\\S\\n]|\\p{M}|\\p{Default_Ignorable_Code_Point})*'
 const looksLikeStream = new RegExp(`^(?=${invisible}[[#])`, 'gmu')
 const looksLikeReply = new RegExp(`^(?=${invisible}reply_to=)`, 'u')
 
-/** `text`: inert, so that its only line ends are line feeds. No line of the result is empty. */
+/** `text`: already inert, so its only line ends are line feeds. No line of the result is empty. */
 export function blockText(text: string): string {
   return text.replace(looksLikeStream, '> ').replace(/^$/gm, '  ')
 }

@@ -1,4 +1,4 @@
-/** GET /api/updates: what is new in public, at once or after a wait. GET /time: what the board's clock shows. */
+/** GET /api/updates: public updates, immediately or after a wait. GET /time: the board's clock. */
 
 import { updateKinds, updatesGet } from '../../actors/follow/operations.ts'
 import { fields } from '../../actors/kernel/fields.ts'
@@ -52,7 +52,7 @@ type Asked = {
   readonly kinds?: readonly string[]
 }
 
-/** Queries that were found right. Thousands who were given one answer come back with one query. */
+/** Valid queries, cached: thousands of clients that got the same answer come back with the same query. */
 const known = new BoundedMap<string, Asked>(1_024)
 const knownBytesMax = 512
 
@@ -109,7 +109,7 @@ function readQuery(text: string): Asked | Refusal {
   }
 }
 
-/** `room=` and `kinds=` with no value mean all; an empty cursor is refused, because the client has lost it. */
+/** An empty `room=` or `kinds=` means all. An empty cursor is refused, because the client has lost it. */
 function listed(text: string | undefined): readonly string[] {
   return text === undefined || text === '' ? [] : text.split(',')
 }

@@ -1,8 +1,8 @@
 /**
- * updates.get: what is new since a cursor, at once if there is anything, else as soon as there is.
+ * updates.get: what is new since a cursor, immediately if there is anything, otherwise as soon as there is.
  *
- * A cursor holds the generation and one mark for the feed; a signed one also a mark for each shard, and their layout. It is sealed for
- * its reader and opaque to others. It stays good across restarts, for positions are places in files.
+ * A cursor holds the generation and one mark for the feed; a signed reader's cursor also has a mark for each shard, and the shard layout.
+ * It is sealed for its reader and opaque to others. It stays valid across restarts, because positions are places in files.
  */
 
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
@@ -28,7 +28,7 @@ type UpdatesOptions = Omit<WaitsOptions, 'reply'> & {
 }
 
 const sweepEveryMs = 250
-/** Opened cursors kept: half a kilobyte each. */
+/** Opened cursors to cache: half a kilobyte each. */
 const openedMax = 1_024
 
 export class Updates {
@@ -36,7 +36,7 @@ export class Updates {
   readonly #places: Places
   readonly waits: Waits
   readonly #stopSweeping: Cancel
-  /** Marks of cursors that were opened, by reader and text. */
+  /** Marks of opened cursors, by reader and text. */
   readonly #opened = new BoundedMap<string, readonly Position[]>(openedMax)
   #closed = false
 
@@ -52,7 +52,7 @@ export class Updates {
     this.#stopSweeping = options.timers.every(() => this.waits.sweep(false), sweepEveryMs)
   }
 
-  /** Requests that wait now. */
+  /** Number of requests waiting now. */
   get waiting(): number {
     return this.#places.taken
   }
@@ -68,7 +68,7 @@ export class Updates {
       over()
       return respond(refused(marks))
     }
-    // Added before its rooms are looked for, so that nothing falls between the two; an answer is held until they are known.
+    // Added before its rooms are looked up, so that nothing is missed between the two. An answer is held back until the rooms are known.
     let mayHear = false
     let held: (() => void) | undefined
     const answer: Respond = (reply) => {
@@ -93,13 +93,13 @@ export class Updates {
     })
   }
 
-  /** A place among those who wait, or why there is none. */
+  /** Takes a place among the waiting requests, or returns why there is none. */
   enter(source: Pick<Poll, 'address' | 'signedIn'>): Release | Refusal {
     const place = this.#places.take(source)
     return typeof place === 'string' ? this.#full(place) : place
   }
 
-  /** All waiting readers are answered now, and none waits from here on. */
+  /** Answers all waiting readers now; from here on none waits. */
   close(): void {
     this.#closed = true
     this.#stopSweeping()
@@ -128,7 +128,7 @@ export class Updates {
     return cursors.seal(listName(reader), [epochText(epoch, marks.length), marks.map(markText).join('.')])
   }
 
-  /** The marks of a cursor. Thousands who were given one answer come back with one cursor. */
+  /** The marks of a cursor, cached: thousands of clients that got the same answer come back with the same cursor. */
   #open(reader: string, cursor: string): readonly Position[] | Refusal {
     const name = `${reader} ${cursor}`
     const known = this.#opened.get(name)
@@ -139,7 +139,7 @@ export class Updates {
     return marks
   }
 
-  /** The marks inside a cursor, or why it cannot be served. */
+  /** The marks in a cursor, or why it cannot be served. */
   #read(reader: string, cursor: string): readonly Position[] | Refusal {
     const { cursors, epoch } = this.#options
     const place = cursors.open(listName(reader), cursor) as readonly [string, string] | undefined
@@ -163,13 +163,13 @@ export class Updates {
     )
   }
 
-  /** The feed, and for a signed reader every shard. */
+  /** The feed and, for a signed reader, every shard. */
   #sources(reader: string): number {
     return reader === '' ? 1 : this.#options.shards + 1
   }
 }
 
-/** A cursor is good for whom it was given to. */
+/** A cursor is valid only for the reader it was issued to. */
 const listName = (reader: string) => `updates:${reader}`
 
 const markText = ({ next, taken }: Position) => (taken === 0 ? next.toString(36) : `${next.toString(36)}-${taken}`)

@@ -1,32 +1,32 @@
-/** A request for updates, as every route hands it in. */
+/** A request for updates, in the form that every route passes on. */
 import { sizes } from '../../actors/kernel/limits.ts'
 import type { AnsweredBy } from '../../actors/operations.ts'
 import type { CommandSource } from '../command/verified.ts'
 import type { UpdatesFilter } from './rows.ts'
 
 export type Poll = UpdatesFilter & {
-  /** Cursor of the answer before, or ''. */
+  /** Cursor of the previous answer, or ''. */
   readonly cursor: string
   readonly waitSeconds: number
   /** Identity id of a signed reader, else ''. */
   readonly reader: string
-  /** Public key that signed, else '': with it the wait ends. */
+  /** Public key that signed, else ''. The wait ends if the key becomes invalid. */
   readonly key: string
   readonly address: string
   /** Identity id of a sign-in at /mcp. */
   readonly signedIn?: string
-  /** It has its place among those who wait. */
+  /** Set if it already has a place among the waiting requests. */
   readonly hasPlace?: true
-  /** What names the rooms in the terms of the route that was used. */
+  /** The field that names the rooms, in the terms of the route used. */
   readonly roomsField: 'room' | 'data.rooms'
-  /** Calls back once when the client goes away before it is answered. */
+  /** Calls back once if the client disconnects before it is answered. */
   readonly onGone: (callback: () => void) => void
 }
 
-/** Answered when there is news, by the main thread. */
+/** Answered by the main thread when there is news. */
 export const updatesRead = 'updates.get' satisfies AnsweredBy<'main'>
 
-/** A checked request of updates.get as a poll. */
+/** Turns a checked updates.get request into a poll. */
 export function pollOf(
   args: Readonly<Record<string, unknown>>,
   { reader, key = '' }: { readonly reader: string; readonly key?: string },

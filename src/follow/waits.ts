@@ -1,10 +1,10 @@
 /**
- * Requests that wait for updates. Each has one mark in every source that it follows: the feed, and for a signed reader all
- * shards. A request is answered by the rows that a source pushes. It reads a source only where its mark lies before what is
- * pushed: when it comes with an older cursor, and when a push says that it does not hold everything.
+ * Requests that wait for updates. Each has one mark in every source that it follows: the feed and, for a signed reader, all shards. A
+ * request is answered from the rows that a source pushes. It reads a source only if its mark is before what is pushed: when it arrives with
+ * an older cursor, or when a push is incomplete.
  *
- * A source is followed before it is read, so nothing falls between the two; what is pushed before the page of a read arrives is
- * part of that page. Unsigned requests with one filter and one mark share a read, and get the same bytes.
+ * A source is followed before it is read, so nothing is missed between the two; what is pushed before the page of a read arrives is part of
+ * that page. Unsigned requests with the same filter and mark share a read, and get the same bytes.
  */
 
 import type { Refusal } from '../../actors/kernel/refusals.ts'
@@ -17,20 +17,20 @@ import type { Position, PushedRow, Update, UpdatesFilter, UpdatesPage, UpdatesRe
 import { type Subscriber, Subscriptions } from './subscriptions.ts'
 import type { Blocked, FollowTell, PublicPush, Pushed, Topic } from './topics.ts'
 
-/** What an answer is made of; `cursor` text is made from the marks. */
+/** The content of an answer; the cursor text is made from the marks. */
 export type Found = { readonly updates: readonly string[]; readonly marks: readonly Position[]; readonly more: boolean }
 
 export type WaitsOptions = {
   readonly shards: number
-  /** Asks one source: 0 is the feed, n + 1 the shard n. */
+  /** Queries one source: 0 is the feed, n + 1 the shard n. */
   readonly read: (source: number, request: UpdatesRequest, answer: (page: UpdatesPage | NoAnswer) => void) => void
-  /** Tells the feed, or all shards or one of them. */
+  /** Notifies the feed, or one or all shards. */
   readonly tell: (tell: FollowTell, shard?: number) => void
   readonly handleOf: (reader: string) => string
   readonly reply: (reader: string, found: Found) => Reply
-  /** Why this key is refused by now. */
+  /** Why this key is now refused. */
   readonly keyOver: (key: string) => Refusal | undefined
-  /** Newest public change that this thread knows. */
+  /** Newest public change that this thread knows of. */
   readonly newest: () => number
   /** Monotonic milliseconds. */
   readonly now: () => number
@@ -45,16 +45,16 @@ type WaitRequest = {
   /** Public key that signed, else ''. */
   readonly key: string
   readonly filter: UpdatesFilter
-  /** One mark for each source; null: from now. */
+  /** One mark for each source; null to start from now. */
   readonly marks: readonly (Position | null)[]
 }
 
-/** How far a request has come in one source. */
+/** A request's progress in one source. */
 type Place = {
   mark: Position | null
-  /** It has to be read. */
+  /** Whether it has to be read. */
   isDirty: boolean
-  /** Whom the reader has blocked, as the source said last. */
+  /** Whom the reader has blocked, as last reported by the source. */
   blocked: readonly string[]
   muted: readonly string[]
 }
@@ -68,15 +68,15 @@ type Waiter = Subscriber &
     isGone: boolean
   }
 
-/** What requests have in common that get the same answers at the same marks; `name` is '' for those of a signed reader. */
+/** What is common to requests that get the same answers at the same marks; `name` is '' for signed readers. */
 type Alike = { readonly name: string; readonly topics: readonly Topic[] }
 
 type Page = Extract<UpdatesPage, { ok: true }>
-/** Answers by what they depend on: those who wait for the same at the same mark get the same bytes. */
+/** Answers by what they depend on: requests with the same filter and mark get the same bytes. */
 type Replies = Map<string, Reply>
 type Read = { readonly sources: readonly number[]; readonly waiters: Waiter[]; readonly name: string }
 
-/** Reads at the same time: other reads want their turn too. */
+/** Concurrent reads: other reads need their turn too. */
 const readingMax = 64
 const alikeMax = 1_024
 
@@ -84,7 +84,7 @@ export class Waits {
   readonly #options: WaitsOptions
   readonly subscriptions: Subscriptions<Waiter>
   readonly #alike = new BoundedMap<string, Alike>(alikeMax)
-  /** Reads that are asked for or under way, and that a request may still join. */
+  /** Reads, queued or in progress, that another request can still join. */
   readonly #shared = new TurnoverMap<string, Read>()
   #reading = 0
   #queue: Read[] = []
@@ -101,7 +101,7 @@ export class Waits {
     })
   }
 
-  /** Returns what to call when the client is gone. */
+  /** Returns a function to call when the client has gone. */
   add(request: WaitRequest): () => void {
     const { until, respond, reader, key, filter, marks } = request
     const alike = this.#alikeOf(request)
@@ -115,7 +115,7 @@ export class Waits {
       filter,
       alike,
       topics: alike.topics,
-      // An unsigned request at the newest change has nothing to read. A signed one also wants to know whom its reader has blocked.
+      // An unsigned request at the newest change has nothing to read. A signed one also needs its reader's blocks.
       places: marks.map((asked) => {
         const mark = reader === '' ? (asked ?? now) : asked
         return { mark, isDirty: reader !== '' || mark?.next !== now.next || mark.taken > 0, blocked: [], muted: [] }
@@ -150,7 +150,7 @@ export class Waits {
     }
   }
 
-  /** Requests of one filter share an object, so that nothing is made for each of thousands. */
+  /** Requests with the same filter share an object, to avoid one for each of thousands. */
   #alikeOf(request: WaitRequest): Alike {
     const { rooms, kinds, limit } = request.filter
     if (request.reader !== '') return { name: '', topics: topicsOf(request) }
@@ -173,7 +173,7 @@ export class Waits {
     }
   }
 
-  /** A shard was restarted: it has forgotten what is followed. */
+  /** A shard was restarted and has lost its subscriptions. */
   restarted(shard: number): void {
     for (const topic of this.subscriptions.topics()) {
       if (topic[0] !== 'reader') continue
@@ -182,7 +182,7 @@ export class Waits {
     }
   }
 
-  /** Answers those whose time is over. `all`: all of them. */
+  /** Answers the requests whose time is up; with `all`, every request. */
   sweep(all: boolean): void {
     this.subscriptions.keysOver()
     const now = this.#options.now()
@@ -193,7 +193,7 @@ export class Waits {
     }
   }
 
-  /** Rows of one source that the waiter wants; those before its mark it has seen. */
+  /** Pushes one source's rows that the waiter wants, without those before its mark, which it has seen. */
   #push(waiter: Waiter, source: number, { through, rows, isWhole }: Pushed, replies: Replies): void {
     const place = waiter.places[source]!
     const { mark } = place
@@ -212,7 +212,7 @@ export class Waits {
     this.#run(waiter)
   }
 
-  /** Reads what has to be read, and answers a request that waits no longer. */
+  /** Reads the dirty sources, and answers a request whose time is up. */
   #run(waiter: Waiter): void {
     if (waiter.reading || waiter.isGone) return
     if (!waiter.places.some(({ isDirty }) => isDirty)) {
@@ -298,7 +298,7 @@ export class Waits {
     this.#answerWith(waiter, { updates: [], more: false }, `${markName(waiter.places)} ${waiter.alike.name}`, replies)
   }
 
-  /** `what`: equal for unsigned requests that get the same answer out of `replies`. */
+  /** `what`: equal for unsigned requests that get the same answer from `replies`. */
   #answerWith(
     waiter: Waiter,
     { updates, more }: { readonly updates: readonly { readonly json: string }[]; readonly more: boolean },
@@ -320,7 +320,7 @@ export class Waits {
   }
 
   #give(most: number): number {
-    // Taken out before they are given: an answer may bring the next request at once, and its answer asks for another turn.
+    // Removed before they run: an answer may bring the next request immediately, whose answer needs another turn.
     const now = this.#answers.splice(0, most)
     for (const give of now) give()
     return now.length
@@ -347,7 +347,7 @@ function wantedRows({ reader, filter: { rooms, kinds } }: Waiter, pushed: Pushed
   )
 }
 
-/** Without what those say to the reader whom they have blocked in any conversation, and all that those wrote whom they have muted. */
+/** Leaves out what blocked users (in any conversation) say to the reader, and everything by muted users. */
 function unblocked<Each extends Pick<Update, 'from' | 'author'>>(
   updates: readonly Each[],
   { places }: Waiter,
@@ -360,7 +360,7 @@ function unblocked<Each extends Pick<Update, 'from' | 'author'>>(
   )
 }
 
-/** At most `limit` updates of all pages by time, the order inside each page kept; and how many came from each. */
+/** At most `limit` updates of all pages, merged by time with each page's order kept; and how many came from each page. */
 function merged(pages: readonly Page[], limit: number): { updates: Update[]; counts: number[] } {
   const counts = pages.map(() => 0)
   const updates: Update[] = []

@@ -1,7 +1,7 @@
 /**
- * What the board answers, as a model gets it: never more than `mcp_answer_tokens`. A list ends after a whole item and its cursor
- * continues from there, a long text is read in parts, and what proves an answer comes when it is asked for. The text of a
- * result and its structured content are the same JSON, because hosts show a model one of the two.
+ * The board's answers as a model gets them: never more than `mcp_answer_tokens`. A list ends after a complete item and its cursor continues
+ * from there; a long text is read in parts; proofs are included only on request. The text of a result and its structured content are the
+ * same JSON, because a host shows a model one of the two.
  */
 import { createHash } from 'node:crypto'
 import { docsRead } from '../../actors/documents/operations.ts'
@@ -25,13 +25,13 @@ export type ToolResult = {
   readonly isError?: true
 }
 
-/** Tokens of the sentence that says how to read on, with a request id of any length. */
+/** Tokens of the sentence that says how to continue reading, with a request id of any length. */
 const hintTokens = 250
-/** Tokens that a list needs around the text of its one item. */
+/** Tokens that a list needs in addition to the text of its single item. */
 const aroundTokens = 1_000
-/** They show one thing, which says by itself how to read on in it. */
+/** Operations that show a single item, which itself says how to continue reading it. */
 const readers: ReadonlySet<Operation> = new Set([eventGet, docsRead, roomGet])
-/** A list that grew meanwhile may have to be asked for again, shorter. */
+/** A list that grew in the meantime may have to be requested again with a lower limit. */
 const looksMax = 4
 
 export function toolResult(outcome: Outcome): ToolResult {
@@ -49,19 +49,19 @@ function resultOf(data: Json): ToolResult {
   return { content: [{ type: 'text', text: JSON.stringify(data) }], structuredContent: data }
 }
 
-/** `less`: tokens to spare. */
+/** `less`: tokens to keep free. */
 function fits(data: Json, less = 0): boolean {
   const tokens = sizes.mcp_answer_tokens - less
   return tokensAtMost(JSON.stringify(data), tokens) <= tokens
 }
 
-/** A call of a tool: the operation, what it is given, and how its answer is to be read. */
+/** A tool call: the operation, its arguments, and how to show its answer. */
 type Call = {
   readonly operation: Operation
   readonly args: Arguments
   readonly extras: Extras
   readonly calling: Calling
-  /** What is in `data` was sent as arguments of their own, and is called so. */
+  /** The keys of `data` were sent as separate arguments, and refusals name them so. */
   readonly isFlat?: boolean
 }
 
@@ -77,7 +77,7 @@ export class Answers {
     return unread ?? this.#within({ ...call, args: await this.#settled(call) })
   }
 
-  /** Sends a command that its sender signed: it cannot be asked again here for a shorter list. */
+  /** Sends a command that its sender signed. It cannot be repeated from here for a shorter list. */
   async ofSigned(command: Json, extras: Extras, calling: Calling): Promise<Outcome> {
     const outcome = await this.#calls.execute(command, calling)
     const operation = operationByName.get(String(command.operation))
@@ -94,14 +94,14 @@ export class Answers {
     return { ok: true, data: { ...rest, hint, [list]: items.slice(0, count) } }
   }
 
-  /** Who replaces a text that is read in parts has to have been shown its end: what the new text leaves out is deleted. */
+  /** To replace a text that is read in parts, a caller must have been shown its end: what the new text leaves out is deleted. */
   async #unread({ operation, args, extras, calling }: Call): Promise<Outcome> {
     const { replaces } = operation
     const asked = replaces === undefined ? undefined : argumentsFor(replaces.fields, args)
     if (replaces === undefined || asked === undefined) return undefined
     const read = operationByName.get(replaces.read)!
     const found = await this.#calls.run(read, asked, calling)
-    // What cannot be read cannot be written either: the write says why.
+    // What cannot be read cannot be written either, and the write says why.
     if (found?.ok !== true || !isObject(found.data) || fits(brief(found.data, read), aroundTokens)) return undefined
     const text = String(valueAt(found.data, replaces.text))
     if (extras.replaces_sha256 === createHash('sha256').update(text).digest('hex')) return undefined
@@ -110,23 +110,23 @@ export class Answers {
     return { ok: false, error: { code, message, field: 'replaces_sha256' } }
   }
 
-  /** The arguments with what makes the same call safe to repeat. */
+  /** The arguments, completed so that the same call is safe to repeat. */
   async #settled({ operation, args, extras, calling }: Call): Promise<Arguments> {
-    // The rest of what came is asked for under the same request_id, and nothing is called twice.
+    // The rest of the answer is requested under the same request_id, so nothing is called twice.
     if (operation.inParts === true && operation.kind === 'write' && (args.request_id ?? null) === null)
       return { ...args, request_id: this.#calls.requestId() }
-    // One item alone has room for its text.
+    // A single item leaves room for its text.
     if (extras.text_offset !== undefined && listOf(operation) !== undefined) return { ...args, limit: 1 }
     const { data } = args
     if (operation !== updatesGet || (args.cursor ?? null) !== null || !isObject(data) || data.wait === undefined)
       return args
-    // It waits from now on, and what comes is asked for again where it is too much: so now has to have a cursor.
+    // The call waits from now on, and may be repeated if its answer is too long, so the present needs a cursor.
     const { wait: _, ...rest } = data
     const now = await this.#calls.run(operation, { ...args, data: rest }, calling)
     return isObject(now?.data) ? { ...args, cursor: now.data.cursor } : args
   }
 
-  /** Asks for as many items as fit. */
+  /** Requests as many items as fit. */
   async #within(call: Call): Promise<Outcome> {
     const { operation, calling, extras, isFlat } = call
     let { args } = call
@@ -145,14 +145,14 @@ function shownOf(data: Json, operation: Operation, { proof }: Extras): Json {
   return shortFirst(proof === true ? data : brief(data, operation))
 }
 
-/** What is short, a cursor among it, stands before what is long. */
+/** Puts short members, including a cursor, before long ones. */
 function shortFirst(data: Json): Json {
   const members = Object.entries(data)
   const isLong = ([, value]: readonly [string, unknown]) => Array.isArray(value)
   return Object.fromEntries([...members.filter((member) => !isLong(member)), ...members.filter(isLong)])
 }
 
-/** How many items of a list that is too long fit; undefined: there is no list, or no more than one item in it. */
+/** How many items of a list that is too long fit; undefined if there is no list, or at most one item in it. */
 function countWithin(shown: Json, operation: Operation): number | undefined {
   const list = listOf(operation)
   const items = list === undefined ? undefined : shown[list]
@@ -167,7 +167,7 @@ function countWithin(shown: Json, operation: Operation): number | undefined {
 
 type About = Pick<Call, 'args' | 'extras'> & { readonly operation: Operation | undefined }
 
-/** The answer itself where it fits, else the part of its texts that was asked for. */
+/** The answer itself if it fits, otherwise the requested part of its texts. */
 function partOf(data: Json, about: About): Outcome {
   const { text_offset: offset } = about.extras
   if (offset === undefined && fits(data)) return { ok: true, data }
@@ -179,7 +179,7 @@ function partOf(data: Json, about: About): Outcome {
   return { ok: true, data: { ...hintFor(parted.cuts, about), ...parted.data } }
 }
 
-/** A refusal may show texts too: those that do not go together. */
+/** A refusal may contain texts too, such as two that conflict. */
 function refusalOf(outcome: Outcome, about: About): Outcome {
   if (outcome === undefined || fits(outcome)) return outcome
   const parted = inParts(outcome, sizes.mcp_answer_tokens - hintTokens)
@@ -194,12 +194,12 @@ function hintFor(cuts: readonly Cut[], about: About): { readonly hint?: string }
 
 const idPattern = /^[0-9a-f]{32}$/
 
-/** How to read on: in the very version that was begun. Nothing that a stranger wrote is in it: a model takes it for the board's word. */
+/** How to continue reading the same version. Contains nothing that a stranger wrote, because a model takes it for the board's own words. */
 function hintOf({ of, next }: Cut, { operation, args }: About): string | undefined {
   const { request_id } = args
   const again = request_id === undefined ? 'the same arguments' : `the same arguments, request_id ${request_id}`
   const same = `to continue reading: call it again with ${again} and text_offset ${next}`
-  // What a tool answered may look like anything of the board's.
+  // What a tool answered may look like anything from the board.
   if (operation?.inParts === true && !readers.has(operation)) return same
   const [version_id, event_id, doc = args.target] = [of.version_id, of.event_id, of.id].map((each) =>
     typeof each === 'string' && idPattern.test(each) ? each : undefined,
@@ -212,12 +212,12 @@ function hintOf({ of, next }: Cut, { operation, args }: About): string | undefin
   return operation?.inParts === true ? same : undefined
 }
 
-/** A value among the arguments of a tool: a field, or what stands in `data`. */
+/** A value among a tool's arguments: a field, or a key in `data`. */
 function valueAt(args: Json, path: string): unknown {
   return path.split('.').reduce<unknown>((value, name) => (isObject(value) ? value[name] : undefined), args)
 }
 
-/** The arguments of a read made from those of a write; undefined: what it reads is not named. */
+/** Arguments for a read, taken from those of a write; undefined if they do not name what to read. */
 function argumentsFor(fields: Readonly<Record<string, string>>, args: Json): Arguments | undefined {
   const found = Object.entries(fields).map(([name, from]) => [name, valueAt(args, from)] as const)
   if (found.some(([, value]) => value === undefined || value === null)) return undefined

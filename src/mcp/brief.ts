@@ -1,23 +1,23 @@
 /**
- * An answer as a model reads it: without what proves it, and in a list without what its items repeat. Nothing else is lost:
- * an item of a list is `shared` with the item laid over it, and `people` has the identity id behind each short name. A person
- * who is mentioned once is not in `people`: the handle stands there alone, which is unique, never changes and is taken wherever
- * an id is (identity.get gives the id), or the id itself where there is no handle.
+ * An answer as a model reads it: without proofs and, in a list, without what its items repeat. Nothing else is lost: an item of a list is
+ * `shared` with the item laid over it, and `people` has the identity id behind each short name. A person who is mentioned once is not in
+ * `people`: their handle appears instead. It is unique, never changes, and is accepted wherever an id is (identity.get returns the id).
+ * Without a handle, the id itself appears.
  */
 import type { Operation } from '../../actors/kernel/operation.ts'
 import type { Json } from '../format/plain-schema.ts'
 
-/** Members that prove what stands beside them. */
+/** Members that prove what is next to them. */
 const proofNames: ReadonlySet<string> = new Set(['signature', 'signed_payload', 'command_sha256'])
-/** Of a receipt, the signed head: log.proof gives it too. */
+/** The signed head in a receipt, which log.proof returns too. */
 const headNames: ReadonlySet<string> = new Set(['checkpoint', 'tree_size'])
 const receipts: ReadonlySet<unknown> = new Set(['Receipt', 'CallReceipt'])
 const people: ReadonlySet<unknown> = new Set(['Person', 'Party'])
-/** What an item says for itself: never shared, even where all say the same. */
+/** What an item itself says: never shared, even if all say the same. */
 const ownWords: ReadonlySet<string> = new Set(['text', 'title', 'name', 'description', 'body'])
-/** Fewer items than these repeat little. */
+/** Fewer items than this repeat little. */
 const sharedFrom = 3
-/** Hex characters of an identity id that stand for one without a handle; more where two begin so. */
+/** Hex characters of an identity id that represent a person without a handle; more if two begin alike. */
 const shortId = 8
 
 type Answers = Pick<Operation, 'optional' | 'result'>
@@ -26,14 +26,14 @@ export function isObject(value: unknown): value is Json {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** The list in the answer of an operation that pages; undefined: it has none. */
+/** The list in the answer of a paging operation; undefined if it has none. */
 export function listOf({ optional, result }: Answers): string | undefined {
   if (!optional.includes('limit') || !isObject(result.properties)) return undefined
-  // What stands beside the items is declared before them.
+  // Members next to the items are declared before them.
   return Object.entries(result.properties).findLast(([, member]) => isObject(member) && member.type === 'array')?.[0]
 }
 
-/** Does the answer hold anything that proves it? `schema`: of the answer. */
+/** Whether the answer contains any proof. `schema`: of the answer. */
 export function hasProof(schema: unknown): boolean {
   if (Array.isArray(schema)) return schema.some(hasProof)
   if (!isObject(schema)) return false
@@ -59,7 +59,7 @@ export function brief(data: Json, operation: Answers): Json {
   }
 }
 
-/** A member of an answer, and the object that it is of. */
+/** A member of an answer, and the object that contains it. */
 type Member = {
   readonly name: string
   readonly value: unknown
@@ -70,7 +70,7 @@ type Member = {
 
 const leftOut = Symbol('left out')
 
-/** The value with its members changed, as far as they are declared: what others answered in theirs is not looked into. */
+/** The value with its declared members changed. Undeclared content, such as what others answered, is not examined. */
 function shaped(value: unknown, schema: unknown, change: (member: Member) => unknown): unknown {
   if (!isObject(schema)) return value
   if (Array.isArray(value)) return value.map((each) => shaped(each, schema.items, change))
@@ -95,8 +95,8 @@ function withoutProof({ name, value, schema, ofSchema }: Member): unknown {
 }
 
 /**
- * A thread is named where it is neither the event's own nor begun by what it replies to. Where an event stands, log.proof says;
- * its number in the room, which no operation takes, event.get.
+ * Leaves out a thread that is the event itself or the event it replies to. Also leaves out an event's place in the log, which log.proof
+ * returns, and its number in the room, which event.get returns and no operation takes.
  */
 function inList({ name, value, schema, of, ofSchema }: Member, names: Names): unknown {
   const isSaid = name === 'thread' && (value === of.event_id || value === of.reply_to)
@@ -106,7 +106,7 @@ function inList({ name, value, schema, of, ofSchema }: Member, names: Names): un
   return typeof value === 'string' && !ownWords.has(name) ? names.known(value) : value
 }
 
-/** How often each text stands in an answer as a person or their id. */
+/** How often each text occurs in an answer as a person or as a person's id. */
 function mentionsIn(data: Json, schema: unknown): ReadonlyMap<string, number> {
   const mentions = new Map<string, number>()
   shaped(data, schema, ({ name, value, schema: declared }) => {
@@ -151,13 +151,13 @@ class Names {
     return name
   }
 
-  /** The id of one who was met, as the short name. */
+  /** The short name for the id of a known person. */
   known(text: string): string {
     return this.#names.get(text) ?? text
   }
 }
 
-/** What more than half of the items have alike stands once; what an item lacks then is what it shares. */
+/** Moves values that more than half of the items have into `shared`; an item that lacks a member has the shared value. */
 function share(items: readonly Json[]): { readonly shared: Json; readonly rest: readonly Json[] } {
   const shared = new Map<string, unknown>()
   const rest = items.map((item) => new Map(Object.entries(item)))
@@ -179,7 +179,7 @@ function share(items: readonly Json[]): { readonly shared: Json; readonly rest: 
   return { shared: Object.fromEntries(shared), rest: rest.map((item) => Object.fromEntries(item)) }
 }
 
-/** The one that more than half of them are (Boyer and Moore's vote). */
+/** The text that more than half of them are (Boyer-Moore majority vote). */
 function mostCommon(texts: readonly string[]): string | undefined {
   let found = ''
   let lead = 0

@@ -1,6 +1,6 @@
 /**
- * Calls at /mcp as commands of the board: a signed-in caller's are signed with the key of the sign-in, those of others are
- * sent unsigned. What is allowed, refused and limited is decided where it always is, on the way of a command.
+ * Calls at /mcp as commands of the board. A signed-in caller's commands are signed with the key of the sign-in; others are sent unsigned.
+ * Permissions, refusals and limits are decided on the normal path of a command.
  */
 
 import type { Operation } from '../../actors/kernel/operation.ts'
@@ -21,7 +21,7 @@ import { toolName } from './tool-list.ts'
 
 export type Arguments = Readonly<Record<string, unknown>>
 
-/** Whose call it is, and how to learn that they are gone. */
+/** Who is calling, and a signal for when they disconnect. */
 export type Calling = {
   readonly caller: Caller | undefined
   readonly address: string
@@ -36,7 +36,7 @@ export type CallsOptions = {
   readonly wallSeconds: () => number
 }
 
-/** The body of the board's answer; undefined: none came, and whether it took effect is unknown. */
+/** The body of the board's answer; undefined if none came, so that it is unknown whether the call took effect. */
 export type Outcome = Readonly<Record<string, unknown>> | undefined
 
 const signingNames: ReadonlySet<string> = new Set([
@@ -55,7 +55,7 @@ export class Calls {
     this.#options = options
   }
 
-  /** Carries out an operation with arguments as a tool takes them. `isFlat`: what is in `data` was sent beside it (see gathered). */
+  /** Runs an operation with arguments as a tool takes them. `isFlat`: the keys of `data` were sent as separate arguments (see gathered). */
   async run(operation: Operation, given: Arguments, calling: Calling, isFlat = false): Promise<Outcome> {
     const strange = Object.keys(given).find((name) => signingNames.has(name))
     if (strange !== undefined) {
@@ -73,7 +73,7 @@ export class Calls {
 
   #sent(operation: Operation, command: Arguments, calling: Calling): Promise<Outcome> {
     const { caller } = calling
-    // A token that may not read in private reads what is public.
+    // With a token that may not read private rooms, public ones are read.
     const signs = caller !== undefined && operation.scope !== undefined && caller.scopes.includes(operation.scope)
     if (!signs) return this.execute(command, calling)
     if (operation.kind === 'read' || typeof command.to !== 'string' || !command.to.startsWith('@'))
@@ -81,22 +81,22 @@ export class Calls {
     return this.#addressed(command, caller, calling)
   }
 
-  /** A write addressed to a handle: what is signed for the caller is the id, as every client does it. */
+  /** A write addressed to a handle: the caller's signature covers the id, as with every client. */
   async #addressed(command: Arguments, caller: Caller, calling: Calling): Promise<Outcome> {
     const found = await this.execute({ operation: 'identity.get', target: command.to }, calling)
     const { data, error } = (found ?? {}) as { data?: { identity: { id: string } }; error?: { code: string } }
-    // What is no handle at all is refused as any field is.
+    // Something that is not a handle at all is refused like any invalid field.
     if (error?.code === 'invalid_field') return this.execute(this.#signed(command, caller), calling)
     if (data === undefined) return found && { ok: false, error: { ...error, field: 'to' } }
     return this.execute(this.#signed({ ...command, to: data.identity.id }, caller), calling)
   }
 
-  /** Names a write, so that asking for it again is a retry. */
+  /** Names a write, so that repeating it is a retry. */
   requestId(): string {
     return this.#options.random(12).toString('base64url')
   }
 
-  /** Sends a command as it stands. */
+  /** Sends a command as it is. */
   execute(command: object, { caller, address, signal }: Calling): Promise<Outcome> {
     return new Promise((resolve) => {
       const door = {
@@ -119,7 +119,7 @@ export class Calls {
       nonce: this.#options.random(16).toString('base64url'),
     }
     const { serviceId } = this.#options
-    // Values of a wrong type are signed as they are, and refused by the check of shapes.
+    // Values of a wrong type are signed as they are, and then refused by validation.
     const signature = isSignable(command) ? caller.sign(signingBytes(serviceId, command)) : Buffer.alloc(64)
     return { ...command, signature: signature.toString('base64url') }
   }
@@ -127,7 +127,7 @@ export class Calls {
 
 function commandOf(operation: Operation, given: Arguments): Readonly<Record<string, unknown>> {
   const { data, ...rest } = given
-  // Many a client sends null for what it leaves out.
+  // Many clients send null for omitted fields.
   const fields = Object.entries(rest).filter(([, value]) => value !== null)
   const isLeftOut = data === undefined || data === null
   return {
@@ -146,15 +146,15 @@ function isSignable(command: Readonly<Record<string, unknown>>): command is Sign
   )
 }
 
-/** Arguments with what a command has in `data` gathered there; or why they cannot be. */
+/** Arguments with the keys of `data` gathered there; or why they cannot be. */
 export type Gathered = { readonly args: Arguments; readonly isFlat: boolean } | Refusal
 
 /**
- * A tool takes what a command has in `data` as arguments of its own, or as `data`: never both, because one would have to win over
- * the other. With neither, what is missing is named as an argument.
+ * A tool takes the keys of `data` as separate arguments or as `data`, never both, because one would have to override the other. If neither
+ * is given, what is missing is named as an argument.
  */
 export function gathered(operation: Operation, given: Arguments): Gathered {
-  // Null is what many a client sends for what it leaves out.
+  // Many clients send null for omitted arguments.
   const names = flatNames(operation).filter((name) => (given[name] ?? null) !== null)
   const isData = (given.data ?? null) !== null && given.data !== ''
   if (names.length === 0) return { args: given, isFlat: operation.data !== undefined && !isData }
@@ -171,8 +171,8 @@ export function gathered(operation: Operation, given: Arguments): Gathered {
 type Given = Readonly<Record<string, unknown>>
 
 /**
- * `data` of a call as an object, whether it came as one or as JSON text; or what is wrong with the call, in the words of the
- * tool: `data` is an object there, its version is the board's to fill in, and what signs a command is no argument.
+ * A call's `data` as an object, whether it was sent as an object or as JSON text; or what is wrong with the call, in the tool's terms.
+ * There `data` is an object, the board fills in its version, and signing fields are not arguments.
  */
 function inputOf(operation: Operation, given: Given, isFlat: boolean): { readonly data: Given | undefined } | Refusal {
   const strange = unknownArgument(operation, given)
@@ -200,7 +200,7 @@ function unknownArgument(operation: Operation, given: Given): Refusal | undefine
   const own: readonly string[] = [...required, ...optional].filter((each) => each !== 'proof')
   const listed = data === undefined ? own : [...own.filter((each) => each !== 'data'), ...flatNames(operation)]
   const taken = [...listed, ...(kind === 'write' ? ['request_id'] : [])]
-  // Null is what many a client sends for what it leaves out.
+  // Many clients send null for omitted arguments.
   const isOne = (each: string) =>
     taken.includes(each) || own.includes(each) || each === 'request_id' || given[each] === null
   const strange = Object.keys(given).find((each) => !isOne(each))
@@ -214,7 +214,7 @@ function unknownArgument(operation: Operation, given: Given): Refusal | undefine
 type ToolData = { readonly described: DataShape; readonly check: Check }
 const toolDatas = new Map<Operation, ToolData>()
 
-/** `data` as the tool describes it: without `schema`, which has one value. */
+/** `data` as the tool describes it: without `schema`, which has a single value. */
 function toolData(operation: Operation): ToolData {
   const known = toolDatas.get(operation)
   if (known !== undefined) return known

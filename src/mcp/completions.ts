@@ -1,4 +1,4 @@
-/** completion/complete: names of rooms and handles, for the arguments of prompts and of the addresses of resources. */
+/** completion/complete: room names and handles, for the arguments of prompts and resource addresses. */
 import { operationByName } from '../../actors/operations.ts'
 import { isObject } from './brief.ts'
 import type { Calling, Calls } from './calls.ts'
@@ -41,7 +41,7 @@ export async function completionFor(asked: Completing, calls: Calls, calling: Ca
   return { values: names, hasMore: has_more === true }
 }
 
-/** The prompt or address has such an argument. */
+/** Whether the prompt or address has such an argument. */
 function isTaken({ ref, argument }: Completing): boolean {
   if (ref.type === 'ref/prompt')
     return prompts.some((each) => each.name === ref.name && each.arguments.some(({ name }) => name === argument.name))

@@ -1,17 +1,17 @@
 /**
- * What a tool takes beside the fields of its operation: how its answer is read, and that who replaces a long text has read it.
- * Which tools take what follows from the declarations.
+ * Inputs of a tool besides the fields of its operation: how to show its answer, and proof that a caller who replaces a long text has read
+ * it. Which tool takes which input follows from the declarations.
  */
 import type { Operation } from '../../actors/kernel/operation.ts'
 import type { Json } from '../format/plain-schema.ts'
 import { hasProof } from './brief.ts'
 
 export type Extras = {
-  /** With signatures and signed bytes, nothing left out. */
+  /** Omit nothing; include signatures and signed bytes. */
   readonly proof?: boolean
-  /** Bytes of a long text to pass over. */
+  /** Bytes of a long text to skip. */
   readonly text_offset?: number
-  /** The SHA-256 of the text that is replaced. */
+  /** The SHA-256 of the text to be replaced. */
   readonly replaces_sha256?: string
 }
 
@@ -19,7 +19,7 @@ export type ExtraName = keyof Extras
 
 type Extra = {
   readonly schema: Json
-  /** What is right, to follow "must be". */
+  /** Describes a valid value, to follow "must be". */
   readonly rule: string
   isRight(value: unknown): boolean
   isTakenBy(operation: Operation): boolean
@@ -60,16 +60,16 @@ type GivenApart =
   | {
       readonly ok: true
       readonly extras: Extras
-      /** What the operation itself is given. */
+      /** The operation's own arguments. */
       readonly args: Json
     }
   | { readonly ok: false; readonly name: ExtraName; readonly rule: string }
 
-/** The extras that the tool takes, apart from the rest; or which of them is wrong. */
+/** Separates the extras that the tool takes from the rest; or says which of them is invalid. */
 export function givenApart(takes: readonly ExtraName[], given: Json): GivenApart {
   const isExtra = (name: string) => takes.some((each) => each === name)
   const args = Object.fromEntries(Object.entries(given).filter(([name]) => !isExtra(name)))
-  // Many a client sends null for what it leaves out.
+  // Many clients send null for omitted arguments.
   const named = takes.filter((name) => (given[name] ?? null) !== null)
   const wrong = named.find((name) => !extraInputs[name].isRight(given[name]))
   if (wrong !== undefined) return { ok: false, name: wrong, rule: extraInputs[wrong].rule }

@@ -1,7 +1,7 @@
 /**
- * Who may call what at /mcp, before the protocol is asked: reading what is public needs nothing, everything else a token.
- * The refusals are those of RFC 6750 and of the MCP authorization text (2026-07-28): 401 without a good token, 403 where it
- * lacks a scope, both with a challenge that says where to sign in and for what.
+ * Decides who may call what at /mcp, before the protocol library runs: reading public data needs nothing, everything else a token. The
+ * refusals are those of RFC 6750 and of the MCP authorization text (2026-07-28): 401 without a valid token, 403 if it lacks a scope, both
+ * with a challenge that says where to sign in and for what.
  */
 import type { Scope } from '../../actors/kernel/operation.ts'
 import { type Authenticate, bearerToken, type Caller, everydayScopes } from '../sign-in/caller.ts'
@@ -27,7 +27,7 @@ function needOf(message: unknown): Need {
 type GateOptions = {
   readonly authenticate: Authenticate
   readonly metadataUrl: string
-  /** How to sign a command with a key of one's own. */
+  /** How to sign a command with one's own key. */
   readonly guideUrl: string
 }
 
@@ -55,7 +55,7 @@ export async function pass(
   }
 }
 
-/** A host without OAuth shows its user the body: it says what works without a sign-in. */
+/** A host without OAuth shows its user the body, which says what works without signing in. */
 function unauthorized(
   description: string,
   { metadataUrl, guideUrl }: Omit<GateOptions, 'authenticate'>,

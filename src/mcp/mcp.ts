@@ -1,6 +1,6 @@
 /**
- * The MCP endpoint: protocol 2026-07-28 (each request by itself) and the older ones that open with `initialize`, on one path.
- * The protocol is spoken by @modelcontextprotocol/server; here stands what this board has to say. Loaded by the first request.
+ * The MCP endpoint: protocol 2026-07-28 (independent requests) and the older ones that open with `initialize`, on one path.
+ * @modelcontextprotocol/server implements the protocol; this file provides the board's content. Loaded by the first request.
  */
 
 import { createMcpHandler, ProtocolError, Server, type ServerContext } from '@modelcontextprotocol/server'
@@ -25,7 +25,7 @@ import { setsInWords, toolsListed } from './tool-sets.ts'
 type Params = Readonly<Record<string, unknown>>
 type EventsCaller = Pick<Caller, 'identity' | 'scopes' | 'delegation'> | undefined
 
-/** MCP Events, as src/webhooks/mcp-events.ts handles them. Errors with a numeric `code` go out as they are. */
+/** MCP Events, as handled by src/webhooks/mcp-events.ts. Errors with a numeric `code` are sent as they are. */
 export type EventsHandlers = {
   list(params: Params): unknown
   subscribe(params: Params, caller: EventsCaller): Promise<unknown>
@@ -36,7 +36,7 @@ type McpOptions = CallsOptions & {
   readonly release: string
   readonly address: string
   readonly forAgents: () => string
-  /** Absent: this board delivers no events. */
+  /** Absent if this board delivers no events. */
   readonly events?: EventsHandlers
   readonly report: (problem: string) => void
   readonly timers: Pick<Timers, 'later'>
@@ -44,7 +44,7 @@ type McpOptions = CallsOptions & {
   readonly onRoomChange: (listener: (room: string) => void) => void
 }
 
-/** A caller, and the query of the address that they sent to. */
+/** A caller, and the query of the address they used. */
 type Asking = Pick<Calling, 'caller' | 'address'> & { readonly query: string }
 
 export type Mcp = {
@@ -53,7 +53,7 @@ export type Mcp = {
 }
 
 const fiveMinutes = { ttlMs: 300_000, cacheScope: 'public' } as const
-/** Streams that clients may hold open for changes of lists, which here never change; the route bounds those of one network. */
+/** Streams that clients may hold open for list changes, which never happen here. The route limits them per network. */
 const subscriptionsMax = 1_024
 const invalidParams = -32602
 const internalError = -32603
@@ -75,7 +75,7 @@ export function createMcp(options: McpOptions): Mcp {
   }
   const handler = createMcpHandler(
     ({ era }) => {
-      // Without sessions, the older protocol has no stream that could say what changed.
+      // Without sessions, the older protocol has no stream for reporting changes.
       const resources = era === 'modern' ? { subscribe: true } : {}
       const server = new Server(
         { name: 'broadside', title: 'Broadside', version: options.release, websiteUrl: options.address },
@@ -118,7 +118,7 @@ export function createMcp(options: McpOptions): Mcp {
   }
 }
 
-/** Of a list, all of whose pages are one. */
+/** Params of a list, all of which fit on one page. */
 const listed = z.looseObject({ cursor: z.string().optional() })
 
 const completing: z.ZodType<Completing> = z.looseObject({
@@ -126,9 +126,9 @@ const completing: z.ZodType<Completing> = z.looseObject({
   argument: z.looseObject({ name: z.string(), value: z.string() }),
 })
 
-/** Params are judged here: of what the library judges itself it says that the fault is the board's. */
+/** Validates params here, because the library reports its own validation failures as the board's faults. */
 function listen(server: Server, { forAgents, events }: McpOptions, calls: Calls): void {
-  // The library's types for the lists are those of what it may also be; what is sent is checked against the schema of the protocol.
+  // The library types its lists for everything they may contain; what is sent is validated against the protocol's schema.
   server.setRequestHandler('tools/list', { params: listed }, (_params, ctx) => {
     const found = toolsListed((callingOf(ctx) as Calling & Asking).query)
     if (!found.ok) throw new ProtocolError(invalidParams, found.message)
@@ -231,7 +231,7 @@ function invalidField(field: string, message: string): Outcome {
   return { ok: false, error: { code: 'invalid_field', message, field } }
 }
 
-/** The gate lets no request pass without a token. */
+/** The gate lets no request through without a token. */
 async function whoami(calls: Calls, calling: Calling): Promise<ToolResult> {
   const caller = calling.caller as Caller
   const ask = async (operation: string): Promise<unknown> => {

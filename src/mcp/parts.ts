@@ -1,8 +1,7 @@
 /**
- * What does not fit into one answer is read in parts. The longest text of the answer is cut after a whole character, where
- * one is near after a whole line, and says how to continue: `text_truncated`, `text_bytes` and `text_next_offset` beside
- * `text`. A value that is no text is read as its JSON text. Only the last part has `text_sha256` beside it: who names it has
- * been shown the end.
+ * Splits an answer that is too long into parts. The longest text of the answer is cut after a complete character (after a complete line, if
+ * one ends nearby) and says how to continue: `text_truncated`, `text_bytes` and `text_next_offset` next to `text`. A value other than a
+ * text is read as its JSON text. Only the last part comes with `text_sha256`, so a caller that knows it has been shown the end.
  */
 import { createHash } from 'node:crypto'
 import type { Json } from '../format/plain-schema.ts'
@@ -10,31 +9,31 @@ import { shareWithin, tokensAtMost } from './tokens.ts'
 
 type Parted =
   | { readonly ok: true; readonly data: Json; readonly cuts: readonly Cut[] }
-  /** The texts end before the part that was asked for. */
+  /** The requested part begins after the end of the texts. */
   | { readonly ok: false; readonly bytes: number }
 
 export type Cut = {
   /** The object whose text was cut. */
   readonly of: Json
-  /** Where the next part begins; undefined: this was the last. */
+  /** Where the next part begins; undefined if this was the last. */
   readonly next: number | undefined
 }
 
-/** A member of an object, and the characters that it takes as JSON. */
+/** A member of an object, and its length in JSON characters. */
 type Place = { readonly of: Record<string, unknown>; readonly name: string; readonly length: number }
 
-/** Tokens of what stands beside a text that was cut. */
+/** Tokens of the members next to a cut text. */
 const besideTokens = 150
-/** With less left for a text, another is cut too. */
+/** If less than this is left for a text, another text is cut too. */
 const partTokensMin = 500
-/** Members shorter than this are not worth a cut. */
+/** Shorter members are not worth cutting. */
 const cutCharsMin = 200
-/** A part ends after a line where one ends so near its end. */
+/** A part ends after a line if one ends this close to its end. */
 const lineWithin = 0.2
-/** No token is made of more characters than this: the cheapest are blanks. */
+/** No token has more characters than this: the cheapest are blanks. */
 const charsPerTokenMax = 10
 
-/** `offset`: bytes of the long texts to pass over. */
+/** `offset`: bytes of the long texts to skip. */
 export function inParts(data: Json, tokensMax: number, offset = 0): Parted {
   const shown = structuredClone(data) as Record<string, unknown>
   const long: (Place & { readonly text: string; readonly isText: boolean })[] = []
@@ -53,7 +52,7 @@ export function inParts(data: Json, tokensMax: number, offset = 0): Parted {
   const tokens = Math.max(1, Math.floor(left / long.length))
   const cuts = long.map(({ of, name, text, isText }) => {
     const part = partOf(Buffer.from(text), offset, tokens)
-    // A document says the hash of its text: shown with the end of the text.
+    // A document states the hash of its text; it is shown only with the end of the text.
     if (part.next !== undefined && of.sha256 === part.sha256) delete of.sha256
     Object.assign(of, {
       [name]: part.text,
@@ -68,10 +67,10 @@ export function inParts(data: Json, tokensMax: number, offset = 0): Parted {
   return { ok: true, data: shown, cuts }
 }
 
-/** Of what is made of more members than this, all about as long, no single one is worth a cut. */
+/** If a value has more members than this, all about equally long, no single one is worth cutting. */
 const membersMax = 8
 
-/** The member to cut: the longest, and where few make it up, the longest inside of it. */
+/** The member to cut: the longest or, if it has few members, the longest inside it. */
 function longestIn(value: unknown): Place | undefined {
   if (typeof value !== 'object' || value === null) return undefined
   const members = Object.entries(value).map(([name, member]) => ({
@@ -83,7 +82,7 @@ function longestIn(value: unknown): Place | undefined {
   if (longest === undefined) return undefined
   const within = longestIn(longest.member)
   if (within !== undefined && within.length * membersMax > longest.length) return within
-  // A list has no place for what is said beside a part.
+  // A list has no place for the members that describe a part.
   return Array.isArray(value) ? undefined : { of: value as Record<string, unknown>, ...longest }
 }
 
@@ -95,14 +94,14 @@ type Part = {
   readonly sha256: string
 }
 
-/** The part from this byte on that takes so many tokens at most inside of JSON. */
+/** The part starting at this byte that takes at most this many tokens as JSON. */
 function partOf(all: Buffer, offset: number, tokens: number): Part {
   const from = wholeCharacter(all, offset)
   let text = all.toString('utf8', from, wholeCharacter(all, from + tokens * charsPerTokenMax))
   for (;;) {
     const share = shareWithin(JSON.stringify(text), tokens)
     if (share === 1 || text.length <= 2) break
-    // Without half of a pair at its end.
+    // Without half a surrogate pair at its end.
     text = text.slice(0, Math.max(2, Math.floor(text.length * share * 0.98))).replace(/[\ud800-\udbff]$/, '')
   }
   const line = text.lastIndexOf('\n') + 1
@@ -112,7 +111,7 @@ function partOf(all: Buffer, offset: number, tokens: number): Part {
   return { text, from, bytes: all.length, next: end < all.length ? end : undefined, sha256 }
 }
 
-/** The byte itself, or the first one of the character that it is in the middle of. */
+/** The given byte, or the first byte of the character that it is in the middle of. */
 function wholeCharacter(bytes: Buffer, index: number): number {
   let start = Math.min(index, bytes.length)
   while (start > 0 && start < bytes.length && (bytes[start]! & 0xc0) === 0x80) start--

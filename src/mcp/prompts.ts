@@ -1,4 +1,4 @@
-/** Prompts at /mcp: how to begin with what people do here most. */
+/** Prompts at /mcp: how to start with the most common tasks. */
 
 type Argument = { readonly name: string; readonly description: string; readonly required: boolean }
 
@@ -54,7 +54,7 @@ const written: readonly Written[] = [
 
 export const prompts: readonly Prompt[] = written.map(({ text: _, ...prompt }) => prompt)
 
-/** Undefined: there is no such prompt. `missing`: the argument that it needs. */
+/** Undefined if there is no such prompt. `missing`: a required argument that was not given. */
 export function promptText(
   name: string,
   args: Readonly<Record<string, string>>,

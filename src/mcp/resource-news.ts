@@ -1,6 +1,6 @@
 /**
- * `notifications/resources/updated` for `subscriptions/listen`: a public room, or the list of rooms, has something new.
- * Notifications are sent at most once a second. Without a listener nothing is collected.
+ * `notifications/resources/updated` for `subscriptions/listen`: a public room, or the list of rooms, has changed. Notifications are sent at
+ * most once per second. Nothing is collected without a listener.
  */
 import type { ServerEvent, ServerEventBus } from '@modelcontextprotocol/server'
 import type { Timers } from '../../actors/kernel/timers.ts'
@@ -43,7 +43,7 @@ export class ResourceNews implements ServerEventBus {
   }
 }
 
-/** The message without resources that have no notifications: the acknowledgment lists those that are left. */
+/** The message without resources that have no notifications; the acknowledgment lists the remaining ones. */
 export function withWatched(message: unknown): unknown {
   if (!isObject(message) || message.method !== 'subscriptions/listen' || !isObject(message.params)) return message
   const { notifications } = message.params

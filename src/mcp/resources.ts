@@ -1,6 +1,6 @@
 /**
- * Resources at /mcp: what is on the board, by address. Each is a read operation; a signed-in reader sees what is theirs too. What
- * does not fit into one answer continues at the same address with `?cursor=` or `?text_offset=`.
+ * Resources at /mcp: the board's content by address. Each is a read operation; a signed-in reader also sees their private data. If an
+ * answer is too long, it continues at the same address with `?cursor=` or `?text_offset=`.
  */
 import { sizes } from '../../actors/kernel/limits.ts'
 import { operationByName } from '../../actors/operations.ts'
@@ -78,7 +78,7 @@ type ResourceText = { readonly uri: string; readonly mimeType: string; readonly 
 
 type Reading = { readonly calls: Calls; readonly calling: Calling; readonly forAgents: () => string }
 
-/** Undefined: no resource has this address; else its text, or the outcome that refused it. */
+/** Undefined if no resource has this address; otherwise its text, or the outcome that refused it. */
 export async function readResource(
   uri: string,
   { calls, calling, forAgents }: Reading,
@@ -106,7 +106,7 @@ export async function readResource(
 
 type OnPlace = { readonly cursor?: string; readonly text_offset?: number }
 
-/** Where to read on; undefined: no such place can be named. */
+/** Where to continue reading; undefined if the query is invalid. */
 function placeOf(text: string): OnPlace | undefined {
   const given = new URLSearchParams(text)
   const { cursor, text_offset, ...others } = Object.fromEntries(given)

@@ -1,7 +1,7 @@
 /**
  * The routes of the MCP endpoint: /mcp, and what the MCP Registry reads at /.well-known/mcp/server.json.
  *
- * A request of a browser on another site is refused (own-site.ts). What speaks the protocol is loaded by the first request.
+ * A browser request from another site is refused (own-site.ts). The protocol library is loaded by the first request.
  */
 
 import { ordinaryBodyBytes, sizes } from '../../actors/kernel/limits.ts'
@@ -19,18 +19,18 @@ import type { Passed, Refused } from './gate.ts'
 import type { Mcp } from './mcp.ts'
 
 type McpDoorOptions = {
-  /** Public address of the board, without a slash at the end. */
+  /** Public address of the board, without a trailing slash. */
   readonly address: string
   readonly release: string
-  /** Origins beside the board's own. */
+  /** Origins besides the board's own. */
   readonly origins: readonly string[]
   readonly load: () => Promise<Mcp>
   readonly authenticate: Authenticate
   readonly throttle: Throttle
-  /** Of all open streams. */
+  /** Counts all open streams. */
   readonly streams: Places
   readonly addressOf: (exchange: Exchange) => string
-  /** Records a fault of the service. */
+  /** Logs a fault of the service. */
   readonly fault: (error: unknown) => void
 }
 
@@ -84,8 +84,8 @@ export function mcpDoor(options: McpDoorOptions): RouteHandler {
 }
 
 /**
- * Tokens that were good lately. Many honest clients share the address of their host: where one of them sends many tokens that are
- * none, these continue.
+ * Tokens that were recently valid. Many honest clients share the address of their host, so they keep working even if one of them sends many
+ * invalid tokens.
  */
 type GoodTokens = BoundedMap<string, true>
 
@@ -104,7 +104,7 @@ async function serve(options: McpDoorOptions, exchange: Exchange, posted: Posted
   const { authenticate, throttle, streams } = options
   const aborter = new AbortController()
   exchange.onAbort(() => aborter.abort())
-  // Who signed in counts by identity, and the address of its host does not.
+  // A signed-in caller is counted by identity, not by the address of its host.
   const caller = token === undefined ? undefined : await authenticate(token)
   if (token !== undefined) {
     if (caller === undefined) {
@@ -114,10 +114,10 @@ async function serve(options: McpDoorOptions, exchange: Exchange, posted: Posted
   }
   const wait = caller === undefined ? 0 : throttle.reads(address, caller.identity)
   if (wait > 0) return tooMany(exchange, 'requests of this identity', wait, cors)
-  // What is judged here and what is carried out must be the same message, and one: the body is read here only.
+  // The message that is checked here must be the one that is executed, so the body is parsed only here.
   const message = messageIn(body)
   if (message instanceof NoMessage) {
-    // A signed-in caller has paid with a read; for any other the network pays, and is refused once it has sent too many.
+    // A signed-in caller has paid with a read. For others the network pays, and is refused once it has sent too many.
     const refusal = caller === undefined ? throttle.count('unsigned_commands', { address }) : undefined
     if (refusal !== undefined) return tooMany(exchange, 'invalid messages from this address', refusal.retryAfter!, cors)
     return answer(exchange, message.status, cors, rpcError(message.code, message.why))
@@ -139,7 +139,7 @@ async function serveMessage(
   { body, address, cors }: Posted,
   { message, caller, signal }: { message: unknown; caller: Caller | undefined; signal: AbortSignal },
 ): Promise<void> {
-  // It knows every tool, and they are made from the declarations when it is loaded.
+  // The gate knows every tool, and the tools are built from the declarations when it is loaded.
   const { pass } = await import('./gate.ts')
   const found: Passed | Refused = await pass(message, exchange.header('authorization'), {
     authenticate: async () => caller,
@@ -175,7 +175,7 @@ class NoMessage {
   }
 }
 
-/** Where a message that calls the tool `command` says what the command is. */
+/** Where a message that calls the tool `command` names the command's operation. */
 const operationPath = ['params', 'arguments', 'command', 'operation'] as const
 
 function messageIn(body: Buffer): unknown {
@@ -241,10 +241,10 @@ export function serverJson(address: string, release: string): string {
   )}\n`
 }
 
-/** Headers of a library's answer that are not passed on: the engine writes them, or they are for a proxy. */
+/** Headers of a library's response that are not passed on: the engine writes them, or they are for a proxy. */
 const isDropped = (name: string): boolean => isEngineHeader(name) || name === 'x-accel-buffering'
 
-/** Answers of libraries that speak the web's own Request and Response, sent through the port. */
+/** Sends a library's web-standard Response through the exchange. */
 export async function sendResponse(exchange: Exchange, response: Response, more: readonly Header[]): Promise<void> {
   const given = new Set(more.map(([name]) => name))
   const headers: Header[] = [...more]

@@ -1,8 +1,8 @@
 /**
- * How many tokens a text takes at most, without a tokenizer: its bytes are too many by four for English, and the tables of a
- * real one take 50 MB. Costs are set so that o200k_base (the newest tables that are published) counts less in every kind of
- * text that a test tries: prose, code, JSON, random letters and digits, and scripts at random. A token is at least one byte
- * of UTF-8, so where nothing is known of a script its bytes are counted.
+ * An upper bound for the number of tokens in a text, without a tokenizer. Its byte count is four times too high for English, and the tables
+ * of a real tokenizer take 50 MB. Costs are set so that o200k_base (the newest published tables) gives a lower count for every kind of text
+ * that a test tries: prose, code, JSON, random letters and digits, and random text in various scripts. A token is at least one byte of
+ * UTF-8, so for an unknown script the bytes are counted.
  */
 
 const lower = 1
@@ -20,7 +20,7 @@ const kindOf = Uint8Array.from({ length: 128 }, (_, code) => {
   return code < 32 || code === 127 ? control : sign
 })
 
-/** Of a character after one of its own kind, by kind: tokens are made of runs of one kind. */
+/** Cost of a character after one of its own kind, by kind: tokens consist of runs of one kind. */
 const again = Float64Array.of(0, 0.66, 0.98, 0.35, 0.1, 0.9, 0.75)
 
 /** UTF-16 units of scripts whose characters cost less than their bytes. */
@@ -42,22 +42,22 @@ const scripts: readonly (readonly [from: number, to: number, cost: number])[] = 
 
 function costBeyondAscii(unit: number): number {
   for (const [from, to, cost] of scripts) if (unit >= from && unit <= to) return cost
-  // Half of a pair stands for two bytes of four.
+  // Half a surrogate pair represents two of four bytes.
   return unit < 0x800 || (unit >= 0xd800 && unit < 0xe000) ? 2 : 3
 }
 
 function costOfAscii(kind: number, before: number): number {
-  // Beyond ASCII, each unit has a cost of its own.
+  // Beyond ASCII, each unit has its own cost.
   if (kind === 0) return 0
   if (kind === before) return again[kind]!
   if (kind === lower && before === upper) return again[lower]!
-  // A blank and the letter after it are one.
+  // A blank and the letter after it form one token.
   if (kind === blank || (before === blank && kind <= upper)) return 0.5
   return 1
 }
 
 const kinds = 7
-/** Costs of ASCII by the kind before and its own: answers are long, and each of their characters is examined. */
+/** Costs of ASCII characters by the previous kind and their own. A table, because answers are long and every character is examined. */
 const asciiCosts = Float64Array.from({ length: kinds * kinds }, (_, pair) =>
   costOfAscii(pair % kinds, Math.floor(pair / kinds)),
 )
@@ -67,7 +67,7 @@ export function tokensAtMost(text: string, enough = Number.POSITIVE_INFINITY): n
   return counted(text, enough).tokens
 }
 
-/** How much of the text, from 0 to 1, takes about so many tokens: 1 where all of it does. No more than that is examined. */
+/** The share of the text, from 0 to 1, that takes about this many tokens; 1 if the whole text fits. Examines no more than that. */
 export function shareWithin(text: string, tokens: number): number {
   const { units, tokens: taken } = counted(text, tokens)
   return taken <= tokens ? 1 : units / text.length

@@ -1,11 +1,12 @@
 /**
- * The tools at /mcp, made from the declarations: the same operation, the same fields, the same refusals.
+ * The tools at /mcp, generated from the declarations: the same operations, fields and refusals.
  *
- * Input is what the operation takes without what signs it: `operation public_key timestamp nonce signature proof` are the
- * board's work here. What a command has in `data` are arguments like all others, without `schema`, which the board fills in;
- * `data` as an object is taken too. `request_id` stays, so that a call sent twice acts once. How the answer is read has inputs
- * of its own (extra-inputs.ts). Every model pays for the list in tokens: a rule that a description states is not repeated as a
- * keyword, and of an answer only the top level is described.
+ * A tool's input is that of the operation without the signing fields: the board fills in `operation public_key timestamp nonce signature
+ * proof`. The keys of a command's `data` are ordinary arguments, except `schema`, which the board fills in; `data` as an object is accepted
+ * too. `request_id` stays, so that a call sent twice acts once. extra-inputs.ts adds inputs for how to show the answer.
+ *
+ * Every model pays for the list in tokens: a rule that a description states is not repeated as a keyword, and only the top level of an
+ * answer is described.
  */
 import { type Field, fields, slugRule } from '../../actors/kernel/fields.ts'
 import { isSigned, type Operation, type Scope } from '../../actors/kernel/operation.ts'
@@ -22,7 +23,7 @@ type Tool = {
   readonly description: string
   readonly inputSchema: Json
   readonly outputSchema: Json
-  /** The protocol ignores the destructive and the idempotent hint of a read; absent, a call is not idempotent. */
+  /** The protocol ignores the destructive and idempotent hints of a read. If absent, a call is not idempotent. */
   readonly annotations: {
     readonly readOnlyHint: boolean
     readonly destructiveHint?: boolean
@@ -31,19 +32,19 @@ type Tool = {
   }
 }
 
-/** What a call needs: nothing, or a token, perhaps with a scope. */
+/** What a call needs: nothing, or a token, possibly with a scope. */
 export type Need = 'nothing' | { readonly scope: Scope | undefined }
 
 export type ListedTool = {
   readonly tool: Tool
   readonly need: Need
-  /** Undefined: one of the two that are no operation. */
+  /** Undefined for the two tools that are not operations. */
   readonly operation: Operation | undefined
-  /** What it takes beside the fields of its operation. */
+  /** Inputs besides the fields of its operation. */
   readonly extras: readonly ExtraName[]
 }
 
-/** They take something away that does not come back by itself. */
+/** Operations that remove something that does not come back on its own. */
 const destructive = /\.(delete|redact|hide|remove|withdraw|cancel|release|revise|reject|concede|leave|rotate|transfer)$/
 
 export function toolName(operation: string): string {
@@ -79,7 +80,7 @@ function titleOf(name: string): string {
   return words[0]!.toUpperCase() + words.slice(1)
 }
 
-/** Its fields as properties, and what it has in `data` beside them; required ones named, nothing else taken. */
+/** Its fields and the keys of its `data` as properties. Names the required ones and accepts no others. */
 export function inputOf({ kind, required, optional, narrowed, data }: Operation, extras: readonly ExtraName[]): Json {
   const isOwn = (name: string) => name !== 'proof' && (name !== 'data' || data === undefined)
   const properties: Record<string, Json> = {}
@@ -115,7 +116,7 @@ function fieldInput({ schema, meaning, rule }: Field): Json {
   }
 }
 
-/** Without the bounds of numbers that are none, and without what the description says in words. */
+/** Drops bounds of numbers that mean no limit, and keywords that the description states in words. */
 function slim(schema: Schema): Json {
   const { pattern, minLength, maxLength, title: _, ...rest } = plainSchema(schema)
   const { maximum, ...unbounded } = rest
@@ -129,10 +130,10 @@ function slim(schema: Schema): Json {
   }
 }
 
-/** Of more keys than this, those without a type are left out; of more than that, those that are not always there. */
+/** With more keys than the first number, those without a type are left out; with more than the second, also the optional ones. */
 const [outputKeysMax, typedKeysMax] = [10, 12]
 
-/** Names and types of the top level. A refusal has none of them; where a text is read in parts, it may stand for a value. */
+/** Names and types of the top level. A refusal has none of them. If texts are read in parts, a text may replace a value. */
 function outputOf({ result, inParts }: Operation): Json {
   const keys = Object.entries((result.properties ?? {}) as Readonly<Record<string, Schema>>).map(([name, schema]) => {
     const { type } = plainSchema(schema)
@@ -193,10 +194,10 @@ const command: ListedTool = {
   },
 }
 
-/** What an operator does is done with a key of theirs, which no sign-in is. */
+/** Operator operations need an operator's own key, which no sign-in has. */
 const described = operations.filter(({ scope }) => scope !== undefined && scope !== 'board:operate').map(describe)
 
-/** All of them; which are listed, tool-sets.ts says. What needs no sign-in stands first. */
+/** All tools, those that need no sign-in first. tool-sets.ts decides which are listed. */
 export const tools: readonly ListedTool[] = [
   ...described.filter(({ need }) => need === 'nothing'),
   ...described.filter(({ need }) => need !== 'nothing'),

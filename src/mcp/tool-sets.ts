@@ -1,6 +1,6 @@
 /**
- * Which tools are listed at /mcp: the everyday set, or what `?tools=` names. A set shortens the list and nothing else: every tool
- * can be called by its name, and what a caller may do is decided by their token.
+ * Decides which tools are listed at /mcp: the everyday set, or the sets in `?tools=`. A set only shortens the list: every tool can be
+ * called by name, and the caller's token decides what they may do.
  */
 import type { Operation } from '../../actors/kernel/operation.ts'
 import { nearest } from '../format/nearest.ts'
@@ -10,7 +10,7 @@ import { type ListedTool, tools } from './tool-list.ts'
 const setNames = ['read', 'post', 'work', 'rooms', 'tools', 'webhooks', 'attachments', 'moderation'] as const
 type SetName = (typeof setNames)[number]
 
-/** Sets of the groups that have one of their own. */
+/** Sets of the groups that have their own. */
 const setOfGroup: Readonly<Record<string, SetName>> = {
   rooms: 'rooms',
   work: 'work',
@@ -22,7 +22,7 @@ const setOfGroup: Readonly<Record<string, SetName>> = {
   moderation: 'moderation',
 }
 
-/** Each operation is in at least one: those of groups without a set, in `read` or `post`. */
+/** Each operation is in at least one set: `read` or `post` if its group has none. */
 export function setsOf({ group, kind, scope }: Pick<Operation, 'group' | 'kind' | 'scope'>): readonly SetName[] {
   const own = setOfGroup[group] ?? (kind === 'read' ? 'read' : 'post')
   const isModeration = scope === 'board:moderate' || scope === 'board:operate'
@@ -36,7 +36,7 @@ type Listed =
   | { readonly ok: true; readonly tools: readonly ListedTool[] }
   | { readonly ok: false; readonly message: string }
 
-/** `query`: of the request. Tools that are no operation are in every list. */
+/** `query`: of the request. Tools that are not operations are in every list. */
 export function toolsListed(query: string): Listed {
   const asked = new URLSearchParams(query).getAll('tools').flatMap((list) => list.split(','))
   const named = asked.map((name) => name.trim()).filter((name) => name !== '')

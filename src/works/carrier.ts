@@ -1,5 +1,5 @@
 /**
- * Carries letters about works between shards, and their answers back (actors/works/delivery.ts). Nothing is lost with it: a letter lies
+ * Carries letters about works between shards, and returns their answers (actors/works/delivery.ts). It may lose its state: a letter stays
  * in the journal of its shard until that shard knows that it was delivered.
  */
 
@@ -9,14 +9,14 @@ import type { Carried } from '../../actors/works/delivery.ts'
 import type { Actors, NoAnswer } from '../command/ports.ts'
 
 export type CarrierTell =
-  /** What came of a letter to another shard; no answer: nobody knows, and it is not sent again. */
+  /** The outcome of a letter to another shard; without an answer it is unknown, and the letter is not sent again. */
   | readonly ['carried', n: number, answer: ShardAnswer | NoAnswer, head: Head | undefined]
-  /** Results that an earlier life of the board has bound, and the market did not take, are let go. */
+  /** Release results that an earlier run of the board has bound and the market did not take. */
   | readonly ['release']
 
 type CarrierOptions = {
   readonly actors: Pick<Actors, 'write' | 'shards'> & { tellShard(shard: number, tell: CarrierTell): void }
-  /** A public change of a room that answers kept at the front have to know of. */
+  /** Reports a public change of a room, for the answers cached by the main thread. */
   readonly noteChange: (room: string, change: number) => void
   readonly later: (callback: () => void, ms: number) => void
   readonly report: (facts: Readonly<Record<string, unknown>>) => void
@@ -27,7 +27,7 @@ const againMaxMs = 5_000
 
 export class Carrier {
   readonly #options: CarrierOptions
-  /** By shard: which of its lives this is. What an earlier one has sent is sent again by the next. */
+  /** By shard: number of its current run. What an earlier run sent is sent again by the next one. */
   readonly #lives: number[]
   readonly #resting = new Set<number>()
   #stuck = false
@@ -43,7 +43,7 @@ export class Carrier {
     for (const each of letters) this.#send(shard, this.#lives[shard]!, each, 0)
   }
 
-  /** Everything that an earlier life of this shard has left is said, or cannot be said now. */
+  /** Everything that an earlier run of this shard left has been sent, or cannot be sent now. */
   atRest(shard: number): void {
     this.#resting.add(shard)
     this.#check()
@@ -53,7 +53,10 @@ export class Carrier {
     this.#lives[shard]!++
   }
 
-  /** Resolves when all that an earlier run has left is said, or cannot be said now; what was bound and never taken is let go then. */
+  /**
+   * Resolves when everything that an earlier run left has been sent, or cannot be sent now. Then what was bound and never taken is
+   * released.
+   */
   async resume(): Promise<void> {
     await new Promise<void>((resolve) => {
       this.#rested = resolve
@@ -90,7 +93,7 @@ export class Carrier {
     if (!this.#closed && this.#lives[shard] === life) this.#send(shard, life, each, failures)
   }
 
-  /** An actor refuses such a letter only for what passes: too much to do, a full disk. It is sent again then. */
+  /** An actor refuses such a letter only for temporary reasons: too much load, a full disk. It is then sent again. */
   #reportRefusal({ op, to }: WriteLetter, code: string): void {
     this.#options.report({ op, to, code })
     this.#stuck = true

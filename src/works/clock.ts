@@ -1,8 +1,8 @@
 /**
- * The market's clock: timeouts are recorded, and with that posted, announced and logged, even if no command asks about them.
+ * The market's clock: it has timeouts recorded, and so posted, announced and logged, even if no command asks about them.
  *
- * Every few seconds the market is notified that time has passed. It answers when the next timeout is due, and how many it has recorded:
- * as many as it may in one turn means that there may be more.
+ * Every few seconds the market is notified that time has passed. It answers how many timeouts it has recorded. If that is the maximum of
+ * one turn, there may be more.
  */
 
 import { sizes } from '../../actors/kernel/limits.ts'
@@ -11,10 +11,10 @@ import { type BeginArgs, marketName, type TickArgs } from '../../actors/works/ma
 import type { Clock } from '../clock.ts'
 import type { Actors } from '../command/ports.ts'
 
-/** A timeout is recorded so soon after it is due; readers see it at once. */
+/** A timeout is recorded within this time after it is due; readers see it immediately. */
 const everyMs = 5_000
 const againMs = 1_000
-/** Works recorded in one turn: their records take a few milliseconds, and other writes wait for them. */
+/** Works recorded in one turn: their records take a few milliseconds, while other writes wait. */
 const worksMax = 100
 
 const nobody = '0'.repeat(64)
@@ -32,14 +32,16 @@ export class MarketClock {
     this.#later = later
   }
 
-  /** Resolves when the market knows of this start and everything that fell due while the board was down is written, or cannot be now. */
+  /**
+   * Resolves when the market knows of this start, and everything that fell due while the board was down is written or cannot be for now.
+   */
   begin(): Promise<void> {
     return new Promise((resolve) => {
       const args: BeginArgs = { generation: this.#generation, rewards: sizes.credit_rewards_pool }
       const ask = (): void =>
         this.#actors.write(internalLetter('market.begin', marketName, nobody, args), (answer) => {
           if (answer?.ok === true) return this.#tick(resolve)
-          // On a full disk, say: what can be read is read meanwhile.
+          // For example on a full disk: reads still work meanwhile.
           if (!this.#closed) this.#later(ask, againMs)
           resolve()
         })

@@ -1,6 +1,6 @@
 /**
- * How the credits of a work moved, drawn on the server: requester, escrow, and where it went, each flow as thick as it is large.
- * The same is said in words, and the table of what moved stands beside it.
+ * Draws how the credits of a work moved, on the server: requester, escrow, and destinations, each flow as thick as its amount. The same is
+ * said in words, and the table of transfers is next to it.
  */
 import { codes } from '../../actors/works/market/ledger.ts'
 import type { Work } from '../pages/data.ts'
@@ -9,16 +9,16 @@ import { nameOf } from '../pages/pieces/person.ts'
 import { whole } from '../pages/pieces/time.ts'
 import type { Move } from './transfers.ts'
 
-/** Narrow enough that its letters are read on a phone. */
+/** Narrow enough for its letters to be legible on a phone. */
 const width = 460
 const row = 56
 const boxWidth = 122
 const boxHeight = 40
 
-/** What leaves escrow of the reward itself; bonds, raises and made credits are in the table alone. */
+/** Transfers of the reward out of escrow; bonds, raises and created credits are only in the table. */
 const ofReward: ReadonlySet<number> = new Set([codes.reward, codes.fee, codes.share, codes.refund])
 
-/** `to`: the whole name. */
+/** `to`: the full name. */
 type Flow = { readonly to: string; readonly words: string; readonly amount: number; readonly isBack: boolean }
 
 export function moneyPlot(work: Work, moves: readonly Move[]): Html {
@@ -43,7 +43,7 @@ export function moneyPlot(work: Work, moves: readonly Move[]): Html {
   return html`<figure><svg class="plot narrow" viewBox="0 0 ${width} ${height}" role="img" aria-label="${said}"><path class="flow" stroke-width="${thick(put)}" d="M${boxWidth} ${middle}H${center}"/>${paths}${box(0, middle, short(nameOf(work.requester)), 'requester')}${box(center, middle, 'escrow', `${whole(put)} held`)}${boxes}</svg><figcaption>${said}</figcaption></figure>`
 }
 
-/** Where escrow went; of a work that is under way, where it may go. */
+/** Where escrow went or, for a work in progress, where it may go. */
 function flowsOf(work: Work, moves: readonly Move[], put: number): Flow[] {
   const { worker, requester, reward } = work
   const to = new Map<string, number>()

@@ -1,4 +1,4 @@
-/** Reads on credits, all of them answered by the shard of the market, which alone knows what private works move. */
+/** Reads on credits. The market's shard answers all of them, because only it knows what private works move. */
 
 import { refusal } from '../../actors/kernel/refusals.ts'
 import { commandSha, fromFrame } from '../../actors/records/record.ts'
@@ -24,7 +24,7 @@ import { transferView } from './reads.ts'
 
 export const creditsReads = { 'credit.balance': balance, 'credit.history': history } satisfies Reads
 
-/** Accounts without an owner, which anyone may look into. */
+/** Accounts without an owner, which anyone may view. */
 const everybodys: ReadonlySet<string> = new Set(['mint', 'rewards'])
 const identity = /^[0-9a-f]{64}$/
 
@@ -74,7 +74,7 @@ function history(context: ReadContext, { args, reader, operator }: ReadRequest):
       else entries.push(within[n]!)
     }
   }
-  // What a private room paid for is its members' affair.
+  // What a private room paid for is only its members' business.
   const mayName = (work: string) => isOwn || state.market.find(work)?.is_public === true
   const shown = entries.map((entry) => entryView(entry, mayName))
   return ok(
@@ -83,7 +83,7 @@ function history(context: ReadContext, { args, reader, operator }: ReadRequest):
   )
 }
 
-/** Postings of one act that can concern one account, and more. */
+/** Upper bound for postings of one act that concern one account. */
 const postingsMax = 16
 
 function dueEntries({ state, now }: ReadContext, name: string): Entry[] {
@@ -92,7 +92,7 @@ function dueEntries({ state, now }: ReadContext, name: string): Entry[] {
     .reverse()
 }
 
-/** Postings of an act that concern an account, in their order. */
+/** The postings of an act that concern an account, in order. */
 function entriesAt({ frame }: ReadContext, seq: number, name: string): Entry[] {
   const record = fromFrame(frame(0, seq))
   if (!isOfMarket(record)) throw new Error(`record ${seq} is not an act of the market`)
@@ -108,7 +108,7 @@ function entriesAt({ frame }: ReadContext, seq: number, name: string): Entry[] {
     }))
 }
 
-/** Of simulated works each user sees their own: the shared accounts would reveal practice in private rooms. */
+/** For simulated works, users see only their own postings: the shared accounts would reveal practice in private rooms. */
 function concerns({ debit, credit, ledger }: Posting, name: string): boolean {
   return (debit === name || credit === name) && (ledger === 1 || name.startsWith('user:'))
 }
@@ -124,7 +124,7 @@ function entryView(entry: Entry, mayName: (work: string) => boolean) {
   }
 }
 
-/** The hash of a command that made a work begins with the id of the work. */
+/** The hash of a command that created a work begins with the id of the work. */
 function causeOf({ work, command }: Entry) {
   return {
     ...(work === undefined ? {} : { work_id: work }),
@@ -132,10 +132,10 @@ function causeOf({ work, command }: Entry) {
   }
 }
 
-/** Asked by the board at its start: who has just posted in public for the first time and has no welcome grant. */
+/** Used by the board at its start: who has recently posted in public for the first time and has no welcome grant. */
 export const welcomeReads = { 'credit.unwelcomed': unwelcomed } satisfies Reads
 
-/** First posts of the last `seconds` before the newest one: older ones are not looked for. */
+/** First posts within `seconds` before the newest event; older ones are not searched. */
 function unwelcomed(
   { state, board }: ReadContext,
   { args }: ReadRequest,

@@ -1,4 +1,4 @@
-/** `/docs/credits`: where credits come from, what earns them, and how much a user can make the board give in a day. */
+/** `/docs/credits`: where credits come from, how they are earned, and the most that a user can obtain in a day. */
 
 import { type Page, shown } from '../pages/page.ts'
 import { docsTabs } from '../pages/pieces/docs-tabs.ts'
@@ -6,13 +6,13 @@ import { type Html, html } from '../pages/pieces/html.ts'
 import { type Column, table } from '../pages/pieces/table.ts'
 import { whole } from '../pages/pieces/time.ts'
 
-/** As /capabilities shows them; null: no limit. */
+/** As /capabilities shows them; null for no limit. */
 type Limits = Readonly<Record<string, number | null>>
 
-/** `networks`: IPv4 addresses, or IPv6 /64 of different /48. */
+/** `networks`: IPv4 addresses, or IPv6 /64 in different /48. */
 type Attack = { readonly keys: number; readonly networks: number }
 
-/** The most that keys of one person are given in a UTC day, by where it comes from; Infinity: there is no limit. */
+/** The most that one person's keys are given in a UTC day, by source; Infinity if there is no limit. */
 export function mostADay(limits: Limits, { keys, networks }: Attack): { welcomes: number; reviews: number } {
   const most = (name: string) => limits[name] ?? Number.POSITIVE_INFINITY
   const welcomes = Math.min(

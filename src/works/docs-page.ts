@@ -1,4 +1,4 @@
-/** `/docs/works`: all that may become of a work, and what its transfers mean, from the tables that the market itself runs by. */
+/** `/docs/works`: everything that can happen to a work, and what its transfers mean, from the tables that the market itself uses. */
 
 import { workStates } from '../../actors/records/change-kinds.ts'
 import { codeMeanings, codes } from '../../actors/works/market/ledger.ts'

@@ -1,6 +1,6 @@
 /**
- * The public ledger as lines: every posting of public works, every grant and every transfer, with its place in the log. What a
- * line says is what its entry says, so a reader of the line can make the entry and hash it.
+ * The public ledger as lines: every posting of public works, every grant and every transfer, with its place in the log. A line contains
+ * everything in its entry, so a reader can rebuild the entry and hash it.
  */
 
 import type { BookedLog, LogBook } from '../../actors/log/book.ts'
@@ -18,11 +18,11 @@ type LedgerContext = Pick<ReadContext, 'state' | 'frame'> & {
 
 type LedgerLines = {
   readonly lines: readonly string[]
-  /** Number of the posting after them. */
+  /** Number of the next posting. */
   readonly next: number
 }
 
-/** Lines of the postings from number `first` on, through `last`, until there are `limit` or they have `bytes`. */
+/** Lines of the postings `first` through `last`, until there are `limit` lines or they exceed `bytes`. */
 export function ledgerLines(
   context: LedgerContext,
   { first, last, limit, bytes }: { first: number; last: number; limit: number; bytes: number },
@@ -43,7 +43,7 @@ export function ledgerLines(
   return { lines, next }
 }
 
-/** The entries of a record; where its frame is damaged, as the log has them. */
+/** The entries of a record; if its frame is damaged, as the log has them. */
 function entriesOf(context: LedgerContext, { shard, place, leaf, count }: LedgerRecord): Buffer[] {
   try {
     return frameEntries(context.frame(shard, place))

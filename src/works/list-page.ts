@@ -1,11 +1,11 @@
-/** `/work`: what is asked for, and what it pays. */
+/** `/work`: lists works and their rewards. */
 import { feedLinks } from '../pages/feed.ts'
 import { type Ask, type Page, Refused, shown } from '../pages/page.ts'
 import { type Html, html, pathTo } from '../pages/pieces/html.ts'
 import { empty, pager, tabs } from '../pages/pieces/listing.ts'
 import { workLine } from './work-line.ts'
 
-/** Tabs: the states most asked for, the others by their own address. */
+/** Tabs for the most requested states; the others have only addresses. */
 const states = ['open', 'claimed', 'submitted', 'disputed', 'accepted'] as const
 const sorts = [
   ['new', 'newest first'],
@@ -62,7 +62,7 @@ async function found(ask: Ask, asked: Asked): Promise<Html> {
         : html`<ul class="rows">${list.works.map((work) => html`<li>${workLine(work, 'h3', true)}</li>`)}</ul>`
     return html`<h2 class="unseen">Works</h2>${works}${pager('/work', asked, list, 'More')}`
   } catch (error) {
-    // What was asked for wrongly is said beside the form, where it can be put right.
+    // A mistake in the form is reported next to it, where it can be corrected.
     if (!(error instanceof Refused) || error.refusal.field === 'cursor') throw error
     return html`<p class="note" role="alert">${error.refusal.message}.</p>`
   }

@@ -1,4 +1,4 @@
-/** How commands about works and credits are carried out, all of them by the market, and who answers reads on them. */
+/** How commands about works and credits are executed (all by the market), and who answers reads on them. */
 
 import { rates, sizes } from '../../actors/kernel/limits.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
@@ -27,7 +27,7 @@ const plan = {
   show,
 }
 
-/** Where it is to be asked for, and who reviews it. */
+/** Determines the room of the request, and the reviewer. */
 const create: Plan<'work.create'> = {
   to: market,
   check: ({ command }) => requestFault(command),
@@ -75,7 +75,7 @@ function requestFault(command: Verified['command']): Refusal | undefined {
     : refusal('invalid_field', `with event_id the request is already posted: leave ${extra} out`, extra)
 }
 
-/** The room by name; undefined: no answer came. */
+/** The name of the room; undefined if no answer came. */
 function roomOf(verified: Verified, services: Services, then: (room: string | Refusal | undefined) => void): void {
   const { command, signer } = verified
   if (!isGiven(command.event_id)) return then(isGiven(command.room) ? command.room : 'lobby')
@@ -88,7 +88,7 @@ function roomOf(verified: Verified, services: Services, then: (room: string | Re
   })
 }
 
-/** A delegate is about to act where all see it: its delegation has to be in the public log first. */
+/** Whether a delegate is about to act in public: its delegation must then be in the public log first. */
 function isSeen(
   room: string,
   { signer }: Verified,
@@ -99,7 +99,7 @@ function isSeen(
   services.read({ op: 'room.get', args: { room }, reader: '' }, (found) => then(found?.ok))
 }
 
-/** Public key of the reviewer; '': no identity has this id, or none is named. */
+/** Public key of the reviewer; '' if no identity has this id, or none is named. */
 function reviewerOf(
   { data, signer }: Verified<'work.create'>,
   services: Services,
@@ -133,7 +133,7 @@ export const workPlans = {
 
 const moving: Plan<'credit.transfer' | 'credit.grant'> = {
   to: market,
-  // The decider refuses, and not the plan: a retry of what was accepted before the erasure is answered as it was.
+  // The decider refuses, not the plan, so that a retry of something accepted before the erasure gets its original answer.
   args: ({ command: { target, amount } }, { news }) => ({
     ...{ target, amount, cost: sizes.credit_transfer_cost },
     ...(news.isErased(target) ? { erased: true } : {}),
@@ -147,7 +147,7 @@ export const creditPlans = { 'credit.transfer': moving, 'credit.grant': moving }
 
 const atMarket = { actor: () => marketName }
 
-/** Credits lie with the market. */
+/** The market holds the credits. */
 export const creditReadPlans = {
   'credit.balance': atMarket,
   'credit.history': atMarket,
@@ -156,8 +156,8 @@ export const creditReadPlans = {
 export const workReads: ReadonlySet<string> = new Set(['work.get', 'work.list', 'work.history'])
 
 /**
- * Reads on works whose answer lies with two: the market's shard has the record, and the shard of its private room knows who may
- * read it and how the request begins. Works of public rooms are the feed's alone.
+ * Reads on works that two shards answer together: the market's shard has the record, and the shard of the private room knows who may read
+ * it and how the request begins. The feed alone answers for works of public rooms.
  */
 export function readWorks(actors: Actors, request: ReadRequest, answer: Take): void {
   actors.read(request, (found) => {
@@ -179,7 +179,7 @@ function marketShard({ shards }: Actors): number {
   return shardOf(marketName, shards)
 }
 
-/** The room that a list names, or that a work is in; undefined: there is none. */
+/** The room that a list names, or that a work is in; undefined if there is none. */
 function roomOfWork(actors: Actors, request: ReadRequest, then: (room: string | ReadAnswer | undefined) => void): void {
   if (request.args.room !== undefined) return then(String(request.args.room))
   actors.readPrivate(marketShard(actors), { ...request, op: 'work.where' }, (where) => {
@@ -188,7 +188,7 @@ function roomOfWork(actors: Actors, request: ReadRequest, then: (room: string | 
   })
 }
 
-/** The limits that the market is sent with a command, as they are configured now. */
+/** The limits sent to the market with a command, as currently configured. */
 function limitsOf({ limitsOn }: Services): MarketLimits {
   const reward = sizes.work_reward_maximum
   return limitsOn
@@ -196,7 +196,7 @@ function limitsOf({ limitsOn }: Services): MarketLimits {
     : { claims: Number.POSITIVE_INFINITY, holds: Number.POSITIVE_INFINITY, reward }
 }
 
-/** With limits off a worker may come back at once. */
+/** With limits off, a worker may reclaim immediately. */
 function termsOf({ limitsOn }: Services, reviewWindow: number): Terms {
   return {
     review_window: reviewWindow,
@@ -213,16 +213,16 @@ function termsOf({ limitsOn }: Services, reviewWindow: number): Terms {
   }
 }
 
-/** Commands about a work that is there. */
+/** Commands about an existing work. */
 type AboutWork = Exclude<Extract<WriteName, `work.${string}`>, 'work.create'>
 
-/** What `data` of one of them may say. */
+/** The keys that `data` of such a command may have. */
 type Said = { readonly schema?: 1 } & Pick<
   Partial<WorkArgs>,
   'version_id' | 'result_sha256' | 'accept_changed' | 'percent'
 >
 
-/** Of a command about a work that is there. */
+/** For a command about an existing work. */
 function workArgs(
   verified: Verified<AboutWork>,
   services: Services,
@@ -246,7 +246,7 @@ function workArgs(
   }
 }
 
-/** Of `work.create`. */
+/** For `work.create`. */
 function reserveArgs(
   verified: Verified<'work.create'>,
   services: Services,
@@ -277,7 +277,7 @@ function reserveArgs(
   }
 }
 
-/** Requester and worker of a work are compared by this, and it reveals nothing else. */
+/** A mark for comparing the networks of a work's requester and worker; it reveals nothing else. */
 function fromOf(work: string, { door }: Verified, { secret }: Services): string {
   const purpose = `work ${work}`
   return widerNetworkMark(secret, purpose, door.address) || networkMark(secret, purpose, door.address)

@@ -1,6 +1,6 @@
 /**
- * Reads on works. The feed answers for those of public rooms; of those of private rooms the market's shard has the record and the
- * room's shard knows who may read it: the main thread asks one after the other (src/works/plans.ts).
+ * Reads on works. The feed answers for works of public rooms. For a work of a private room, the market's shard has the record and the
+ * room's shard knows who may read it: the main thread queries one after the other (src/works/plans.ts).
  */
 
 import { createHash } from 'node:crypto'
@@ -57,7 +57,7 @@ function withWork<Answer extends ReadAnswer>(
   return read(work)
 }
 
-/** Of a work of a public room the text that all get; of another the value that its room completes. */
+/** For a work of a public room, the text that everyone gets; otherwise the value, which its room completes. */
 function found<Data>(context: ReadContext, data: Data, scope: Scope): ReadAnswer<Data> {
   return context.visibility === 'private' ? known(data, scope) : { ...ok<unknown>(data, scope) }
 }
@@ -77,7 +77,7 @@ function recordOf(context: ReadContext, stored: Work) {
   return { ...workView(context, stored, work), ...records }
 }
 
-/** An answer is good until time changes some work: a list may gain one that it did not have. Texts of works do not expire. */
+/** An answer is valid until time changes some work, since a list may then gain one. Texts of works do not expire. */
 function untilOf({ state, now }: ReadContext): number {
   const due = state.market.nextDue
   return due === 0 ? unending : Math.max(now(), due)
@@ -127,7 +127,7 @@ function page(context: ReadContext, { args }: ReadRequest) {
   return found(context, { works, ...more }, { until: untilOf(context) })
 }
 
-/** The place after which a page goes on, from its cursor. */
+/** The place after which a page continues, from its cursor. */
 function placeIn(cursor: string): readonly (number | string)[] {
   return JSON.parse(cursor)
 }
@@ -152,7 +152,7 @@ function history(context: ReadContext, request: ReadRequest, work: Work) {
   return found(context, { work_id: work.id, transitions: page.views, ...page.paging }, { until: unending })
 }
 
-/** What was signed with the text of a request is shown while the text is. */
+/** What was signed along with a request's text is shown only while the text is. */
 function signedAway(context: ReadContext, entry: Shown['entry'], textOf: string): object {
   if (textOf === '') return entry
   const { signed_payload, signature, ...rest } = entry
@@ -204,7 +204,7 @@ function actAt(context: ReadContext, shard: number, seq: number): FactRecord<Mar
   return record
 }
 
-/** Its signer; of a version of the request, the requester. */
+/** The signer; for a version of the request, the requester. */
 function actorOf(context: ReadContext, work: Work, act: FactRecord, on: string): object {
   if (act.by === undefined)
     return on === 'work.edit' ? { actor: party(context, work.requester, work.requester_key) } : {}
@@ -225,7 +225,7 @@ export function transferView({ id, type, code, debit, credit, amount }: Posting)
   return { transfer: id, type, code, debit, credit, amount }
 }
 
-/** The board asks itself, of the market's shard: where a work is, public or not, and whose. */
+/** Queried by the board itself from the market's shard: where a work is, whether it is public, and whose it is. */
 function where({ state, now }: ReadContext, { args }: ReadRequest): KnownAnswer<{ room: string }> {
   const { market } = state
   const stored = market.find(String(args.event_id))
@@ -237,8 +237,8 @@ function where({ state, now }: ReadContext, { args }: ReadRequest): KnownAnswer<
 }
 
 /**
- * What webhooks are told of a work of a private room, which its room completes for each reader (`work.complete`); and whether the
- * identity that asks for works which it may claim has had none accepted, as all may know.
+ * What webhooks report about a work of a private room, which its room completes for each reader (`work.complete`). Also whether the
+ * identity that wants works it may claim has had none accepted, which is public.
  */
 function offer(context: ReadContext, { args }: ReadRequest, work: Work) {
   const { market } = context.state
@@ -252,7 +252,7 @@ type Uncompleted = {
   readonly transitions?: readonly (Shown['entry'] & { readonly text_of?: string })[]
 }
 
-/** What the market's shard has found, on its way through the shard of a private room: who may read it is asked here. */
+/** Completes what the market's shard found, in the shard of the private room, which checks who may read it. */
 function complete(context: ReadContext, request: ReadRequest): ReadAnswer {
   return withRoom(context, request, () => {
     const found = request.found as Uncompleted
@@ -279,13 +279,13 @@ function complete(context: ReadContext, request: ReadRequest): ReadAnswer {
   })
 }
 
-/** What is looked for is not in a title that is gone, which the market's shard may not know. */
+/** A removed title must not match; the market's shard may not know that it was removed. */
 function isFound(context: ReadContext, { args }: ReadRequest, { id, capabilities }: WorkView): boolean {
   if (args.query === undefined || capabilities.includes(String(args.query).toLowerCase())) return true
   return !isGone(context, id)
 }
 
-/** Characters of the request that a record shows. */
+/** Characters of the request shown in a record. */
 const previewMax = 280
 
 type WorkView = ReturnType<typeof workView>
@@ -294,7 +294,7 @@ type Preview = { readonly text: string; readonly truncated: boolean }
 
 const builds = new Map<string, string>()
 
-/** Names this build of the service in a recovery epoch. */
+/** Identifies this build of the service in a recovery epoch. */
 function serviceGeneration(generation: string): string {
   let known = builds.get(generation)
   if (known === undefined) {
@@ -305,8 +305,8 @@ function serviceGeneration(generation: string): string {
 }
 
 /**
- * A work as readers get it: the record of the interface, with what `state` says now, and nothing that is not there in that state.
- * `stored`: what is recorded; `work`: what it has become since.
+ * A work as readers get it: the record of the interface for its current `state`, without fields that do not exist in that state. `stored`:
+ * the recorded work; `work`: the same with the time-outs since then.
  */
 function workView(context: ReadContext, stored: Work, work: Work) {
   const { state, generation, serviceId } = context
@@ -380,7 +380,7 @@ function rewardView({ amount, fee, reward_state, held_at, settled_at, reward_rea
   }
 }
 
-/** Where the identity is known here, its newest key and its handle; else the key that it came with. */
+/** The identity's newest key and handle if it is known here; otherwise the key that was given. */
 export function party({ board, handleOf }: ReadContext, id: string, key: string) {
   const handle = handleOf(id)
   return {
@@ -394,18 +394,18 @@ function slotOf({ board }: ReadContext, id: string): number {
   return board.events.find(Buffer.from(id, 'hex'))
 }
 
-/** Known here and taken away; what is not known here is spoken of by the market alone. */
+/** Known here and removed. For a work that is not known here, only the market decides. */
 export function isGone(context: ReadContext, id: string): boolean {
   const slot = slotOf(context, id)
   if (slot === none) return false
   return context.state.marks.gone(context.state.marks.original(slot), context.now()) !== undefined
 }
 
-/** How requests begin, by the slot of the version, whose text never changes: every transition shows it, and lists show fifty. */
+/** Beginnings of requests by version slot. A version's text never changes; every transition shows it, and lists show fifty. */
 const beginnings = new WeakMap<Board, Map<number, Preview>>()
 const beginningsMax = 10_000
 
-/** How the newest version of the request begins; empty where it is not known here, or its text is gone. */
+/** The beginning of the request's newest version; empty if it is not known here, or its text is gone. */
 export function previewOf(context: ReadContext, id: string): Preview {
   const slot = slotOf(context, id)
   if (slot === none) return nothingShown
@@ -429,7 +429,7 @@ export function previewOf(context: ReadContext, id: string): Preview {
 
 function beginningOf(text: string | undefined): Preview {
   if (text === undefined) return nothingShown
-  // By characters as people count them: half of a surrogate pair is none.
+  // Counted in code points: half a surrogate pair is not a character.
   const characters = text.length > previewMax ? [...text] : undefined
   if (characters === undefined || characters.length <= previewMax) return { text, truncated: false }
   return { text: characters.slice(0, previewMax).join(''), truncated: true }

@@ -1,6 +1,6 @@
 /**
- * The machine of works as a picture: the states, and what leads from one to the next. It is made from the one table that the board
- * decides by (actors/works/market/table.ts), so it cannot say anything else.
+ * Draws the state machine of works: the states, and what leads from one to the next. It is generated from the table that the board decides
+ * by (actors/works/market/table.ts), so the two always agree.
  */
 
 import type { WorkState } from '../../actors/records/change-kinds.ts'
@@ -8,7 +8,7 @@ import { type Transition, transitions } from '../../actors/works/market/table.ts
 
 type Point = readonly [x: number, y: number]
 
-/** Where the middle of each state's box is drawn. */
+/** The center of each state's box. */
 const places: Readonly<Record<WorkState, Point>> = {
   open: [110, 60],
   claimed: [330, 60],
@@ -29,13 +29,13 @@ const boxWidth = 136
 const boxHeight = 34
 const final: ReadonlySet<WorkState> = new Set(['accepted', 'refunded', 'split', 'cancelled', 'expired'])
 
-/** What asks for a row, in the words of a caller. */
+/** What triggers a transition, in a caller's terms. */
 function causeOf({ on, due }: Transition): string {
   if (on === 'timeout') return `${due} runs out`
   return on === 'room' ? 'the request is taken away' : on
 }
 
-/** An SVG of the machine: one arrow for each two states, named by everything that leads along it. */
+/** An SVG of the machine: one arrow for each pair of states, labeled with everything that leads along it. */
 export function workMachineSvg(): string {
   const causes = new Map<string, Set<string>>()
   for (const row of transitions)
@@ -69,7 +69,7 @@ function box(state: WorkState, [x, y]: Point): string {
 
 function arrow(from: WorkState, to: WorkState, said: string): string {
   const [start, end] = [edge(places[from], places[to]), edge(places[to], places[from])]
-  // Bent to the right of its way, so that there and back are two lines.
+  // Curved to one side, so that the two directions are separate lines.
   const [dx, dy] = [end[0] - start[0], end[1] - start[1]]
   const length = Math.hypot(dx, dy) || 1
   const bend = length > 260 ? 34 : 14
@@ -81,7 +81,7 @@ function arrow(from: WorkState, to: WorkState, said: string): string {
   return `<path d="${path}" fill="none" stroke="currentColor" stroke-opacity=".55" marker-end="url(#work-machine-head)"><title>${from} to ${to}: ${said}</title></path>`
 }
 
-/** Where the line from the middle of one box to that of another leaves the first. */
+/** Where the line between the centers of two boxes leaves the first box. */
 function edge([x, y]: Point, [toX, toY]: Point): Point {
   const [dx, dy] = [toX - x, toY - y]
   const scale = Math.min(boxWidth / 2 / Math.abs(dx || 1e-9), boxHeight / 2 / Math.abs(dy || 1e-9))

@@ -1,14 +1,14 @@
 /**
- * The transfers of a work, read as what a person calls moving: each credit leaves one account for another once.
+ * Reads the transfers of a work as plain moves: each credit leaves one account for another once.
  *
- * The ledger holds first and settles later (actors/works/market/ledger.ts). A hold puts credits into escrow. Where it is voided they
- * go back to whom they were held from. Where it is posted nothing goes anywhere by that: what is taken of it leaves escrow by
- * transfers of its own, and the rest is its owner's again without one.
+ * The ledger holds first and settles later (actors/works/market/ledger.ts). A hold puts credits into escrow. If it is voided, they return
+ * to the account they were held from. Posting a hold moves nothing in itself: what is taken from the hold leaves escrow by separate
+ * transfers, and the rest returns to its owner without one.
  */
 import { codes } from '../../actors/works/market/ledger.ts'
 import type { Posting } from '../../actors/works/market/letters.ts'
 
-/** What of a posting says where credits go. */
+/** The fields of a posting that say where credits go. */
 type Transfer = Pick<Posting, 'code' | 'debit' | 'credit' | 'amount'> & { readonly type: string }
 
 export type Move = {

@@ -1,11 +1,12 @@
 /**
- * The welcome grant: credits for an identity once, after its first accepted public post.
+ * The welcome grant: credits for an identity, once, after its first accepted public post.
  *
- * The market decides, and remembers for good who was given one; how many of a day went to one network it counts by a keyed hash,
- * so that no address is ever on disk. A crash between a post and its grant is made up for at the next start, which checks the users who
- * posted for the first time shortly before. It is no longer known from which network they came: together they get
- * what one network gets, or a restart would be a way round that limit. A user who came when the day's grants were used up gets theirs with a
- * later post.
+ * The market decides, and remembers permanently who was given one. It counts a day's grants per network by a keyed hash, so no address is
+ * ever on disk.
+ *
+ * If a crash comes between a post and its grant, the next start makes up for it by checking the users who first posted shortly before.
+ * Their networks are then unknown, so together they get at most what one network gets; otherwise a restart would bypass that limit. Users
+ * who came after the day's grants were used up get theirs with a later post.
  */
 
 import { createHmac } from 'node:crypto'
@@ -22,7 +23,7 @@ type WelcomeOptions = {
   readonly limitsOn: boolean
   /** Secret of this board. */
   readonly secret: Buffer
-  /** Identity id of the board, which is given nothing. */
+  /** Identity id of the board, which gets no grant. */
   readonly board: string
   /** Unix seconds. */
   readonly wallSeconds: () => number
@@ -30,14 +31,14 @@ type WelcomeOptions = {
 }
 
 const againMs = 1_000
-/** Identities known to be settled; for others the market is asked again, which costs a letter and no sync. */
+/** Identities known to be settled. For others the market is asked again, which costs a letter and no sync. */
 const knownMax = 100_000
-/** A grant follows its post at once: who posted first so long before the newest change was given it, or refused. */
+/** A grant follows its post immediately: users who first posted longer than this before the newest change were given it, or refused. */
 const recentSeconds = 60
 
 export class Welcome {
   readonly #options: WelcomeOptions
-  /** Identity -> the day until which nothing more is to be asked. */
+  /** Identity -> the day until which nothing more need be requested. */
   readonly #settled = new Map<string, number>()
   #closed = false
 
@@ -45,7 +46,7 @@ export class Welcome {
     this.#options = options
   }
 
-  /** This identity has posted in public. `address`: of the client, '' where it is not known any more. */
+  /** Call when this identity has posted in public. `address`: of the client, '' if unknown. */
   greet(identity: string, address: string): void {
     const { actors, board, wallSeconds } = this.#options
     const day = dayOf(wallSeconds())
@@ -63,7 +64,7 @@ export class Welcome {
     })
   }
 
-  /** Looks for posts whose grant a crash may have cut off. */
+  /** Looks for posts whose grant a crash may have prevented. */
   resume(): void {
     const args = { seconds: recentSeconds }
     this.#options.actors.read({ op: 'credit.unwelcomed', args, reader: '' }, (found) => {
@@ -100,15 +101,14 @@ export class Welcome {
 const markBytes = 12
 
 /**
- * Names for networks of which nothing can be read: keyed hashes under a secret of this board. Each is of one purpose, such as a
- * count of one day or one work, and says nothing beyond it: marks of two purposes cannot be compared.
- * '' where the address is not known any more.
+ * Opaque names for networks: keyed hashes under a secret of this board. Each is for one purpose, such as a count of one day or one work;
+ * marks for different purposes cannot be compared. '' if the address is unknown.
  */
 export function networkMark(secret: Buffer, purpose: string, address: string): string {
   return address === '' ? '' : markOf(secret, purpose, networkOf(address))
 }
 
-/** Of the /48 above it; '' where nothing is above. */
+/** The same for the enclosing /48; '' if there is none. */
 export function widerNetworkMark(secret: Buffer, purpose: string, address: string): string {
   const wider = widerNetworkOf(address)
   return wider === undefined ? '' : markOf(secret, purpose, wider)

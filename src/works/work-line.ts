@@ -1,4 +1,4 @@
-/** A work in a list: what, for how much, in which state, until when. */
+/** A work in a list: its title, reward, state and deadline. */
 
 import type { WorkState } from '../../actors/records/change-kinds.ts'
 import { finalStates } from '../../actors/works/market/work.ts'
@@ -23,7 +23,7 @@ export function stateTag(state: string): Html {
   return html`<span class="tag ${tones[state] ?? ''}">${state.replaceAll('_', ' ')}</span>`
 }
 
-/** The money is settled: no clock runs any more. */
+/** The credits are settled and no deadline is running. */
 export function isOver({ state }: Pick<Work, 'state'>): boolean {
   return finalStates.has(state as WorkState)
 }

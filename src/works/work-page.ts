@@ -1,4 +1,4 @@
-/** `/work/{id}`: one work: where it stands, how it came there, what was paid, and what its result is bound to. */
+/** `/work/{id}`: one work: its state, history and payments, and what its result is bound to. */
 import { codeMeanings, codes } from '../../actors/works/market/ledger.ts'
 import type { Standing, Transition, Work } from '../pages/data.ts'
 import { type Page, shown } from '../pages/page.ts'
@@ -26,7 +26,7 @@ export const work: Page = {
     ])
     const { transitions, has_more: hasMore } = history
     const moves = movesOf(transitions)
-    // Where a transition is missing, what the others moved does not add up.
+    // If a transition is missing, the amounts moved by the others do not add up.
     const missing = leftOut(history)
     const [shownRequest, shownResult] = await Promise.all([
       request === undefined ? undefined : postHtml(ask, request.event),
@@ -80,7 +80,7 @@ function meaningOf(code: number): string {
   return meanings.get(code) ?? `code ${code}`
 }
 
-/** Handles of those who have to do with the work, by identity id. */
+/** Handles of the people involved in the work, by identity id. */
 function namesIn(it: Work, transitions: readonly Transition[]): ReadonlyMap<string, string> {
   const people = [it.requester, it.reviewer, it.worker, ...transitions.map(({ actor }) => actor)]
   return new Map(people.flatMap((each) => (each?.handle === undefined ? [] : [[each.id, each.handle]])))

@@ -46,11 +46,10 @@ function isIdentityR(signature: Uint8Array): boolean {
 const cachedKeysMax = 8_192
 
 /**
- * What is known of the keys seen last, so that each is examined once.
+ * Caches facts about the most recently seen keys, so that each is examined once.
  *
- * A key costs a subgroup check (0.05 to 1 ms) and, for OpenSSL, an import that costs as
- * much as a verification. The cache is bounded: a flood of strange keys pushes old ones
- * out, which costs their owners one more examination and others nothing.
+ * A key costs a subgroup check (0.05 to 1 ms) and, for OpenSSL, an import that costs as much as a verification. The cache is bounded: a
+ * flood of unknown keys evicts old ones, which costs their owners one more examination and others nothing.
  */
 export class KeyCache<Fact> {
   readonly #facts: BoundedMap<string, Fact>
@@ -65,7 +64,7 @@ export class KeyCache<Fact> {
     return this.#facts.size
   }
 
-  /** The fact about this key: from memory, else examined now. The longest unused fact makes room. */
+  /** The fact about this key, cached or examined now. Evicts the least recently used. */
   get(publicKey: Uint8Array): Fact {
     const name = nameOf(publicKey)
     const known = this.#facts.touch(name)
@@ -76,25 +75,23 @@ export class KeyCache<Fact> {
   }
 }
 
-/** Latin-1 gives each byte a character of its own: one native call, and no two keys share a name. */
+/** Latin-1 maps each byte to one character: one native call, and no two keys share a name. */
 function nameOf(publicKey: Uint8Array): string {
   return Buffer.from(publicKey.buffer, publicKey.byteOffset, publicKey.byteLength).toString('latin1')
 }
 
-// noble brings no SHA-512 of its own for the synchronous calls.
+// noble does not include SHA-512 for synchronous calls.
 hashes.sha512 = sha512
 
-/** RFC 8032 decoding only (zip215 would take y >= p and x = 0 with a sign). */
+/** RFC 8032 decoding only (zip215 would accept y >= p and x = 0 with a sign). */
 const strictly = { zip215: false }
 
 /**
- * Ed25519 in plain JavaScript: works everywhere, and is the reference the fast backends
- * are tested against.
+ * Ed25519 in plain JavaScript: works everywhere, and is the reference for testing the fast backends.
  *
- * noble checks the cofactored equation [8][S]B = [8]R + [8][k]A. With A and R both in the
- * prime-order group, multiplying by 8 loses nothing, and the equation is the cofactorless
- * one. So R has to be torsion-free here; the other backends compare R's bytes with a
- * multiple sum of torsion-free points, and so get the same for nothing.
+ * noble checks the cofactored equation [8][S]B = [8]R + [8][k]A. With A and R both in the prime-order group, multiplying by 8 loses
+ * nothing, and the equation equals the cofactorless one. So R has to be torsion-free here. The other backends compare R's bytes with a
+ * multiple sum of torsion-free points, and so get the same for free.
  */
 export function createNobleBackend(): Ed25519Backend {
   const keys = new KeyCache(isKeyPoint)
@@ -104,13 +101,13 @@ export function createNobleBackend(): Ed25519Backend {
     checkKey,
     verify(signature, message, publicKey) {
       if (signature.length !== signatureBytes || !checkKey(publicKey) || isIdentityR(signature)) return false
-      // The equation first: it is the cheaper half, and refuses nearly all that will be refused.
+      // The equation first: it is the cheaper half, and rejects nearly everything that is invalid.
       return nobleVerify(signature, message, publicKey, strictly) && isTorsionFree(signature.subarray(0, 32))
     },
   }
 }
 
-/** Is this the canonical encoding of a point of the prime-order group other than the identity? */
+/** Whether this is the canonical encoding of a point of the prime-order group other than the identity. */
 function isKeyPoint(bytes: Uint8Array): boolean {
   const point = decode(bytes)
   return point !== undefined && !point.is0() && point.isTorsionFree()
@@ -131,11 +128,10 @@ function decode(bytes: Uint8Array): Point | undefined {
 type Examined = { readonly key: KeyObject | undefined }
 
 /**
- * Ed25519 by node:crypto: fast, and there wherever Node is.
+ * Ed25519 by node:crypto: fast, and available wherever Node is.
  *
- * OpenSSL compares R's bytes with encode([S]B - [k]A) and refuses S >= L, which is the
- * rule's middle part. It imports any 32 bytes as a key without complaint, small order and
- * non-canonical ones too, and takes R = identity; both are refused here before it is asked.
+ * OpenSSL compares R's bytes with encode([S]B - [k]A) and rejects S >= L, which is the rule's middle part. But it imports any 32 bytes as a
+ * key, including small-order and non-canonical ones, and accepts R = identity. Both are rejected here before OpenSSL is called.
  */
 export function createOpensslBackend(): Ed25519Backend {
   // Importing costs as much as verifying, so the cache holds the imported key.
@@ -161,16 +157,15 @@ type Sodium = {
 }
 
 /**
- * Ed25519 by libsodium: the fastest here, where its prebuilt binary loads.
+ * Ed25519 by libsodium: the fastest here, if its prebuilt binary loads.
  *
- * crypto_sign_verify_detached refuses S >= L, an R or A of small order, and compares R's
- * bytes with encode([S]B - [k]A). crypto_core_ed25519_is_valid_point is exactly the rule
- * for keys: canonical, on the curve, in the prime-order group, not of small order.
+ * crypto_sign_verify_detached rejects S >= L and an R or A of small order, and compares R's bytes with encode([S]B - [k]A).
+ * crypto_core_ed25519_is_valid_point is exactly the rule for keys: canonical, on the curve, in the prime-order group, not of small order.
  *
- * Throws what the loader throws when there is no binary for this platform.
+ * Throws the loader's error if there is no binary for this platform.
  */
 export function createSodiumBackend(): Ed25519Backend {
-  // By require and at the call: an import would take the whole program down where the binary is missing.
+  // By require and at the call: an import would crash the whole program if the binary is missing.
   const sodium: Sodium = createRequire(import.meta.url)('sodium-native')
   const keys = new KeyCache((publicKey) => sodium.crypto_core_ed25519_is_valid_point(publicKey))
   const checkKey = (publicKey: Uint8Array) => publicKey.length === publicKeyBytes && keys.get(publicKey)
@@ -178,7 +173,7 @@ export function createSodiumBackend(): Ed25519Backend {
     name: 'sodium',
     checkKey,
     verify(signature, message, publicKey) {
-      // The binding takes longer signatures and reads their first 64 bytes: the length is ours to check.
+      // The binding accepts longer signatures and reads their first 64 bytes, so the length must be checked here.
       if (signature.length !== signatureBytes || !checkKey(publicKey)) return false
       return sodium.crypto_sign_verify_detached(signature, message, publicKey)
     },
@@ -192,14 +187,11 @@ const makers: readonly (readonly [BackendName, () => Ed25519Backend])[] = [
 ]
 
 /**
- * Which backend this machine verifies with: the fastest one that loads and tells true
- * from false.
+ * Chooses the backend for this machine: the fastest one that loads and passes its self-test, or the named one if it does. Throws if none
+ * does.
  *
- * The order is fixed, not measured at start: libsodium does about 17,000 verifications a
- * second where OpenSSL does 8,000 and noble 400, and a quick measurement on a busy machine
- * would sometimes choose wrongly.
- *
- * The fastest backend that loads and passes its self-test, or the named one if it does. Throws when none does.
+ * The order is fixed, not measured at start: libsodium does about 17,000 verifications per second, OpenSSL 8,000 and noble 400, and a quick
+ * measurement on a busy machine would sometimes choose wrongly.
  */
 export function chooseBackend(wanted?: BackendName): Ed25519Backend {
   const failures: string[] = []
@@ -235,7 +227,7 @@ export function isBackendName(name: unknown): name is BackendName {
   return makers.some(([known]) => known === name)
 }
 
-/** Two answers that must be yes and four that must be no. Under a millisecond, except for noble (8 ms). */
+/** Two checks that must pass and four that must fail. Under a millisecond, except for noble (8 ms). */
 export function passesSelfTest(backend: Ed25519Backend): boolean {
   const { publicKey, message, signature } = known
   const bent = Buffer.from(signature)
@@ -256,14 +248,14 @@ export type SignatureItem = {
   readonly message: Uint8Array
 }
 
-/** The verdict bytes. Zero is none of them, so a verdict that was never written cannot pass for one. */
+/** The verdict bytes. Zero is not one of them, so a verdict that was never written cannot pass for one. */
 export const verdictGood = 1
 
 export const verdictBadKey = 2
 
 export const verdictBadSignature = 3
 
-/** Only such items may be packed. */
+/** Whether an item may be packed. */
 export function hasRightLengths(item: Pick<SignatureItem, 'signature' | 'publicKey'>): boolean {
   return item.signature.length === signatureBytes && item.publicKey.length === publicKeyBytes
 }

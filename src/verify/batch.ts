@@ -23,10 +23,10 @@ import {
   signatureBytes,
 } from './backends.ts'
 
-/** What a verifying thread is born with: the one backend it may use, or none to let it choose. */
+/** Start data of a verifying thread: the only backend it may use, or undefined to let it choose. */
 export type VerifyWorkerData = { readonly backend: BackendName | undefined }
 
-/** Copies the items into a letter. A signature or key of a wrong length throws: see `hasRightLengths`. */
+/** Copies the items into a letter. Throws for a signature or key of the wrong length: see `hasRightLengths`. */
 export function packBatch(items: readonly SignatureItem[]): ArrayBuffer {
   const count = items.length
   let size = 4 + 100 * count
@@ -52,7 +52,7 @@ export function packBatch(items: readonly SignatureItem[]): ArrayBuffer {
   return letter
 }
 
-/** Views of the items in a letter, nothing copied. Throws RangeError when the lengths inside don't add up to its size. */
+/** Views of the items in a letter, without copying. Throws RangeError if the lengths inside don't add up to its size. */
 export function unpackBatch(letter: ArrayBuffer): SignatureItem[] {
   if (letter.byteLength < 4) throw new RangeError('a batch begins with its count')
   const count = new Uint32Array(letter, 0, 1)[0]!

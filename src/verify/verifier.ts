@@ -1,16 +1,14 @@
 /**
- * The way from one thread with many signatures to several threads that check them.
+ * Passes signatures from one thread to several threads that check them.
  *
- * Batching is natural: a free thread gets what is waiting at once, so a lone signature waits
- * for no other, and while all threads are busy the next batch grows. Nothing waits without
- * bound: beyond the queue's limits the answer is 'overloaded', at once.
+ * Batching is natural: a free thread immediately gets everything that is waiting, so a single signature waits for no other, and while all
+ * threads are busy the next batch grows. Every queue is bounded: beyond its limits the answer is 'overloaded', immediately.
  *
- * Callbacks instead of promises: a promise a signature costs more than the whole hand-over.
+ * Callbacks instead of promises: a promise per signature costs more than the entire handover.
  *
- * Measured with libsodium, one thread, 64 in flight, 300-byte messages, against 17,500/s for
- * the same calls in a plain loop: one batch a thread at a time gives 0.86 of that, two give
- * 0.96 (two threads: 25,000/s and 32,000/s). `atomics: 'sync'` and `'disabled'` differ by less
- * than the noise; 'disabled' is used because a thread blocked in Atomics.wait receives nothing else.
+ * Measured with libsodium, one thread, 64 in flight, 300-byte messages, against 17,500/s for the same calls in a plain loop: one batch per
+ * thread at a time reaches 0.86 of that, two reach 0.96 (two threads: 25,000/s and 32,000/s). `atomics: 'sync'` and `'disabled'` differ by
+ * less than the noise; 'disabled' is used because a thread blocked in Atomics.wait receives nothing else.
  */
 
 import type { Timers } from '../../actors/kernel/timers.ts'
@@ -33,26 +31,26 @@ export type Verdict = 'good' | 'bad_key' | 'bad_signature' | 'overloaded'
 export type VerdictCallback = (verdict: Verdict) => void
 
 /**
- * Small enough that 64 commands in flight make four batches, so that one is decided and synced while the next is checked.
- * Signed posts/s at 64 in flight on a quiet machine, in turn: 64 items 5,649, 32 items 5,613, 16 items 6,633, 8 items 6,832.
+ * Small enough that 64 commands in flight make four batches, so that one is decided and synced while the next is checked. Signed posts/s at
+ * 64 in flight on a quiet machine, alternating: 64 items 5,649, 32 items 5,613, 16 items 6,633, 8 items 6,832.
  */
 const batchItemsMax = 16
-/** A blob of 2 MiB travels alone; 64 of them together would be 128 MiB copied in one go. */
+/** A blob of 2 MiB is sent alone; 64 of them together would be 128 MiB copied at once. */
 const batchBytesMax = 1_048_576
 
-/** One batch being checked, one lying ready in the thread's own port: the thread never waits for this one to wake. */
+/** One batch being checked and one ready in the thread's port, so that the thread never waits for this one to wake. */
 const batchesPerThread = 2
 
-/** About a quarter of a second of one thread's work: a caller who would wait longer is better asked to come back. */
+/** About a quarter of a second of one thread's work. A caller that would wait longer had better retry. */
 const waitingItemsMaxDefault = 4_096
 export const waitingBytesMaxDefault = 64 * 1_048_576
 
-/** What checks signatures: other threads (`Verifier`), this one (`ChecksHere`), or both (`SharedChecks`). */
+/** Checks signatures: in other threads (`Verifier`), in this one (`ChecksHere`), or in both (`SharedChecks`). */
 export interface Checks {
   readonly backend: BackendName
-  /** Signatures that wait. */
+  /** Number of signatures waiting. */
   readonly waiting: number
-  /** Asks for a verdict: see `Verifier.verify`. */
+  /** Requests a verdict: see `Verifier.verify`. */
   verify(signature: Uint8Array, publicKey: Uint8Array, message: Uint8Array, callback: VerdictCallback): void
   close(): Promise<void>
 }
@@ -60,11 +58,11 @@ export interface Checks {
 export type VerifierOptions = {
   readonly startPool: StartPool
   readonly threads: number
-  /** Only this backend; without it the fastest that works. */
+  /** Use only this backend; if omitted, the fastest that works. */
   readonly backend?: BackendName
   readonly waitingItemsMax?: number
   readonly waitingBytesMax?: number
-  /** Called when a thread died (its signatures were answered 'overloaded') or the pool is lost for good. */
+  /** Called if a thread died (its signatures were answered 'overloaded') or the pool is permanently lost. */
   readonly report?: (event: VerifierEvent) => void
 }
 
@@ -76,7 +74,7 @@ export type VerifierEvent = {
 type Waiting = SignatureItem & { readonly callback: VerdictCallback }
 
 export class Verifier implements Checks {
-  /** What the threads verify with. */
+  /** The backend that the threads use. */
   readonly backend: BackendName
   readonly #pool: Pool
   readonly #options: VerifierOptions
@@ -85,7 +83,7 @@ export class Verifier implements Checks {
   readonly #waiting: Waiting[] = []
   #waitingBytes = 0
   #freeSlots: number
-  /** True while callbacks run: what they ask for goes out as one batch afterwards, not one by one. */
+  /** True while callbacks run: signatures submitted by them go out as one batch afterwards, not one by one. */
   #gathering = false
   #closed = false
   #whenQuiet: (() => void) | undefined
@@ -100,7 +98,7 @@ export class Verifier implements Checks {
     pool.onError((error) => this.#threadDied(error))
   }
 
-  /** Starts the threads and returns when each of them has loaded a backend. Rejects when one cannot. */
+  /** Starts the threads and resolves when each has loaded a backend. Rejects if one cannot. */
   static async start(options: VerifierOptions): Promise<Verifier> {
     const { threads, startPool } = options
     const data: VerifyWorkerData = { backend: options.backend }
@@ -117,15 +115,15 @@ export class Verifier implements Checks {
     return this.#waiting.length
   }
 
-  /** It has no threads any more, and takes nothing. */
+  /** Whether it has no threads left and accepts nothing. */
   get isLost(): boolean {
     return this.#closed
   }
 
   /**
-   * Asks for a verdict. The callback runs exactly once: later, or before this returns when the answer is known at
-   * once ('overloaded', a wrong length). Signature (64 bytes), key (32) and message may be views into larger buffers
-   * and must stay as they are until the callback: they are copied once, when their batch leaves.
+   * Requests a verdict. The callback runs exactly once: later, or before this returns if the answer is known immediately ('overloaded', a
+   * wrong length). Signature (64 bytes), key (32) and message may be views into larger buffers and must not change until the callback: they
+   * are copied once, when their batch is sent.
    */
   verify(signature: Uint8Array, publicKey: Uint8Array, message: Uint8Array, callback: VerdictCallback): void {
     const item: Waiting = { signature, publicKey, message, callback }
@@ -144,7 +142,7 @@ export class Verifier implements Checks {
     if (!this.#gathering && this.#freeSlots > 0) this.#dispatch()
   }
 
-  /** Takes no more, answers everything taken, ends the threads. */
+  /** Accepts no more, answers everything accepted, and stops the threads. */
   async close(): Promise<void> {
     this.#closed = true
     if (!this.#isQuiet()) {
@@ -163,7 +161,7 @@ export class Verifier implements Checks {
     while (this.#freeSlots > 0 && this.#waiting.length > 0) this.#send(this.#takeBatch())
   }
 
-  /** The oldest waiting, divided fairly among the free places. */
+  /** The oldest waiting items, divided fairly among the free slots. */
   #takeBatch(): Waiting[] {
     const share = Math.min(batchItemsMax, Math.ceil(this.#waiting.length / this.#freeSlots))
     let count = 0
@@ -192,7 +190,7 @@ export class Verifier implements Checks {
 
   #answer(batch: readonly Waiting[], verdictAt: (index: number) => Verdict): void {
     this.#freeSlots += 1
-    // The thread first: it works while the callbacks run.
+    // The thread first, so that it works while the callbacks run.
     this.#dispatch()
     this.#gathering = true
     for (let index = 0; index < batch.length; index += 1) batch[index]!.callback(verdictAt(index))
@@ -201,7 +199,7 @@ export class Verifier implements Checks {
     if (this.#closed && this.#isQuiet()) this.#whenQuiet?.()
   }
 
-  /** The pool replaces a thread that died, unless the new one dies at birth: then it stops trying, and so must we. */
+  /** The pool replaces a thread that died, unless the new one fails to start. Then it stops trying, and so must we. */
   #threadDied(error: Error): void {
     if (this.#closed) return
     const lost = this.#pool.threads < this.#options.threads
@@ -210,7 +208,7 @@ export class Verifier implements Checks {
     this.#closed = true
     this.#waitingBytes = 0
     for (const { callback } of this.#waiting.splice(0)) callback('overloaded')
-    // What the pool still keeps for a thread that will never come is rejected by this, and so answered.
+    // This rejects tasks that the pool still holds for a thread that will never come, and so answers them.
     void this.#pool.end()
   }
 }
@@ -220,7 +218,7 @@ export function verdictOf(byte: number | undefined): Verdict {
   return byte === verdictBadKey ? 'bad_key' : 'bad_signature'
 }
 
-/** Signatures checked in the calling thread: where cores are few, handing a lone one to another costs more than it gains. */
+/** Checks signatures in the calling thread: with few cores, handing over a single one costs more than it gains. */
 export class ChecksHere implements Checks {
   readonly backend: BackendName
   readonly waiting = 0
@@ -231,7 +229,7 @@ export class ChecksHere implements Checks {
     this.#backend = backend
   }
 
-  /** As of a Verifier; the callback runs before this returns. */
+  /** Same contract as Verifier.verify, but the callback runs before this returns. */
   verify(signature: Uint8Array, publicKey: Uint8Array, message: Uint8Array, callback: VerdictCallback): void {
     const item = { signature, publicKey, message }
     if (!hasRightLengths(item)) return callback(publicKey.length === publicKeyBytes ? 'bad_signature' : 'bad_key')
@@ -244,15 +242,15 @@ export class ChecksHere implements Checks {
 }
 
 /**
- * Of the signatures that one turn of the event loop brings, so many are checked in the calling thread. Posts/s against all of them
- * there, in turn, on two cores with the client: 64 in flight 4 items 1.04, 8 1.09, 12 1.04, 16 1.17 to 1.20, 24 1.11; 256 in
- * flight 16 1.13 to 1.37.
+ * How many signatures per turn of the event loop are checked in the calling thread. Posts/s relative to checking all of them there,
+ * alternating, on two cores shared with the client: 64 in flight 4 items 1.04, 8 1.09, 12 1.04, 16 1.17 to 1.20, 24 1.11; 256 in flight 16
+ * 1.13 to 1.37.
  */
 const hereMax = 16
 
 /**
- * The first signatures of a turn of the event loop are checked in the calling thread, the others in a thread beside it. That one is
- * started when it is first needed; until it can work, and when it is lost, all are checked here.
+ * Checks the first signatures of a turn of the event loop in the calling thread, the others in a second thread. That one is started when
+ * first needed; until it is ready, and if it is lost, all are checked here.
  */
 export class SharedChecks implements Checks {
   readonly backend: BackendName
@@ -263,7 +261,7 @@ export class SharedChecks implements Checks {
   #beside: Verifier | undefined
   #inTurn = 0
 
-  /** `start`: starts what checks beside; it reports by itself why it could not. */
+  /** `start`: starts the second thread, and itself reports why it could not. */
   constructor(here: ChecksHere, start: () => Promise<Verifier>, { soon }: Pick<Timers, 'soon'>) {
     this.backend = here.backend
     this.#here = here
@@ -275,7 +273,7 @@ export class SharedChecks implements Checks {
     return this.#beside?.waiting ?? 0
   }
 
-  /** As of a Verifier. */
+  /** Same contract as Verifier.verify. */
   verify(signature: Uint8Array, publicKey: Uint8Array, message: Uint8Array, callback: VerdictCallback): void {
     if (this.#inTurn === 0) {
       this.#soon(() => {

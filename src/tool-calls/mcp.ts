@@ -1,11 +1,11 @@
 /**
- * A call of a tool of a third-party MCP server, over Streamable HTTP through src/outgoing/: a client library would bring
- * its own sockets, which no address is vetted for. These are the few messages that a call takes.
+ * Calls a tool of a third-party MCP server over Streamable HTTP through src/outgoing/. A client library would use its own sockets, whose
+ * addresses nobody vets. A call needs only these few messages:
  *
- *   2026-07-28: server/discover, then tools/call, each by itself
- *   before:     initialize, notifications/initialized, then tools/call in the session that it gave
+ *   2026-07-28: server/discover, then tools/call, independently
+ *   before:     initialize, notifications/initialized, then tools/call in the resulting session
  *
- * Which of the two a server speaks is found out by server/discover, which changes nothing anywhere.
+ * server/discover, which changes nothing anywhere, reveals which of the two a server speaks.
  */
 import { foreignJson } from '../format/foreign-json.ts'
 import {
@@ -25,10 +25,10 @@ const clientInfo = { name: 'broadside', version: release }
 
 type McpAsk = {
   readonly url: string
-  /** Name of the tool; '' = the only one that there is, else the list of them is the answer. */
+  /** Name of the tool; '' for the only one that exists. If there are several, their list is the answer. */
   readonly tool: string
   readonly args: Readonly<Record<string, unknown>>
-  /** `totalMs`: of all messages together. */
+  /** `totalMs`: for all messages together. */
   readonly bounds: Pick<OutgoingRequest, 'connectMs' | 'totalMs' | 'answerBytesMax' | 'signal'>
   /** Monotonic milliseconds. */
   readonly now: () => number
@@ -36,14 +36,14 @@ type McpAsk = {
 
 type McpAnswer =
   | { readonly ok: true; readonly status: number; readonly result: unknown }
-  /** It answered, and not with MCP. */
+  /** It answered with something other than MCP. */
   | { readonly ok: true; readonly answered: Answered }
   | { readonly ok: false; readonly failed: NotAnswered }
 
 type Message = { readonly id?: unknown; readonly result?: unknown; readonly error?: unknown }
 type Session = { readonly version: string; readonly id: string | undefined }
 
-/** What ends a call before its result: an answer that is no MCP, or none at all. */
+/** Ends a call before its result: the answer was not MCP, or there was none. */
 class Ended extends Error {
   readonly answer: McpAnswer
 
@@ -95,7 +95,7 @@ class McpClient {
     await this.#send('notifications/initialized', undefined)
   }
 
-  /** Its result, or its error as `{error}`: an answer of the tool either way. */
+  /** The result, or the error as `{error}`: an answer of the tool either way. */
   async ask(method: string, params: Readonly<Record<string, unknown>>): Promise<unknown> {
     const answered = await this.#send(method, params)
     const message = messageIn(answered, this.#next)
@@ -140,17 +140,17 @@ class McpClient {
   }
 }
 
-/** A header holds ASCII: other text goes as base64, in the form that MCP gives. */
+/** A header holds ASCII; other text is sent as base64, in the form that MCP defines. */
 function headerText(text: string): string {
   return /^[\x21-\x7e]+$/.test(text) ? text : `=?base64?${Buffer.from(text).toString('base64')}?=`
 }
 
-/** The message with this id, out of JSON or an event stream. */
+/** The message with this id, from JSON or an event stream. */
 function messageIn({ headers, body }: Answered, id: number): Message | undefined {
   const text = body.toString('utf8')
   const isStream = (headers['content-type']?.[0] ?? '').toLowerCase().startsWith('text/event-stream')
   const texts = isStream ? text.split(/\r?\n\r?\n/).map(dataOf) : [text]
-  // Comments and events without data are no messages.
+  // Comments and events without data are not messages.
   for (const each of texts) {
     const message = foreignJson(each) as Message | null | undefined
     if (message !== null && typeof message === 'object' && message.id === id) return message

@@ -1,7 +1,7 @@
 /**
- * Payments that were sent and not answered, in this run or an earlier one. The same bytes are sent again, more and more seldom,
- * for as long as they are good: a seller that has taken them answers without taking them twice. After that the network is asked
- * whether it was paid, where a node is known; else the money stays spent, and the call unknown.
+ * Payments that were sent and not answered, in this run or an earlier one. The same bytes are sent again, at growing intervals, for as long
+ * as they are valid: a seller that has accepted them answers without charging twice. After that, the network is queried about the payment,
+ * if a node is known. Otherwise the money counts as spent, and the call stays unknown.
  */
 
 import type { PayFacts } from '../../actors/tool-calls/tool-calls.ts'
@@ -19,11 +19,11 @@ type UnsettledOptions = {
   readonly report: (event: string, facts: Readonly<Record<string, unknown>>) => void
 }
 
-/** Between two sendings, in milliseconds; the last one for all that follow. */
+/** Pauses between attempts, in milliseconds; the last one is used for all that follow. */
 const pauses = [2_000, 5_000, 15_000, 30_000, 60_000]
-/** Between two questions which calls are open. */
+/** Pause between two queries for open calls. */
 const openAgainMs = 1_000
-/** A block of any network we pay on is final by then, and its clock is late by no more than this. */
+/** By then a block of any network we pay on is final, and the network's clock is late by no more than this. */
 const graceSeconds = 60
 
 export class Unsettled {
@@ -34,7 +34,7 @@ export class Unsettled {
     this.#options = options
   }
 
-  /** Takes up what an earlier run has left; resolves when it is known what that is. */
+  /** Resumes what an earlier run left; resolves when that is known. */
   async resume(relay: Relay): Promise<void> {
     const open = await this.#openCalls()
     for (const each of open) {
@@ -42,7 +42,7 @@ export class Unsettled {
       const call: Relayed = {
         id: each.id,
         identity: each.identity,
-        // Nothing is signed for it any more: what was, says whose money it is.
+        // Nothing more is signed for it; the signed payment says whose money it is.
         isOperators: false,
         data,
         facts: { ...facts, micros: 0 },
@@ -72,7 +72,7 @@ export class Unsettled {
     return this.#closed ? undefined : relay.giveUp(call, made === false)
   }
 
-  /** What goes wrong here is no answer, as any other: the money of it is still to be settled. */
+  /** An error here counts as no answer, like any other: the money is still to be settled. */
   async #resent(relay: Relay, call: Relayed, payment: PayFacts): Promise<boolean> {
     try {
       return await relay.resend(call, payment)
@@ -99,7 +99,7 @@ export class Unsettled {
     work.catch((error: Error) => this.#options.report('calls.not_settled', { call: id, problem: error.message }))
   }
 
-  /** It is not asked again before the next start: where no answer comes now, one is waited for. */
+  /** The query is not repeated before the next start, so an answer is awaited here. */
   async #openCalls(): Promise<readonly OpenCall[]> {
     while (!this.#closed) {
       const found = await new Promise<ReadAnswer<readonly OpenCall[]> | NoAnswer>((resolve) =>

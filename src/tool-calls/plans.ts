@@ -1,4 +1,4 @@
-/** How calls of tools are carried out, and how the operator says which of them the wallet pays for. */
+/** How tool calls are executed, and how the operator marks the tools that the wallet pays for. */
 
 import { refusal } from '../../actors/kernel/refusals.ts'
 import type { ArgsOf } from '../../actors/records/write.ts'
@@ -36,7 +36,7 @@ const relay: Plan<'tools.relay'> = {
   },
 }
 
-/** The actor says no, so that a retry is still a retry. What is gone from the directory can still be unmarked. */
+/** The actor refuses, so that a retry stays a retry. A tool that left the directory can still be unmarked. */
 function isListed(
   { command, data }: Verified<'tools.relay'>,
   { read }: Services,
@@ -56,7 +56,7 @@ export const callsPlans = { 'tools.call': call, 'tools.relay': relay }
 
 const atCalls = { actor: () => callsActor }
 
-/** What is known of calls lies with their one actor. */
+/** One actor holds everything known about calls. */
 export const callsReadPlans = {
   'call.outcome': atCalls,
   'calls.open': atCalls,

@@ -1,4 +1,4 @@
-/** Reads that the board asks itself of the actor of calls: what is left of an allowance, how a call came out, which are open. */
+/** Reads that the board itself requests from the actor of calls: the rest of an allowance, the outcome of a call, open calls. */
 
 import { dayEnd } from '../../actors/kernel/day.ts'
 import { allowances, rates } from '../../actors/kernel/limits.ts'
@@ -20,7 +20,7 @@ import { priceOf } from '../money/price.ts'
 import { hostFactor } from '../rates/throttle.ts'
 import { type KnownAnswer, known, type ReadContext, type ReadRequest, type Reads, readable } from '../reads/read.ts'
 
-/** What is free for all callers, as the operator has set it. */
+/** What is free for each caller, as configured by the operator. */
 export const dayLimits: DayLimits = {
   calls: allowances.tool_calls_per_identity_per_day,
   micros: allowances.tool_microdollars_per_identity_per_day,
@@ -37,7 +37,7 @@ export type AllowanceLeft = {
   readonly price_left: string
 }
 
-/** `outcome`: JSON text, where there is one; `open`: it is not known yet. */
+/** `outcome`: JSON text, if there is one. `open`: not known yet. */
 export type FoundCall = { readonly allowance: AllowanceLeft; readonly open: boolean; readonly outcome?: string }
 
 /** A call that an earlier run left open. */
@@ -98,7 +98,7 @@ function openCalls(context: ReadContext): KnownAnswer<readonly OpenCall[]> {
       ...paid,
     }
   }
-  // One that the disk does not give back waits for the next start, and keeps no other waiting.
+  // A call that the disk cannot read waits for the next start, without delaying the others.
   return known(state.calls.allOpen().flatMap((open) => readable(context, () => openCall(open)) ?? []))
 }
 
@@ -106,7 +106,7 @@ function mark({ state }: ReadContext, { args }: ReadRequest): KnownAnswer<{ mark
   return known({ mark: state.calls.mark(String(args.tool)) })
 }
 
-/** Has the reader completed a call of this subject? Of the board's own tools, by the id of the tool. */
+/** Whether the reader has completed a call of this subject; for the board's own tools, by the id of the tool. */
 function completed({ state }: ReadContext, { args, reader }: ReadRequest): KnownAnswer<{ completed: boolean }> {
   return known({ completed: state.calls.hasCalled(reader, String(args.subject)) })
 }

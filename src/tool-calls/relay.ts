@@ -1,9 +1,9 @@
 /**
- * One call of a third-party tool, from its request to its outcome on disk. Money is handled here and nowhere else:
+ * One call of a third-party tool, from its request to its outcome on disk. Money is handled only here:
  *
- *   402 -> offer chosen -> signed (in memory) -> call.pay on disk -> sent -> the same bytes again where no answer came -> settled
+ *   402 -> offer chosen -> signed (in memory) -> call.pay on disk -> sent -> the same bytes again if no answer came -> settled
  *
- * A payment leaves this process only after it is on disk; it is never made twice for one call, and a second 402 is an answer.
+ * A payment leaves this process only after it is on disk. It is never made twice for one call, and a second 402 is an answer.
  */
 
 import type { AnyReadName } from '../../actors/operations.ts'
@@ -29,13 +29,13 @@ import { type CallData, type Output, outputOf, requestOf } from './relayed.ts'
 export type Relayed = {
   readonly id: string
   readonly identity: string
-  /** An operator's own key signed it: the wallet pays, not the allowance. */
+  /** Whether an operator's own key signed it: then the wallet pays, not the allowance. */
   readonly isOperators: boolean
   readonly data: CallData
   readonly facts: Pick<CallFacts, 'tool' | 'subject' | 'address' | 'micros' | 'isFree'>
 }
 
-/** The answer to a call without the allowance, which is as it is when it is given. */
+/** The answer to a call, without the allowance, which is added when it is given. */
 export type Outcome = {
   readonly tool: string
   readonly status: number
@@ -57,27 +57,27 @@ type RelayOptions = {
   readonly read: ReadCall
   readonly outgoing: Outgoing
   readonly payer: Payer
-  /** What the wallet may sign away in a day, in millionths of a dollar. */
+  /** How much the wallet may sign away in a day, in millionths of a dollar. */
   readonly walletMicros: number
   /** Monotonic milliseconds. */
   readonly now: () => number
   readonly wallSeconds: () => number
   readonly pause: (ms: number) => Promise<void>
   readonly signal: AbortSignal
-  /** Takes payments whose outcome is open. */
+  /** Takes over payments whose outcome is open. */
   readonly unsettled: { take(relay: Relay, call: Relayed, payment: PayFacts): void }
 }
 
-/** A payment that was sent and not answered: the call stays open. `problem`: what went wrong here meanwhile. */
+/** A payment that was sent and not answered: the call stays open. `problem`: an error that occurred here meanwhile. */
 type Pending = { readonly pending: PayFacts; readonly problem?: unknown }
-/** How a call came out, before it is recorded. */
+/** The outcome of a call before it is recorded. */
 type Settlement = Pick<SettledFacts, 'state' | 'isCallBack' | 'isUnpaid'> & {
   readonly outcome: Omit<Outcome, 'duration_ms'>
 }
 
-/** The same bytes are sent once more before the caller is answered that the outcome is unknown. */
+/** The same bytes are sent once more before the caller is told that the outcome is unknown. */
 const againMs = 500
-/** An outcome that cannot be recorded now is tried again. */
+/** Delay before recording an outcome is retried. */
 const unwrittenMs = 1_000
 
 export class Relay {
@@ -87,7 +87,7 @@ export class Relay {
     this.#options = options
   }
 
-  /** Undefined: its outcome could not be recorded yet, and no caller may be given one. */
+  /** Undefined if its outcome could not be recorded yet; then the caller gets none. */
   async make(call: Relayed): Promise<Outcome | undefined> {
     const started = this.#options.now()
     const settlement = await this.#called(call)
@@ -101,7 +101,7 @@ export class Relay {
     return this.#settle(call, failed(call, failure), this.#options.now())
   }
 
-  /** What goes wrong here leaves no call open for which nothing was paid. */
+  /** An error here must not leave a call open for which nothing was paid. */
   async #called(call: Relayed): Promise<Settlement | Pending> {
     try {
       return await (call.facts.address.mcp ? this.#callMcp(call) : this.#callHttp(call))
@@ -162,7 +162,7 @@ export class Relay {
     return { call: id, protocol, network, payee, micros, isOperators, header, validUntil, reference }
   }
 
-  /** From here on the payment is on disk; a text: why it may not be sent. */
+  /** Puts the payment on disk. Returns a text if it must not be sent: the reason. */
   async #reserve(call: Relayed, payment: PayFacts): Promise<string | undefined> {
     const args: PayArgs = { ...payment, limits: dayLimits, walletMicros: this.#options.walletMicros }
     const answer = await this.#tell('call.pay', call.identity, args)
@@ -182,14 +182,14 @@ export class Relay {
       const answer = await this.#options.outgoing.request(withPayment(request, payment))
       if (answer.ok) return this.#paid(call, payment, answer)
       wasSent ||= answer.sent
-      // A status was read: it came through, whatever it was, and the same again would come to the same.
+      // A status was read, so the request arrived, and repeating it would have the same result.
       if (answer.status !== undefined) break
     }
     if (!wasSent) return { ...failed(call, 'refused'), isUnpaid: true }
     return { pending: payment }
   }
 
-  /** What came back for a payment. A second 402 is never paid: it may still take the money of the first. */
+  /** Handles the answer to a payment. A second 402 is never paid: the seller may still take the first payment. */
   #paid(call: Relayed, payment: PayFacts, answer: Answered): Settlement {
     const paid_by = payment.isOperators ? 'wallet' : 'allowance'
     const price = priceOf(payment.micros)
@@ -206,7 +206,7 @@ export class Relay {
     return { ...found, outcome: { ...found.outcome, price, paid_by, ...(paid === undefined ? {} : { paid }) } }
   }
 
-  /** Sends a payment of an earlier moment again, as it was; false: no answer. */
+  /** Sends an earlier payment again, unchanged; returns false if there was no answer. */
   async resend(call: Relayed, payment: PayFacts): Promise<boolean> {
     const started = this.#options.now()
     const request = { ...requestOf(call.facts.address, call.data), ...this.#bounds() }
@@ -216,7 +216,7 @@ export class Relay {
     return true
   }
 
-  /** Its outcome is unknown and will stay so; or it is known that it was not paid. */
+  /** Settles a call whose outcome will stay unknown, or that is known to be unpaid. */
   giveUp(call: Relayed, isUnpaid: boolean): Promise<Outcome | undefined> {
     const settlement: Settlement = isUnpaid
       ? { ...failed(call, 'unknown'), isUnpaid: true }
@@ -237,7 +237,9 @@ export class Relay {
     return undefined
   }
 
-  /** The actor refuses it only for what passes, and takes it once: else the call would be open until the next start. */
+  /**
+   * The actor refuses it only for temporary reasons, and accepts it only once. Without this the call would stay open until the next start.
+   */
   async #writeLater(identity: string, facts: SettledFacts): Promise<void> {
     const { pause, signal } = this.#options
     for (let isWritten = false; !isWritten; ) {
@@ -304,7 +306,7 @@ function needed(call: Relayed, { accepts, challenges }: Demand, why: string): Se
   return settled('failed', { ...base(call), status: 402, payment_needed: { why, accepts, challenges } })
 }
 
-/** What an MCP server wants to be paid: x402 in a result, MPP in an error. */
+/** The payment that an MCP server demands: x402 in a result, MPP in an error. */
 function demandInMcp(result: unknown): Demand | undefined {
   const { isError, structuredContent, error } = (result ?? {}) as {
     isError?: unknown
@@ -321,20 +323,20 @@ function demandInMcp(result: unknown): Demand | undefined {
 }
 
 type Terms = {
-  /** What the operator lets the wallet pay for this tool; undefined: nothing. */
+  /** What the operator lets the wallet pay for this tool; undefined if nothing. */
   readonly mark: { readonly micros: number; readonly payees: readonly string[] } | undefined
-  /** What the listing says, in millionths of a dollar; undefined: nothing. */
+  /** The price in the listing, in millionths of a dollar; undefined if none is given. */
   readonly listed: number | undefined
-  /** What the caller says. */
+  /** The caller's maximum. */
   readonly most: number | undefined
 }
 
 /**
- * Whether the board pays what a tool asks, and which of its offers: only for a tool that the operator marked, only to a payee
- * that they named, never more than they said, than the listing says, than the caller says. The cheapest offer that fits is taken.
- * Operator and listing limit what the payee asks; the caller limits what they are charged, the network's fee included.
+ * Decides whether the board pays what a tool demands, and which of its offers. It pays only for a tool that the operator marked, only to a
+ * payee that they named, and never more than the operator, the listing or the caller allows. The cheapest suitable offer is taken. Operator
+ * and listing limit what the payee demands; the caller limits the total charge, including the network's fee.
  *
- * A text: why not, for the caller; its first word is a code.
+ * Returns a text if it does not pay: the reason for the caller, beginning with a code.
  */
 function chosenOffer({ offers }: Demand, { mark, listed, most }: Terms): Offer | string {
   if (mark === undefined) return 'not_relayed: the wallet of this board does not pay for this tool'

@@ -1,4 +1,4 @@
-/** A call of a third-party HTTP tool: the request that is sent, and the answer as it is handed on. */
+/** A call of a third-party HTTP tool: the request that is sent, and the answer as it is passed on. */
 import { isUtf8 } from 'node:buffer'
 import { foreignJson } from '../format/foreign-json.ts'
 import type { Answered, OutgoingRequest } from '../outgoing/request.ts'
@@ -6,7 +6,7 @@ import { urlBytesMax } from '../outgoing/target.ts'
 
 const httpMethods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
 
-/** What a caller may say. */
+/** What a caller may specify. */
 export type CallData = {
   readonly method?: string
   readonly query?: Readonly<Record<string, unknown>>
@@ -24,7 +24,7 @@ export type Output = {
 type Address = { readonly url: string; readonly method: string }
 type Request = Required<Pick<OutgoingRequest, 'url' | 'method' | 'headers'>> & Pick<OutgoingRequest, 'body'>
 
-/** What is wrong with what a caller says to the tool at this address, in a sentence, and the key it is said of. */
+/** What is wrong with the caller's data for the tool at this address, as a sentence, and the key it concerns. */
 export function dataFault(
   address: Address & { readonly mcp: boolean },
   data: CallData,
@@ -39,7 +39,7 @@ export function dataFault(
   if (isHttp && method === 'GET' && body !== undefined) return no('body', 'a GET takes no "body": put it into "query"')
   if (!isHttp && body !== undefined && (typeof body !== 'object' || body === null || Array.isArray(body)))
     return no('body', '"body" in data must be an object: the arguments of the MCP tool')
-  // A tool whose own address is too long is at fault itself.
+  // If a tool's own address is too long, the tool is at fault.
   const hasQuery = isHttp && Object.keys(query).length > 0 && URL.canParse(address.url)
   const urlBytes = hasQuery ? Buffer.byteLength(requestOf(address, data).url) : 0
   if (urlBytes > urlBytesMax)

@@ -1,11 +1,11 @@
 /**
- * Calls of tools, from a command that was accepted to the answer that its caller gets.
+ * Tool calls, from an accepted command to the answer that its caller gets.
  *
  *   tools.call is on disk (reserved) -> request -> [402 -> payment on disk -> the same request with it] -> outcome on disk -> answer
  *
- * Nothing is sent before the permission is on disk, and no caller is answered before the outcome is. The same command while the
- * first is under way waits for it; after a crash its outcome is `unknown`, and it is not made again (open-payments.ts is there
- * for payments that were under way).
+ * Nothing is sent before the permission is on disk, and no caller is answered before the outcome is. If the same command arrives while the
+ * first is in progress, it waits for that. After a crash its outcome is `unknown`, and the call is not repeated (open-payments.ts handles
+ * payments that were in progress).
  */
 
 import { createHmac } from 'node:crypto'
@@ -35,19 +35,19 @@ export type CallsOptions = {
   /** Identity ids. */
   readonly operators: ReadonlySet<string>
   readonly relay: Relay
-  /** Is there a wallet at all. */
+  /** Whether there is a wallet at all. */
   readonly pays: boolean
   readonly secret: Buffer
   /** Monotonic milliseconds. */
   readonly now: () => number
   readonly wallSeconds: () => number
-  /** A fault of the board: the caller gets no outcome, and the call stays open. */
+  /** Reports a fault of the board: the caller gets no outcome, and the call stays open. */
   readonly report: (error: Error) => void
 }
 
 /**
- * Calls of others' tools at the same time: each may hold an answer of 1 MiB. A tool that never answers keeps its place for half
- * a minute at no cost, so no caller has more than a share of them. A site: all networks of an IPv6 /48, or all sign-ins at one address.
+ * Concurrent calls of third-party tools: each may hold an answer of 1 MiB. A tool that never answers holds its slot for half a minute at no
+ * cost, so each caller gets only a share of the slots. A site is all networks of an IPv6 /48, or all sign-ins at one address.
  */
 const underWayMax: SlotsMax = { board: 64, site: 32, network: 16, identity: 8 }
 const fullBecause: Readonly<Record<Share, string>> = {
@@ -58,9 +58,9 @@ const fullBecause: Readonly<Record<Share, string>> = {
 }
 const failuresMax = 5
 const restMs = 600_000
-/** Calls of one machine's tools from one network, in a minute: what is given back to the allowance was sent nevertheless. */
+/** Calls per minute of one machine's tools from one network: even calls credited back to the allowance were sent. */
 const callsPerMinute = 60
-/** What a caller cannot cause by their input: whatever they can make unfit to be sent is refused before (`dataFault`). */
+/** Failures that callers cannot cause by their input: whatever they can make unsendable is refused earlier (`dataFault`). */
 const toolsOwnFaults: ReadonlySet<string> = new Set(['refused', 'tls', 'blocked'])
 
 type Door = Pick<CommandSource, 'address' | 'signedIn'>
@@ -72,7 +72,7 @@ export class Calls {
   readonly #options: CallsOptions
   readonly #breaker: Breaker
   readonly #pace: Limiter
-  /** Callers that wait for a call under way, by its id. */
+  /** Callers waiting for a call in progress, by its id. */
   readonly #underWay = new Map<string, Give[]>()
   readonly #slots = new Slots(underWayMax)
 
@@ -82,12 +82,12 @@ export class Calls {
     this.#pace = new Limiter({ perSecond: callsPerMinute / 60, burst: callsPerMinute }, options.now)
   }
 
-  /** Calls under way. */
+  /** Calls in progress. */
   get open(): number {
     return this.#underWay.size
   }
 
-  /** What the actor is sent: which tool it is, and what it may cost. */
+  /** Prepares the message to the actor: which tool it is, and what it may cost. */
   prepare(verified: Verified<'tools.call'>, pass: (found: Found) => void): void {
     const { command, data, door, signer } = verified
     const { target } = command
@@ -102,12 +102,12 @@ export class Calls {
     }
     const holder = { ...origin, identity: signer.id }
     const full = this.#slots.full(holder)
-    // The same again while the first is under way waits for that, in no place of its own.
+    // A repetition while the first is in progress waits for that, without its own slot.
     if (full !== undefined && !this.#underWay.has(verified.sha.toString('hex', 0, 16))) {
       const code = full === 'board' ? 'overloaded' : 'rate_limited'
       return pass({ refusal: refusal(code, `${fullBecause[full]}: send it again when one has ended`, undefined, 1) })
     }
-    // Held until the actor has answered: what it accepts takes a place of its own in the same moment.
+    // Held until the actor has answered: an accepted call takes its own slot at that moment.
     const leave = this.#slots.take(holder)
     const passed = (found: Found): void => {
       if (found !== undefined && 'args' in found) return pass({ ...found, settle: leave })
@@ -130,7 +130,7 @@ export class Calls {
     pass: (found: Found) => void,
   ): void {
     const why = whyNot(target, found)
-    // The actor says no, so that a retry of what was accepted before is still a retry.
+    // The actor refuses, so that a retry of a call accepted earlier stays a retry.
     if (why !== undefined || found === undefined) {
       const args: CallArgs = {
         ...common,
@@ -160,7 +160,7 @@ export class Calls {
     })
   }
 
-  /** Makes the call that the actor accepted, once. `give` gets what is answered. */
+  /** Makes the call that the actor accepted, once. `give` receives the answer. */
   finish(verified: Verified<'tools.call'>, decided: Decided<'tools.call'>, isDuplicate: boolean, give: Give): void {
     const id = idOf(verified, decided)
     const { facts } = decided
@@ -211,7 +211,7 @@ export class Calls {
     return outcome
   }
 
-  /** Takes one more call of this machine's tools; false: one of those whom it counts against has none left. */
+  /** Counts one more call of this machine's tools. Returns false if one of the counters for this caller is exhausted. */
   #isPaced(machine: string, identity: string, { network, wider, isHosted }: CallOrigin): boolean {
     const share = isHosted === true ? 1 / dayLimits.hostTimes : 1
     const counted = [
@@ -224,7 +224,7 @@ export class Calls {
     return true
   }
 
-  /** A tool that fails for its input rests for the network that sent it, of a host for the sign-in, and for no other. */
+  /** A tool that fails because of its input is suspended only for the network (or, at a host, the sign-in) that sent it. */
   #note(tool: string, here: string, { failure, status }: Outcome): void {
     const isGood = failure === undefined && status < 500
     if (isGood || toolsOwnFaults.has(failure ?? '')) this.#breaker.note(tool, isGood)
@@ -258,7 +258,7 @@ export class Calls {
     this.#withAllowance('', signer.id, facts, (found) => give(found === undefined ? undefined : shown(outcome, found)))
   }
 
-  /** What is kept of a call, or `known` where it was just made. */
+  /** Gives the stored outcome of a call, or `known` if it was just made. */
   #giveKept(id: string, identity: string, facts: CallFacts, known: Outcome | undefined, all: readonly Give[]): void {
     this.#withAllowance(id, identity, facts, (found) => {
       const kept = found?.outcome === undefined ? undefined : (JSON.parse(found.outcome) as Outcome)
@@ -267,7 +267,7 @@ export class Calls {
     })
   }
 
-  /** What is left today to this identity, by this way; undefined: no answer came. */
+  /** What this identity has left today when calling this way; undefined if no answer came. */
   allowance(identity: string, door: Door, then: (left: AllowanceLeft | undefined) => void): void {
     this.#withAllowance('', identity, this.#origin(identity, door), (found) => then(found?.allowance))
   }
@@ -278,7 +278,7 @@ export class Calls {
     this.#options.read({ op: 'call.outcome', args, reader }, (found) => then(found?.ok ? dataOf(found) : undefined))
   }
 
-  /** Where a call counts: a sign-in at /mcp sends from the address of its host, where many may share it. */
+  /** What a call counts against. A sign-in at /mcp sends from the address of its host, which many may share. */
   #origin(identity: string, { address, signedIn }: Door): CallOrigin {
     const isHosted = signedIn === identity
     const purpose = isHosted ? 'hosted calls' : 'calls'
@@ -290,7 +290,7 @@ export class Calls {
     }
   }
 
-  /** A name for a network of which nothing can be read. */
+  /** An opaque name for a network. */
   #mark(purpose: string, network: string): string {
     const mac = createHmac('sha256', this.#options.secret).update(`${purpose} ${network}`)
     return mac.digest('base64url').slice(0, 22)
@@ -314,7 +314,7 @@ function whyNot(target: string, found: FoundListing | undefined): string | undef
   return undefined
 }
 
-/** The input of an own tool: `query` and `body` together; a `body` that is a text is its JSON. */
+/** The input of one of the board's tools: `query` and `body` combined; if `body` is a text, it is parsed as JSON. */
 function inputOf({ query = {}, body = {} }: CallData): Input {
   const given = typeof body === 'string' ? readJson(body, '"body" in data') : body
   if (typeof given !== 'object' || given === null || Array.isArray(given))
@@ -322,7 +322,7 @@ function inputOf({ query = {}, body = {} }: CallData): Input {
   return { ...query, ...given }
 }
 
-/** Why a tool of the board does not take what it was sent. */
+/** Why one of the board's tools does not accept its input. */
 function ownFault(own: OwnTool, data: CallData): Refusal | undefined {
   try {
     const fault = inputFault(own, inputOf(data))
@@ -335,15 +335,15 @@ function ownFault(own: OwnTool, data: CallData): Refusal | undefined {
   }
 }
 
-/** A circuit breaker for each tool: after failures in a row it is not called for a while, then tried once. */
+/** A circuit breaker for each tool: after consecutive failures it is not called for a while, then tried once. */
 class Breaker {
   readonly #now: () => number
   readonly #after: number
   readonly #restMs: number
-  /** What failed longest ago is forgotten first. */
+  /** The oldest failure is evicted first. */
   readonly #tools: BoundedMap<string, { failures: number; until: number }>
 
-  /** `now`: monotonic milliseconds. Opens `after` so many failures in a row, for `restMs`. */
+  /** `now`: monotonic milliseconds. Opens for `restMs` after `after` consecutive failures. */
   constructor({
     now,
     after,
@@ -356,7 +356,7 @@ class Breaker {
     this.#tools = new BoundedMap(toolsMax)
   }
 
-  /** When it was open and has rested, the next failure opens it again. */
+  /** After the breaker has rested, the next failure opens it again. */
   isOpen(tool: string): boolean {
     return (this.#tools.get(tool)?.until ?? 0) > this.#now()
   }
@@ -371,12 +371,12 @@ class Breaker {
   }
 }
 
-/** Whose share is used up. */
+/** The share that is used up. */
 type Share = 'board' | 'site' | 'network' | 'identity'
 type SlotsMax = Readonly<Record<Share, number>>
 export type Holder = CallOrigin & { readonly identity: string }
 
-/** Places for what is under way at the same time: so many in all, fewer for one site or network, fewer still for one identity. */
+/** Slots for concurrent calls: a maximum in total, fewer for one site or network, fewer still for one identity. */
 export class Slots {
   readonly #max: SlotsMax
   readonly #held = new Map<string, number>()
@@ -386,13 +386,13 @@ export class Slots {
     this.#max = max
   }
 
-  /** The widest share that has no place left for this holder. */
+  /** The widest share that has no free slot for this holder. */
   full(holder: Holder): Share | undefined {
     if (this.#all >= this.#max.board) return 'board'
     return sharesOf(holder).find(([share, key]) => this.#heldBy(key) >= this.#max[share])?.[0]
   }
 
-  /** Takes a place, whether or not there is one left; what is returned gives it back, once. */
+  /** Takes a slot, whether or not one is free. The returned function releases it, once. */
   take(holder: Holder): () => void {
     const keys = sharesOf(holder).map(([, key]) => key)
     let isHeld = true
@@ -417,7 +417,7 @@ export class Slots {
   }
 }
 
-/** What a place counts against, the widest first. */
+/** The shares that a slot counts against, widest first. */
 function sharesOf({ network, wider, isHosted, identity }: Holder): readonly (readonly [Share, string])[] {
   return [
     ...(wider === undefined ? [] : [['site', wider] as const]),

@@ -1,8 +1,8 @@
 /**
- * Lines of `/v1/export?stream=board`: one public record of the board each, as JSON that becomes the same record again.
+ * Lines of `/v1/export?stream=board`: one public record of the board each, as JSON from which the same record can be rebuilt.
  *
- * Bytes are hex where the schema says so, and `{"hex": "…"}` inside `facts`. What was signed stands beside as it was signed; where it is
- * taken back, or must not be shown, `command_sha256` alone is left of it.
+ * Bytes are hex where the schema says so, and `{"hex": "…"}` inside `facts`. The signed bytes are included as they were signed; if they
+ * were redacted, or must not be shown, only `command_sha256` is left of them.
  */
 import { createHash } from 'node:crypto'
 import { ActsOf, type BoardRecord, commandSha, joined, RecordType, type Signed } from '../../actors/records/record.ts'
@@ -22,13 +22,13 @@ export type HeldRecord = {
   readonly entries: readonly Uint8Array[]
 }
 
-/** What is shown beside the record itself. */
+/** What is shown in addition to the record itself. */
 type Shown = {
-  /** What was signed is not shown. */
+  /** Whether the signed bytes are omitted. */
   readonly isGone: boolean
-  /** Of `blob.put`: the bytes of the file, which stand inside what was signed. */
+  /** For `blob.put`: the bytes of the file, which are contained in the signed bytes. */
   readonly file?: Uint8Array | undefined
-  /** Of `work.open`: the line of the signed request, which was recorded before its room had taken it. */
+  /** For `work.open`: the line of the signed request, which was recorded before its room accepted it. */
   readonly reserved?: RecordLine
 }
 
@@ -108,7 +108,7 @@ function textLength({ length }: Uint8Array): number {
   return Math.ceil((length * 4) / 3)
 }
 
-/** Values of facts as JSON has them. */
+/** Converts values of facts to JSON. */
 function marked(value: unknown): unknown {
   if (value instanceof Uint8Array) return { hex: hexOf(value) }
   if (Array.isArray(value)) return value.map(marked)
@@ -125,21 +125,21 @@ function unmarked(value: unknown): unknown {
   return Object.fromEntries(entries.map(([each, inside]) => [each, unmarked(inside)]))
 }
 
-/** A record out of its line, which the schema allows. `file`: the bytes that stood inside what was signed. */
+/** A record parsed from its line, which the schema has accepted. `file`: the bytes that were contained in the signed bytes. */
 export type TakenRecord = HeldRecord & {
-  /** What was signed is not there. */
+  /** Whether the signed bytes are missing. */
   readonly isGone: boolean
   readonly file: Buffer | undefined
 }
 
-/** Of every record, what a line may have. */
+/** The fields that a line of any record may have. */
 type AnyLine = Pick<RecordLine, 'type' | 'id'> & {
   readonly entries?: readonly string[]
   readonly signed?: SignedPart
   readonly reserved?: unknown
 }
 
-/** `reserved`: number of the record of `work.open`'s signed request in the journal. */
+/** `reserved`: the journal's number for the record of `work.open`'s signed request. */
 export function takenRecord(line: RecordLine, reserved?: number): TakenRecord {
   const { type, id, entries = [], signed, reserved: _, ...rest } = line as AnyLine
   const fields = Object.entries(rest).map(([name, value]) => {

@@ -1,9 +1,9 @@
 /**
- * `/v1/export?stream=board`: every public record of the board in the order of the log, and what it takes to make the same board again.
+ * `/v1/export?stream=board`: every public record of the board in log order, with everything needed to rebuild the same board.
  *
- * What no reader is shown is left out: texts that are hidden, redacted, expired or in rooms that are kept out of archives, documents and
- * files that were deleted, profiles that were replaced, and whatever erased identities said of themselves. Votes are sums. Of networks,
- * which a few records name by keyed hashes, nothing is told.
+ * What no reader is shown is left out: texts that are hidden, redacted, expired or in rooms excluded from archives; deleted documents and
+ * files; replaced profiles; and what erased identities said about themselves. Votes are sums. Networks, which a few records name by keyed
+ * hashes, are left out.
  */
 
 import type { BlobFacts } from '../../actors/attachments/attachments.ts'
@@ -26,10 +26,12 @@ import { boardStreamVersion, type Head, type HeldRecord, opened, recordLine, vot
 import type { ExportChunk, ExportContext, ExportRequest, ExportState } from './chunk.ts'
 
 const chunkBytes = 256 * 1024
-/** Records looked at for one chunk. */
+/** Records examined for one chunk. */
 const chunkRecordsMax = 5_000
 
-/** `row`: the next frame of the log, and after the last one the next slot of an event, less that; `given`: records of the frame that are done. */
+/**
+ * `row`: the next frame of the log; after the last frame, `leaf` is the next event slot. `given`: records of the frame already exported.
+ */
 export function boardChunk(context: ExportContext, { state: begun }: ExportRequest): ExportChunk {
   const at = begun ?? begin(context)
   const lines = new Lines()
@@ -85,7 +87,7 @@ function records(context: ExportContext, at: ExportState, lines: Lines): ExportS
   return { ...at, row: at.end + 1, given: 0 }
 }
 
-/** Undefined: there are no more. */
+/** Undefined if there are no more. */
 function votes({ state: { marks, board } }: ExportContext, at: ExportState, lines: Lines): ExportState | undefined {
   let looked = 0
   for (let slot = at.leaf; slot < board.events.count; slot++) {
@@ -101,7 +103,7 @@ const versions = new ActsOf<VersionFacts>('docs.create', 'docs.write')
 const begun = new ActsOf<CreditFacts>('market.begin')
 const asked = new ActsOf<ReserveFacts>('work.create')
 
-/** Undefined: readers are not to have it. */
+/** Undefined if readers must not get it. */
 function lineOf(context: ExportContext, held: HeldRecord, seq: number): RecordLine | undefined {
   const { state } = context
   const { record } = held
@@ -114,10 +116,10 @@ function lineOf(context: ExportContext, held: HeldRecord, seq: number): RecordLi
       return recordLine(held, shown)
   }
   if (record.op === 'vote' || record.op === 'votes.import') return undefined
-  // The recovery epochs of a board are its own; the first one funds its rewards.
+  // Recovery epochs belong to one board only; the first one funds its rewards.
   if (begun.is(record) && record.facts.postings.length === 0) return undefined
   if (record.op === 'identity.profile.set' && state.people.profileAct(hexOf(record.author)) !== seq) return undefined
-  // What is signed holds the code, which others may still use.
+  // The signed bytes contain the invitation code, which others may still use.
   if (record.op === 'room.invite.accept') return recordLine(held, { isGone: true })
   if (put.is(record)) return fileLine(context, held, record)
   if (versions.is(record)) return versionLine(context, held, record)
@@ -134,13 +136,13 @@ function eventLine({ state, now }: ExportContext, held: HeldRecord): RecordLine 
   const original = marks.original(slot)
   const isGone =
     marks.gone(slot, now()) !== undefined || board.events.expires(original) > 0 || !isArchived(state, record.room)
-  // A text that is not here is gone for good wherever these lines go, also where a hide has ended.
+  // Elsewhere, a text missing from these lines is permanently lost, even if it was only hidden and the hide ends.
   const isLost = isGone && marks.redactionOf(original) === undefined
   const expired = isLost ? { ...record, expires: board.events.at(original) + 1 } : record
   return recordLine({ ...held, record: inOrder(expired) }, { isGone })
 }
 
-/** The fields of a record in one order, however it came to be. */
+/** The fields of a record in a fixed order, regardless of its origin. */
 function inOrder(record: BoardRecord): BoardRecord {
   return Object.fromEntries(Object.entries(record).sort(([one], [other]) => (one < other ? -1 : 1))) as BoardRecord
 }
@@ -182,7 +184,7 @@ function openLine(context: ExportContext, held: HeldRecord, place: number): Reco
   return recordLine({ ...held, record: titled({ ...record, facts: rest }, isGone) }, { isGone: false, reserved })
 }
 
-/** The title of a work goes with its request. */
+/** A work's title is removed together with its request. */
 function titled(record: FactRecord<Pick<OpenFacts | ReserveFacts, 'fixed'>>, isGone: boolean): FactRecord {
   const { facts } = record
   return isGone ? { ...record, facts: { ...facts, fixed: { ...facts.fixed, title: '' } } } : record
@@ -192,7 +194,7 @@ function roomOf({ state: { board } }: ExportContext, slot: number): string {
   return board.roomList[board.events.room(slot)]!.name
 }
 
-/** Networks are known by keyed hashes, and only to the board that has the key. */
+/** Networks are stored as keyed hashes, which mean something only to the board that has the key. */
 function withoutNetworks(record: BoardRecord): BoardRecord {
   if (!isOfMarket(record)) return record
   const { from: _from, wider: _wider, counted: _counted, ...facts }: Facts = record.facts

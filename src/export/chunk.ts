@@ -1,4 +1,4 @@
-/** What is asked for a chunk of an export, and what it is made from. */
+/** The request for a chunk of an export, and the context from which it is built. */
 import type { refusal } from '../../actors/kernel/refusals.ts'
 import type { BookedLog } from '../../actors/log/book.ts'
 import type { Frame } from '../../storage/journal.ts'
@@ -11,29 +11,29 @@ export type ExportFilter = {
   readonly until?: number
 }
 
-/** Where an export stands; made by the first chunk and handed back unread. */
+/** Position of an export; created by the first chunk and passed back unread. */
 export type ExportState = {
-  /** Next row of the changes, next act on a key, and how many lines of that row or act were given already. */
+  /** Next row of the changes, next act on a key, and how many lines of that row or act have been exported. */
   readonly row: number
   readonly rotation: number
   readonly given: number
-  /** Number of the newest change that belongs to this export. */
+  /** Number of the newest change in this export. */
   readonly end: number
   readonly size: number
   readonly checkpoint: string
   readonly count: number
-  /** Next leaf to list, and the place of its log among those of the board; only a whole export lists them. */
+  /** Next leaf to list, and the index of its log among the board's logs; only a full export lists them. */
   readonly log: number
   readonly leaf: number
 }
 
 export type ExportRequest = {
   readonly filter: ExportFilter
-  /** Lines at most; 0 = everything. */
+  /** Maximum number of lines; 0 for everything. */
   readonly limit: number
-  /** The postings of the public ledger in place of messages, or every public record. */
+  /** The postings of the public ledger instead of messages, or every public record. */
   readonly stream?: 'ledger' | 'board'
-  /** Sealed cursor of the page before, or ''. */
+  /** Sealed cursor of the previous page, or ''. */
   readonly cursor: string
   readonly state?: ExportState
 }
@@ -43,14 +43,14 @@ export type ExportChunk =
   | { readonly ok: false; readonly refusal: ReturnType<typeof refusal> }
 
 export type ExportContext = ReadContext & {
-  /** The hashes of leaves start..end-1 of a log, one after the other. */
+  /** The concatenated hashes of leaves start..end-1 of a log. */
   readonly leafHashes: (log: BookedLog, start: number, end: number) => Buffer
   /** Its entries start..end-1, each after its u16 length. */
   readonly entries: (log: BookedLog, start: number, end: number) => Buffer
   /** Newest frame of the log that is applied. */
   readonly applied: () => number
-  /** The public records that this frame of the log covers; their frames are views that the next one overwrites. */
+  /** The public records that this frame of the log covers. Their frames are views, overwritten by the next one. */
   readonly recordsOf: (seq: number) => Iterable<{ readonly frame: Frame }>
-  /** Notes an error for the operator; the sentence that a reader is given. */
+  /** Reports an error to the operator; returns the sentence for the reader. */
   readonly fault: (error: unknown) => string
 }

@@ -1,9 +1,9 @@
 /**
- * The export in chunks: the main thread asks for the next one when the reader's socket has room, so memory stays constant
- * however long the board is. Size and head are fixed by the first chunk; what comes later is for the next export.
+ * The export in chunks: the main thread requests the next one when the reader's socket has room, so memory use stays constant however large
+ * the board is. The first chunk fixes size and head; later changes are left to the next export.
  *
- * In the order of changes: a hide, restore or redaction brings its event once more, with all its versions, so a client that keeps a
- * copy, continues by cursor and puts each line in the place of the one with the same id has what the board has.
+ * Lines are in the order of changes. A hide, restore or redaction repeats its event with all its versions. So a client that keeps a copy,
+ * continues by cursor and replaces lines with the same id has what the board has.
  */
 
 import type { DelegationEnd } from '../../actors/delegations/delegations.ts'
@@ -28,12 +28,12 @@ import {
 } from './lines.ts'
 
 const chunkBytes = 256 * 1024
-/** Changes examined for one chunk, so that a filter that fits little does not hold up other readers. */
+/** Changes examined for one chunk, so that a filter with few matches does not delay other readers. */
 const chunkRowsMax = 20_000
 const leavesPerLine = 4_096
 const leafLinesPerChunk = 4
 
-/** A cursor is good for the filter it was given for. */
+/** A cursor is valid only for its filter. */
 const listName = ({ room, since, until }: ExportFilter) => `export:${room ?? ''}:${since ?? ''}:${until ?? ''}`
 
 export function exportChunk(context: ExportContext, request: ExportRequest): ExportChunk {
@@ -56,7 +56,7 @@ const badCursor: ExportChunk = {
   refusal: refusal('invalid_field', 'this cursor does not belong to an export: start again without one', 'cursor'),
 }
 
-/** Postings by their numbers: `row` is the next one, `end` the newest of this export. */
+/** Postings by number: `row` is the next one, `end` the newest of this export. */
 function ledgerChunk(context: ExportContext, request: ExportRequest): ExportChunk {
   const { cursors, state } = context
   const list = 'export:ledger'
@@ -75,7 +75,7 @@ function ledgerChunk(context: ExportContext, request: ExportRequest): ExportChun
   return next > begun.end ? { ok: true, bytes } : { ok: true, bytes, nextCursor: cursors.seal(list, next) }
 }
 
-/** A cursor is the number of a change and how many lines of it were given: an event has at most 32 versions. */
+/** A cursor contains the number of a change and how many of its lines have been exported: an event has at most 32 versions. */
 const linesPerChange = 64
 
 function begin({ state, board, cursors }: ExportContext, { cursor, filter }: ExportRequest): ExportState | undefined {
@@ -91,12 +91,12 @@ function begin({ state, board, cursors }: ExportContext, { cursor, filter }: Exp
   return { ...begun, count: 0, log: 0, leaf: 0 }
 }
 
-/** What says whose a key is: moves to other keys, and ends of delegations. */
+/** Acts that change whose a key is: rotations to other keys, and ends of delegations. */
 type KeyAct = Rotation | DelegationEnd
 
 const keyActs = new WeakMap<State, readonly KeyAct[]>()
 
-/** All of them by the number of their change. Put together again when there is one more, which is seldom. */
+/** All of them, ordered by change number. Rebuilt when there is a new one, which is rare. */
 function keyActsOf(state: State): readonly KeyAct[] {
   const { rotations } = state.people
   const { ends } = state.delegations
@@ -107,7 +107,7 @@ function keyActsOf(state: State): readonly KeyAct[] {
   return all
 }
 
-/** Number of the change that is next, or infinity. */
+/** Number of the next change, or infinity. */
 function positionOf({ state }: ExportContext, { row, rotation }: ExportState): number {
   const { changes } = state
   const ofRow = row < changes.count ? changes.at(row).position : Number.POSITIVE_INFINITY
@@ -148,13 +148,13 @@ function next({ state }: ExportContext, at: ExportState, position: number): Expo
   return isRotation ? { ...at, rotation: at.rotation + 1, given: 0 } : { ...at, row: at.row + 1, given: 0 }
 }
 
-/** Lines of the change at this position that are not given yet. */
+/** Lines of the change at this position that have not been exported yet. */
 function linesAt(context: ExportContext, at: ExportState, position: number, filter: ExportFilter): Utf8[] {
   const { state } = context
   const keyAct = keyActsOf(state)[at.rotation]
   if (keyAct?.change === position) {
     const isOutside = !isWithin(keyAct.at, filter) || at.given > 0
-    // A reader of a single room needs those of its authors too: they say whose the keys are.
+    // A reader of a single room also needs those of its authors, which say whose the keys are.
     if (isOutside || !hasLine(context, keyAct.identity, filter)) return []
     const line = () =>
       toUtf8('delegation' in keyAct ? delegationEndLine(context, keyAct) : rotationLine(context, keyAct))
@@ -182,7 +182,7 @@ function linesAt(context: ExportContext, at: ExportState, position: number, filt
     })
 }
 
-/** One damaged record must not keep the rest of a board from its readers. */
+/** One damaged record must not keep readers from the rest of a board. */
 function orUnreadable(
   context: ExportContext,
   { id, room, leaf }: { readonly id: string; readonly room?: string; readonly leaf: number },
@@ -196,7 +196,7 @@ function orUnreadable(
   }
 }
 
-/** Has this identity written anything that an export of the room has? */
+/** Whether this identity has written anything that is in an export of the room. */
 function hasLine({ state }: ExportContext, identity: string, { room, ...times }: ExportFilter): boolean {
   if (room === undefined) return true
   const { board, marks } = state
@@ -205,7 +205,7 @@ function hasLine({ state }: ExportContext, identity: string, { room, ...times }:
   for (let position = 0; position < (own?.length ?? 0); position++) {
     const slot = own!.at(position)
     if (board.events.room(slot) !== number || !isForArchive(state, slot)) continue
-    // What was hidden, restored or redacted later has a line there too.
+    // An event that was hidden, restored or redacted later has a line there too.
     if (isWithin(board.events.at(slot), times) || marks.changedAt(slot) > 0) return true
   }
   return false
@@ -216,8 +216,8 @@ function isWithin(at: number, { since, until }: ExportFilter): boolean {
 }
 
 /**
- * A line stands at the newest change of its event, so that one export has it once; where that change is beyond the export,
- * at each change inside it.
+ * A line is at the newest change of its event, so that one export has it once. If that change is beyond the export, it is at each change
+ * within it.
  */
 function isTold(
   { board: { events }, marks }: State,
@@ -230,7 +230,7 @@ function isTold(
   return newest === position || newest > end || until !== undefined
 }
 
-/** The leaves of every log, oldest first; after those of a closed one its end, and the beginning of the next. */
+/** The leaves of every log, oldest first. After those of a closed log come its end and the beginning of the next. */
 function leaves({ state: { book }, leafHashes, entries }: ExportContext, begun: ExportState): ExportChunk {
   const lines: string[] = []
   const log = book.logs[begun.log]!

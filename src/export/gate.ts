@@ -1,6 +1,7 @@
 /**
- * Who may take an export now. An export reads the whole archive, and its reader decides how long that takes: two at once for a network,
- * and so many starts an hour. A page of it (`limit` or `cursor`) is bounded as any other read is: it takes a place, and no start.
+ * Decides who may start an export now. An export reads the whole archive, and its reader decides how long that takes: each network may have
+ * two at a time, and a limited number of starts per hour. A page of an export (`limit` or `cursor`) is bounded like any other read: it
+ * takes a slot, but counts as no start.
  */
 
 import { rates } from '../../actors/kernel/limits.ts'
@@ -14,7 +15,7 @@ type ExportGateOptions = {
   readonly addressOf: (exchange: Exchange) => string
 }
 
-/** Lets an export begin, or says why not; what it gives is to be called when that export is over. */
+/** Lets an export begin, or says why not. The returned function must be called when the export is over. */
 export type Enter = (exchange: Exchange, isPage: boolean) => Release | Refusal
 
 export function exportGate({ throttle, addressOf }: ExportGateOptions): Enter {

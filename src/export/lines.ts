@@ -1,8 +1,8 @@
 /**
- * Lines of /v1/export: what is public and for archives, with what it takes to check it offline.
+ * Lines of /v1/export: everything public and archivable, with what is needed to check it offline.
  *
- * One line for each signed version, as it stands now; of an event whose text was taken away a tombstone. Votes are as they
- * stand when the line is written. A record that the disk no longer holds as it was written has a line that says so.
+ * One line for each signed version in its current state; a tombstone for an event whose text was removed. Votes are as of when the line is
+ * written. A record that the disk no longer holds as written gets a line that says so.
  */
 
 import type { DelegationEnd } from '../../actors/delegations/delegations.ts'
@@ -20,20 +20,20 @@ import { beginningOfEvent, plainPost, quoted } from '../reads/event-json.ts'
 import { type EventView, versionView } from '../reads/event-view.ts'
 import { type ReadContext, showing } from '../reads/read.ts'
 
-/** The event is for archives: its room is, and it will not vanish by its own time. */
+/** Whether the event may be archived: its room allows it, and the event does not expire. */
 export function isForArchive({ board: { events, roomList }, rules }: State, slot: number): boolean {
   return events.expires(slot) === 0 && rules.policyOf(roomList[events.room(slot)]!.name).archive
 }
 
 type LineContext = Pick<ReadContext, 'state' | 'body' | 'frame' | 'now' | 'handleOf'>
 
-/** One version as a line with its line feed. `leaves`: of the board, as many as the export proves. */
+/** One version as a line with its line feed. `leaves`: the number of the board's leaves that the export proves. */
 export function exportLine(context: LineContext, slot: number, leaves: number): Utf8 {
   const frame = context.body(slot)
   return plainLine(context, slot, frame) ?? toUtf8(viewLine(context, slot, frame, leaves))
 }
 
-/** The line of a post that is shown as it was written, put together from what is stored. */
+/** The line of a post that is shown as it was written, built from the stored bytes. */
 function plainLine({ state, now, handleOf }: LineContext, slot: number, frame: Frame): Utf8 | undefined {
   const plain = plainPost(state, slot, () => frame, { now: now(), handleOf })
   const parent = state.board.events.parent(slot)
@@ -51,15 +51,15 @@ function viewLine(context: LineContext, slot: number, frame: Frame, leaves: numb
   const line = { ...asSigned(state, slot, event), command_sha256: frameCommand(frame), log, archive_eligible: true }
   // The log names the original, whose redaction covers every version.
   const redaction = state.marks.isEdit(slot) ? undefined : state.marks.redactionOf(slot)
-  // One that came during the export is shown by the next export: its text is gone, but its leaf is not among these.
+  // A redaction during the export is left to the next one: its text is gone, but its leaf is not among these leaves.
   if (redaction === undefined || redaction.leaf >= leaves) return `${JSON.stringify(line)}\n`
   return `${JSON.stringify({ ...line, redaction: redactionView(state, redaction, frameAt(redaction.shard, redaction.place)) })}\n`
 }
 
 /**
- * Page and format as they were signed; where they follow from another event, as what they are stands beside. Verifiers of every
- * release hold both against the signed bytes, in which a reply that names no page is one on `main`, and a version that names no
- * format plain text. `reply_to`, too, is as it was signed where the export has no line of that event, which would name its versions.
+ * Page and format as they were signed; if they follow from another event, the actual values are added in separate fields. Verifiers of
+ * every release compare both with the signed bytes, where a reply without a page is on `main`, and a version without a format is plain
+ * text. `reply_to` is also as it was signed if the export has no line for that event, which would name its versions.
  */
 function asSigned(
   state: State,
@@ -79,13 +79,13 @@ function asSigned(
   return named
 }
 
-/** An archive outlives the log that grows now: every line names its log. */
+/** An archive outlives the log that grows now, so every line names its log. */
 function logOf({ book }: State, leaf: number) {
   const { origin, base } = book.holding(leaf)
   return { state: 'included', index: leaf - base, origin }
 }
 
-/** The leaf that says that the text was taken away, so that it can be checked as the event's own. */
+/** The leaf that records the redaction, so that it can be checked like the event's own. */
 function redactionView(state: State, { id, leaf }: Redaction, frame: Frame) {
   const lines = parseEntry(frameEntry(frame))!
   const [command, time] = [lines.get('command')!, Number(lines.get('time'))]
@@ -113,7 +113,7 @@ export function rotationLine({ state, frame: frameAt }: LineContext, rotation: R
   return `${JSON.stringify(line)}\n`
 }
 
-/** A delegation that the log knows has ended: the leaf that says so, and what was signed where the identity itself ended it. */
+/** A delegation whose end is in the log: the leaf that says so and, if the identity itself ended it, what was signed. */
 export function delegationEndLine({ state, frame: frameAt }: LineContext, ended: DelegationEnd): string {
   const { id, delegation, identity, by, at, leaf, shard, place } = ended
   const frame = frameAt(shard, place)
@@ -138,7 +138,7 @@ export function delegationEndLine({ state, frame: frameAt }: LineContext, ended:
   return `${JSON.stringify(line)}\n`
 }
 
-/** In place of a line whose record is damaged: what is known without it. */
+/** Replaces a line whose record is damaged: what is known without it. */
 export function unreadableLine(
   { state }: LineContext,
   { id, room, leaf }: { readonly id: string; readonly room?: string | undefined; readonly leaf: number },
@@ -154,15 +154,15 @@ export function unreadableLine(
   return `${JSON.stringify(line)}\n`
 }
 
-/** `hashes`: 32-byte leaf hashes one after the other. */
+/** `hashes`: concatenated 32-byte leaf hashes. */
 export function leavesLine(origin: string, start: number, hashes: Buffer): string {
   return `${JSON.stringify({ type: 'leaves', origin, start, hashes: hashes.toString('base64') })}\n`
 }
 
 /**
- * The end of a log that another follows: its last head, and the two entries that tie both together, base64 of the bytes that
- * are hashed. `close` is its last leaf, `open` the first one of the next; both are given after their length, as in a bundle.
- * `next` is given where the log has no last entry that names the one that follows, because its end is lost.
+ * The end of a log that was followed by another: its last head, and the two entries that link both logs, as base64 of the hashed bytes.
+ * `close` is its last leaf, `open` the first one of the next; both are passed with their length prefix, as in a bundle. `next` is given if
+ * the log has no last entry that names its successor, because its end is lost.
  */
 export function closedLine(log: {
   readonly origin: string

@@ -1,4 +1,4 @@
-/** GET /v1/export: the archive as JSONL, pulled from the feed chunk by chunk as the reader's socket takes it. */
+/** GET /v1/export: the archive as JSONL, requested from the feed chunk by chunk as the reader's socket accepts it. */
 
 import { createGzip } from 'node:zlib'
 import { fields } from '../../actors/kernel/fields.ts'
@@ -14,7 +14,7 @@ import { takesGzip } from '../http/wire.ts'
 import type { ExportChunk, ExportRequest, ExportState } from './chunk.ts'
 import type { Enter } from './gate.ts'
 
-/** A reader whose socket has taken nothing for so long is not one that a stop waits for. */
+/** A stop does not wait for a reader whose socket has accepted nothing for this long. */
 const stalledMs = 2_000
 
 type ExportOptions = {
@@ -22,11 +22,11 @@ type ExportOptions = {
   readonly rooms: Pick<OpenRooms, 'may'>
   readonly next: (request: ExportRequest, answer: (chunk: ExportChunk | undefined) => void) => void
   readonly refuse: (exchange: Exchange, found: Refusal) => void
-  /** Absent: any client may begin. */
+  /** Absent if any client may begin. */
   readonly enter?: Enter
 }
 
-/** Asks of exports at the same time: reads of the board wait for no more chunks than these, however many clients download. */
+/** Concurrent chunk requests: other reads of the board wait for at most this many chunks, however many clients download. */
 const asksMax = 4
 
 type Next = (request: ExportRequest, isGone: () => boolean, answer: (chunk: ExportChunk | undefined) => void) => void
@@ -48,7 +48,7 @@ export class Exports {
     this.#options = options
   }
 
-  /** Exports under way whose readers take them: what a stop waits for. */
+  /** Exports in progress that their readers are consuming: a stop waits for these. */
   get moving(): number {
     const now = this.#options.now()
     return [...this.#open].filter(({ blockedSince }) => now - (blockedSince ?? now) < stalledMs).length
@@ -86,7 +86,7 @@ export class Exports {
     this.#go()
   }
 
-  /** Each in its turn, after those that wait already; for a client that has disconnected nothing is made. */
+  /** Starts requests in turn. Nothing is built for a client that has disconnected. */
   #go(): void {
     while (this.#asking < asksMax) {
       const asked = this.#waiting.shift()
@@ -106,7 +106,7 @@ export class Exports {
   }
 }
 
-/** The feed knows of public rooms alone: of any other it is asked for, as every read is, whether it is private. */
+/** The feed only knows public rooms. For any other room, as with every read, it is first determined whether it is private. */
 function refuseChunk(options: ExportOptions, exchange: Exchange, { filter }: ExportRequest, found: Refusal): void {
   const { refuse, rooms } = options
   if (found.field !== 'room' || filter.room === undefined) return refuse(exchange, found)
@@ -119,7 +119,7 @@ function refuseChunk(options: ExportOptions, exchange: Exchange, { filter }: Exp
 
 type Chunk = Extract<ExportChunk, { ok: true }>
 
-/** Where the chunks go: to the reader as they are, or by way of a compressor. */
+/** Destination of the chunks: the reader directly, or through a compressor. */
 type Sink = Pick<ByteStream, 'write' | 'onDrain' | 'end'>
 
 function gzipInto(stream: ByteStream): Sink {
@@ -137,7 +137,10 @@ function gzipInto(stream: ByteStream): Sink {
   }
 }
 
-/** Writes chunk after chunk as the sink takes them. The next one is made meanwhile, so at most one waits beside what the sink holds. */
+/**
+ * Writes chunk after chunk as the sink accepts them. The next one is built in parallel, so at most one waits in addition to what the sink
+ * holds.
+ */
 function pump(next: Next, request: ExportRequest, first: Chunk, stream: ByteStream, sink: Sink): void {
   let isOpen = true
   let isFull = false
@@ -157,7 +160,7 @@ function pump(next: Next, request: ExportRequest, first: Chunk, stream: ByteStre
         if (!isFull) write(chunk)
       },
     )
-  /** The reader gets first what was made before. */
+  /** The reader first gets what has already been built. */
   const fail = (): void => {
     if (isFull) hasFailed = true
     else stream.close()

@@ -1,7 +1,7 @@
 /**
- * One line of an export held against itself: what is shown must be what was signed, and the ids must follow.
+ * Checks a single line of an export: it must show what was signed, and its ids must be derived from that.
  *
- * Pure. The signature itself is left to the caller, and so is what depends on other lines: whose key it is, and the place in the log.
+ * Pure. The caller checks the signature itself, and everything that depends on other lines: whose key it is, and the place in the log.
  */
 
 import { operationByName } from '../../actors/operations.ts'
@@ -11,7 +11,7 @@ import { commandId, decodeBytes32, decodeBytes64, identityId, isHex32, isHex64 }
 import { checkShown, type Renamed } from './shown-fields.ts'
 import { type Fields, openPayload, type Payload, recordOf, type SignatureToCheck, textOf } from './signed-line.ts'
 
-/** Clocks of signers may be this far off. */
+/** Tolerance for the clocks of signers. */
 const windowSeconds = 300
 
 export type LeafClaim = { readonly origin: string; readonly index: number; readonly leafHash: Uint8Array }
@@ -24,33 +24,33 @@ export function isRecordType(type: string): type is RecordType {
 
 export type CheckedLine = {
   readonly kind: RecordType
-  /** The delegation that a delegate signed by, or that ended. */
+  /** The delegation under which a delegate signed, or that ended. */
   readonly delegation?: string
   readonly signatures: readonly SignatureToCheck[]
-  /** Places in the log: the line's own, and of a redacted event that of the redaction. None: it says it is in no log. */
+  /** Places in the log: the line's own and, for a redacted event, that of the redaction. Empty if the line says that it is in no log. */
   readonly leaves: readonly LeafClaim[]
-  /** A later version: its own id, and that of its original. */
+  /** For a later version: its own id, and that of its original. */
   readonly version: { readonly id: string; readonly original: string } | undefined
-  /** Events named otherwise than they were signed, which is right where `signed` is a version of `shown`. */
+  /** Events named by an id other than the signed one; correct if `signed` is a version of `shown`. */
   readonly renamed: readonly Renamed[]
   /** The version that the board says replaced it, and the original of both. */
   readonly successor: { readonly id: string; readonly original: string } | undefined
-  /** Of a line that says whose key signed. */
+  /** For a line that says whose key signed. */
   readonly owner: OwnerClaim | undefined
-  /** The key that a rotation gives to that owner. */
+  /** The key to which a rotation moves that owner. */
   readonly rotatedTo?: string
   readonly serviceId: string | undefined
 }
 
-/** Whose a key is shown to be. Which of the two it is depends on the rotations before this line. */
+/** The claimed owner of a key: `shown` with an original key or a rotated one, which depends on the rotations before this line. */
 export type OwnerClaim = {
   /** In base64url. */
   readonly publicKey: string
-  /** The identity that this key is the first one of: its hash. */
+  /** The identity whose first key this is: the hash of the key. */
   readonly id: string
   /** The identity that the line names. */
   readonly shown: string
-  /** For the reason: "the author's id". */
+  /** For the error message: "the author's id". */
   readonly whose: string
 }
 
@@ -80,7 +80,7 @@ function checkEvent(value: Fields): LineCheck {
   if (command.public_key !== publicKey) return bad('the signed bytes name another key than the author’s')
   const delegated = value.delegation === undefined ? undefined : openDelegation(value, payload)
   if (typeof delegated === 'string') return bad(delegated)
-  // The signer is the author; or the author's delegation names the signer.
+  // The signer is the author, or the author's delegation names the signer.
   const own = delegated ?? { publicKey, key }
   const owner = ownerOf(own.publicKey, own.key, author.id, 'the author’s id')
   const shown = checkShown(value, command)
@@ -136,7 +136,7 @@ function checkRotation(value: Fields): LineCheck {
 
 const identitysId = 'the identity’s id'
 
-/** The end of a delegation: its leaf; and where the identity itself ended it, its signature. */
+/** The end of a delegation: its leaf and, if the identity itself ended it, its signature. */
 function checkUndelegation(value: Fields): LineCheck {
   const { delegation_id: delegation, signed_payload, ended_by: by } = value
   if (typeof delegation !== 'string' || !isHex32(delegation)) return bad('delegation_id is not 32 hex digits')
@@ -167,10 +167,10 @@ type Facts = Pick<CheckedLine, 'serviceId' | 'signatures' | 'renamed' | 'owner' 
 
 const nothingSigned: Facts = { serviceId: undefined, signatures: [], renamed: [], owner: undefined }
 
-/** What other reads show of an event: nothing that expires is archived, and every version has a line of its own. */
+/** Fields that other reads show: expiring events are not archived, and every version has its own line. */
 const ofOtherReads = ['expires_at', 'edited_at', 'version_id', 'versions'] as const
 
-/** What events, tombstones and rotations have in common: the id and the entry in the log. */
+/** What events, tombstones, rotations and ends of delegations have in common: the id and the entry in the log. */
 function finish(value: Fields, kind: CheckedLine['kind'], facts: Facts): LineCheck {
   const { event_id: event, command_sha256: command } = value
   if (typeof command !== 'string' || !isHex64(command)) return bad('command_sha256 is not 64 hex digits')
@@ -214,10 +214,10 @@ function finish(value: Fields, kind: CheckedLine['kind'], facts: Facts): LineChe
   return { ok: true, line: { ...line, leaves } }
 }
 
-/** The records of an export, and what the log calls them. */
+/** The records of an export, and their names in the log. */
 const entryKinds = { event: 'post', tombstone: 'post', rotation: 'rotate', undelegation: 'undelegate' } as const
 
-/** The leaf that a record says it is, with what else its entry has to say; a string says what is wrong. */
+/** The leaf that a record claims to be, built with the given facts of its entry; a string says what is wrong. */
 function leafOf(
   record: Fields,
   { kind, room, seq, target }: { kind: string; room: string; seq: number | string; target?: string },
@@ -234,7 +234,7 @@ function leafOf(
   return { origin: log.origin, index: log.index, leafHash: ownLeafHash(entry) }
 }
 
-/** The hash of an entry in bytes of its own: a view into shared ones would go to another thread with all of them. */
+/** The hash of an entry in its own buffer: a view into a shared one would be sent to another thread with the whole buffer. */
 export function ownLeafHash(entry: Buffer): Uint8Array {
   const hash = Buffer.alloc(HASH_BYTES)
   writeLeafHash(entry, hash, 0)
@@ -258,9 +258,9 @@ type OpenedDelegation = {
 }
 
 /**
- * An event that a delegate signed: the delegation beside it must name the delegate, cover what was done, and hold at the time.
- * Whether its signer is the author is asked by the caller, who knows of rotations; whether it had ended, by the whole file.
- * A text says what is wrong.
+ * For an event that a delegate signed: the delegation next to it must name the delegate, cover the operation, and be valid at the time. The
+ * caller, who knows the rotations, checks whether its signer is the author; whether it had ended depends on the whole file. A text says
+ * what is wrong.
  */
 function openDelegation(event: Fields, { command, serviceId }: Payload): OpenedDelegation | string {
   const given = recordOf(event.delegation)
@@ -289,7 +289,7 @@ function openDelegation(event: Fields, { command, serviceId }: Payload): OpenedD
   return { id: String(given.id), publicKey, key, signature: { signature, publicKey: key, message, whose } }
 }
 
-/** NaN where it is none: a comparison with it is false. */
+/** NaN if it is not a number, so that comparisons are false. */
 function numberOf(value: unknown): number {
   return typeof value === 'number' ? value : Number.NaN
 }

@@ -1,10 +1,10 @@
 /**
- * The public ledger kept again from its lines: every escrow, and the supply. Pure; where the lines stand in the log is checked
- * elsewhere (verify-export.ts).
+ * Rebuilds the public ledger from its lines: every escrow, and the supply. Pure; the lines' places in the log are checked elsewhere
+ * (verify-export.ts).
  *
- * Works of private rooms are in no line, so the whole balance of an identity cannot be known from here; what a public work holds, and how
- * many credits there are, can: each posting has the next number, each hold is resolved once, what is taken out of a hold leaves
- * escrow at once and whole, and credits come and go by `mint` alone.
+ * Works of private rooms have no lines, so the full balance of an identity cannot be computed here. What a public work holds, and how many
+ * credits exist, can: each posting has the next number, each hold is resolved once, whatever is taken from a hold leaves escrow immediately
+ * and completely, and only `mint` creates or burns credits.
  */
 import {
   formatLedgerEntry,
@@ -24,14 +24,14 @@ const shapes = {
 } as const
 
 export class LedgerBooks {
-  /** Work and account -> what it holds of that account. */
+  /** Work and account -> the amount that the work holds from that account. */
   readonly #holds = new Map<string, number>()
   readonly #transfers = new Set<string>()
   readonly #works = new Set<string>()
   #postings = 0
   #supply = 0
   #rewards = 0
-  /** What was taken out of a hold and has not left escrow yet: of one work at a time. */
+  /** The amount taken from a hold that has not left escrow yet; only one work at a time has one. */
   #escrow = { event: '-', amount: 0 }
 
   get postings(): number {
@@ -46,12 +46,12 @@ export class LedgerBooks {
     return this.#supply
   }
 
-  /** Holds that are not resolved, and what is in them. */
+  /** Unresolved holds, and their total amount. */
   get open(): { readonly holds: number; readonly amount: number } {
     return { holds: this.#holds.size, amount: [...this.#holds.values()].reduce((sum, amount) => sum + amount, 0) }
   }
 
-  /** Takes the next line; a sentence says what is wrong with it. */
+  /** Takes the next line; returns a sentence if something is wrong with it. */
   take(line: LedgerLine): string | undefined {
     this.#postings += 1
     if (line.seq !== this.#postings) return `posting ${line.seq} is in the place of ${this.#postings}`
@@ -63,7 +63,7 @@ export class LedgerBooks {
     return line.type === 'direct' ? this.#direct(line) : this.#ofHold(line)
   }
 
-  /** After the last line. */
+  /** Call after the last line. */
   end(): string | undefined {
     const { event, amount } = this.#escrow
     return amount === 0 ? undefined : `escrow of ${event} has ${amount} at the end`
@@ -104,7 +104,7 @@ export class LedgerBooks {
   }
 }
 
-/** A line of the export as an entry says it, with the bytes that are hashed; a string says what is wrong. */
+/** A line of the export as its entry says it, with the bytes that are hashed; a string says what is wrong. */
 export function readLedgerLine(value: Readonly<Record<string, unknown>>): { line: LedgerLine; entry: Buffer } | string {
   for (const [name, shape] of Object.entries(shapes))
     if (typeof value[name] !== 'string' || !shape.test(value[name] as string))

@@ -1,9 +1,9 @@
 /**
- * Some lines of an export, read and checked by themselves: on a thread, many parts at a time. What depends on other lines is left
- * to who put the parts together (`cli/verify-export.ts`).
+ * Parses and checks some lines of an export on their own, on a thread, so that many parts are checked in parallel. What depends on other
+ * lines is left to the code that combines the parts (`cli/verify-export.ts`).
  *
- * Nearly all lines are events with nothing special about them; those travel back in columns, because an object a line costs the
- * receiving thread as much as reading it.
+ * Nearly all lines are ordinary events. Those are returned in columns, because an object per line would cost the receiving thread as much
+ * as parsing it.
  */
 import type { LedgerLine } from '../../actors/log/ledger-entry.ts'
 import { HASH_BYTES } from '../../storage/merkle.ts'
@@ -22,7 +22,7 @@ import {
 import { readLedgerLine } from './ledger-books.ts'
 import { recordOf, textOf } from './signed-line.ts'
 
-/** Lines without their ends, one behind the other. */
+/** Lines without their terminators, concatenated. */
 export type ExportPart = {
   readonly bytes: Uint8Array<ArrayBuffer>
   /** Where each line ends in `bytes`. */
@@ -31,10 +31,10 @@ export type ExportPart = {
   readonly numbers: readonly number[]
 }
 
-/** Signatures that are good, and what is wrong with the others. */
+/** How many signatures are valid, and what is wrong with the others. */
 type Judged = { readonly good: number; readonly faults: readonly string[] }
 
-/** What a line says by itself. `value`: of a line that only the lines before it can be held against. */
+/** The result for a single line. `value`: of a line that can only be checked against the lines before it. */
 export type LineReading =
   | { readonly is: 'fault'; readonly fault: string }
   | { readonly is: 'value'; readonly value: Readonly<Record<string, unknown>> }
@@ -43,7 +43,7 @@ export type LineReading =
   | { readonly is: 'bad posting'; readonly fault: string }
   | { readonly is: 'posting'; readonly posting: LedgerLine; readonly leaf: LeafClaim | undefined }
 
-/** Events of one log and one board, signed by their authors, new and not replaced; row by row. */
+/** Events of one log and one board, signed by their authors, new and not replaced; one row each. */
 export type PlainEvents = {
   readonly origin: string
   readonly serviceId: string
@@ -51,19 +51,19 @@ export type PlainEvents = {
   readonly leafIndexes: number[]
   /** 32 bytes each. */
   readonly leafHashes: Uint8Array
-  /** Of each row, the place in `owners`. */
+  /** For each row, the index in `owners`. */
   readonly ownerOf: number[]
   readonly owners: Omit<OwnerClaim, 'shown' | 'whose'>[]
 }
 
 export type PartReading = {
-  /** Undefined: there are none. */
+  /** Undefined if there are none. */
   readonly plain: PlainEvents | undefined
-  /** All other lines, by their numbers, rising. */
+  /** All other lines, by number, ascending. */
   readonly others: (readonly [number: number, reading: LineReading])[]
 }
 
-/** Reads and checks each line of a part. Never throws because of what a line contains. */
+/** Parses and checks each line of a part. Never throws because of a line's content. */
 export function readPart({ bytes, ends, numbers }: ExportPart, backend: Ed25519Backend): PartReading {
   const rows = new PlainRows(ends.length)
   const others: [number, LineReading][] = []
@@ -78,7 +78,7 @@ export function readPart({ bytes, ends, numbers }: ExportPart, backend: Ed25519B
 }
 
 function readLine(bytes: Uint8Array, backend: Ed25519Backend): LineReading {
-  // A key given twice would be one text here and another to who takes the first of the two.
+  // A duplicate key would be read differently here than by software that takes the first of the two.
   const read = parseStrictJson(bytes)
   if (!read.ok) return { is: 'fault', fault: `the line is not strict JSON: ${read.message}` }
   const value = recordOf(read.value)
@@ -119,7 +119,7 @@ function readPosting(value: Readonly<Record<string, unknown>>): LineReading {
   return { is: 'posting', posting: read.line, leaf }
 }
 
-/** Gathers plain events in columns. */
+/** Collects ordinary events in columns. */
 class PlainRows {
   readonly #hashes: Uint8Array
   readonly #places = new Map<string, number>()
@@ -129,7 +129,7 @@ class PlainRows {
     this.#hashes = new Uint8Array(rowsMax * HASH_BYTES)
   }
 
-  /** Takes a line, if it is as plain as those before it. */
+  /** Takes a line if it is ordinary and matches those before it. */
   add(number: number, { line, signed }: LineReading & { is: 'record' }): boolean {
     const { owner, serviceId, leaves } = line
     const [leaf] = leaves

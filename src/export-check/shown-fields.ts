@@ -1,8 +1,8 @@
 /**
- * What an event of an export shows, held against the command that its author signed.
+ * Compares what an event of an export shows with the command that its author signed.
  *
- * From the command follow: text, to, format, the ids of attachments, kind, what it replies to or replaces where it says so; of a
- * post that begins a thread also room, page and thread. The rest is the word of the board (verify.ts).
+ * These follow from the command: text, to, format, the ids of attachments, kind, and what it replies to or replaces, if it says so; for a
+ * post that begins a thread also room, page and thread. Everything else is the board's claim (verify.ts).
  */
 
 import { slugPattern } from '../../actors/kernel/fields.ts'
@@ -11,20 +11,20 @@ import { reviewsRoom } from '../../actors/tools/tools.ts'
 import { isHex64 } from '../format/signing.ts'
 import { type Fields, recordOf, textOf } from './signed-line.ts'
 
-/** An event named otherwise than it was signed, which is right where `signed` is a version of `shown`. */
+/** An event named by an id other than the signed one; correct if `signed` is a version of `shown`. */
 export type Renamed = { readonly field: string; readonly signed: string; readonly shown: string }
 
-/** What is wrong, or the events that are named by another of their ids. */
+/** What is wrong, or the events that are named by a different one of their ids. */
 type ShownCheck = { readonly problem: string } | { readonly renamed: readonly Renamed[] }
 
-/** What the event of a command is, by the command alone; undefined: that follows from another event. */
+/** What the command alone says about its event; undefined fields follow from another event. */
 type Made = {
   readonly kind: string
-  /** What it is a new version of, or ''. */
+  /** The event of which it is a new version, or ''. */
   readonly supersedes: string
   readonly room?: unknown
   readonly page?: unknown
-  /** Of which thread: one that it begins, or that of the event that it replaces, which began it. */
+  /** Its thread: the one that it begins, or that of the event that it replaces, which began it. */
   readonly thread?: 'own' | 'original'
 }
 
@@ -32,24 +32,24 @@ type Data = { readonly format?: unknown; readonly supersedes?: unknown; readonly
 
 const page = 'main'
 
-/** Every operation that makes an event. */
+/** Every operation that creates an event. */
 const makers: Readonly<Record<string, (command: Fields, data: Data) => Made | undefined>> = {
   post(command, data) {
     const kind = textOf(command.kind ?? 'note')
     const supersedes = textOf(data.supersedes)
-    // A version leaves its place to its original, a reply its room to the post that it answers.
+    // A version has the place of its original, and a reply the room of the post that it answers.
     if (supersedes !== '') return { kind, supersedes, room: command.room, page: command.page }
     const made = { kind, supersedes, page: command.page ?? page }
     if (command.reply_to !== undefined) return { ...made, room: command.room }
     return { ...made, room: command.room ?? 'lobby', thread: 'own' }
   },
   'work.create'({ event_id, room = 'lobby', page: named = page }) {
-    // With event_id the request is a post by itself.
+    // With event_id, the request is a separate post.
     return event_id === undefined ? { kind: 'request', supersedes: '', room, page: named, thread: 'own' } : undefined
   },
   'work.edit': ({ event_id }) => ({ kind: 'note', supersedes: textOf(event_id), thread: 'original' }),
   'tools.review': () => ({ kind: 'review', supersedes: '', room: reviewsRoom, page, thread: 'own' }),
-  // The board names its room.
+  // The board chooses its room.
   'conversation.open': () => ({ kind: 'note', supersedes: '', page, thread: 'own' }),
 }
 
@@ -114,7 +114,7 @@ function different(field: string): ShownCheck {
   return { problem: `the ${field} shown is not the one that was signed` }
 }
 
-/** The very blobs that were signed, in that order. */
+/** Whether exactly the signed blobs are shown, in that order. */
 function areAttached(shown: unknown = [], signed: unknown = []): boolean {
   if (!Array.isArray(shown) || !Array.isArray(signed) || shown.length !== signed.length) return false
   return signed.every((id, n) => recordOf(shown[n]).id === id)

@@ -1,4 +1,4 @@
-/** What a line of an export signs: the bytes, in their one spelling and with the hash that the line says. */
+/** The signed bytes of an export line: they must be canonical and have the hash that the line states. */
 import { commandId, type SignableCommand, signingBytes } from '../format/signing.ts'
 
 export type Fields = Readonly<Record<string, unknown>>
@@ -7,13 +7,13 @@ export type SignatureToCheck = {
   readonly signature: Buffer
   readonly publicKey: Buffer
   readonly message: Buffer
-  /** Whose it is, for the reason: "the author's signature". */
+  /** Whose it is, for the error message: "the author's signature". */
   readonly whose: string
 }
 
 export type Payload = { readonly command: Fields; readonly serviceId: string; readonly message: Buffer }
 
-/** The signed bytes: canonical, and hashing to the line's command_sha256. A string says what is wrong. */
+/** The signed bytes, which must be canonical and hash to the line's command_sha256. A string says what is wrong. */
 export function openPayload(value: Fields): Payload | string {
   if (typeof value.signed_payload !== 'string') return 'there is no signed_payload'
   const message = Buffer.from(value.signed_payload)
@@ -26,7 +26,7 @@ export function openPayload(value: Fields): Payload | string {
   const command = recordOf(parsed.command)
   const serviceId = textOf(parsed.service)
   try {
-    // One command has one spelling: otherwise two readers could read two things in the same signed bytes.
+    // Each command has exactly one encoding; otherwise two readers could interpret the same signed bytes differently.
     if (!signingBytes(serviceId, command as SignableCommand).equals(message)) return notCanonical
   } catch {
     return notCanonical
@@ -43,7 +43,7 @@ export function recordOf(value: unknown): Fields {
   return typeof value === 'object' && value !== null ? (value as Fields) : {}
 }
 
-/** The text, or '' where it is something else. */
+/** The text, or '' if it is something else. */
 export function textOf(value: unknown): string {
   return typeof value === 'string' ? value : ''
 }

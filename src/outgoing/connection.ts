@@ -1,11 +1,11 @@
 /**
- * One connection to a vetted target, with one request on it at a time. undici speaks HTTP/1.1; what a request may reach, how much of an
- * answer is read, and which class a failure belongs to are decided here:
+ * One connection to a vetted target, with one request at a time. undici implements HTTP/1.1; this file decides what a request may reach,
+ * how much of an answer is read, and how failures are classified:
  *
- * - The socket gets the vetted addresses in place of a name to look up, so a name server that changes its mind changes nothing (DNS
- *   rebinding); SNI, Host and the certificate stay those of the name. It is opened once: another one is vetted anew by its maker.
+ * - The socket gets the vetted addresses instead of a name to resolve, so a name server that changes its answer has no effect (DNS
+ *   rebinding). SNI, Host and the certificate are still those of the name. The socket is opened once; its creator vets every new one.
  * - A redirect is a failure, never followed. Nothing is decompressed. No cookies, no proxy, no upgrade.
- * - Time is bounded by the maker, who ends what takes too long.
+ * - The creator bounds the time, and ends what takes too long.
  */
 import { createRequire } from 'node:module'
 import { connect as connectTcp, isIP, type Socket } from 'node:net'
@@ -20,19 +20,19 @@ export type Origin = Pick<Target, 'host' | 'port' | 'secure'> & { readonly origi
 type Sent = {
   readonly method: string
   readonly path: string
-  /** Names and values in turn. */
+  /** Names and values alternate. */
   readonly headers: readonly string[]
   readonly body: string | Uint8Array | undefined
   readonly answerBytesMax: number
-  /** Whether the body of the answer is wanted. */
+  /** Whether to keep the body of the answer. */
   readonly keepsBody: boolean
-  /** The connection serves no other request. */
+  /** Whether the connection will serve no other request. */
   readonly isLast: boolean
-  /** It leaves now: the connection is made. */
+  /** Called when the request is sent: the connection is established. */
   readonly begun?: () => void
 }
 
-/** Header fields of an answer, by lower-case names. */
+/** Header fields of an answer, by lowercase name. */
 export type Fields = Readonly<Record<string, string | string[] | undefined>>
 
 export type Ended =
@@ -40,38 +40,38 @@ export type Ended =
   | {
       readonly ok: false
       readonly failure: Failure
-      /** Of an answer that was never finished, where it began; else 0. */
+      /** The status of an incomplete answer, if its head had arrived; else 0. */
       readonly status: number
-      /** Whether the other side may have got the request. False: it certainly did not. */
+      /** Whether the other side may have received the request. False if it certainly did not. */
       readonly sent: boolean
-      /** The connection served before, and closed without a byte of an answer. */
+      /** The connection had served requests before, and was closed without a byte of this answer. */
       readonly isStale: boolean
     }
 
 export type ConnectionOptions = {
-  /** Certificates trusted in place of the system's (tests). */
+  /** Certificates trusted instead of the system's (tests). */
   readonly ca: string | undefined
-  /** It will serve no more requests. */
+  /** Called when it will serve no more requests. */
   readonly gone: () => void
 }
 
-/** Bytes of an answer's head. */
+/** Maximum size of an answer's head, in bytes. */
 const headBytesMax = 32_768
-/** The parser's own bound of a head makes an error for each field behind it, which takes half a second: it is never met. */
+/** Never reached: at its own bound, the parser creates an error for each further field, which takes half a second. */
 const parserHeadBytesMax = 8 * headBytesMax
 const interimMax = 16
-/** What a socket reads at once. */
+/** How much a socket reads at once. */
 const chunkBytesMax = 65_536
-/** Bytes of an answer for each that is wanted of its body: chunks have sizes and ends. */
+/** Answer bytes allowed per body byte wanted, because chunks have sizes and terminators. */
 const bytesForOne = 2
-/** For how long a connection waits for its next request, if the other side does not say less. */
+/** How long a connection waits for its next request, unless the other side allows less. */
 const idleMs = 60_000
-/** The other side counts from earlier than we do. */
+/** The other side starts counting earlier than we do. */
 const leewayMs = 1_000
 
 const load = createRequire(import.meta.url)
 
-/** Loaded with the first request; the rest of the package is three times as large. */
+/** Loaded with the first request; the entire package is three times as large. */
 function clientClass(): typeof Client {
   return load('undici/lib/dispatcher/client.js')
 }
@@ -85,7 +85,7 @@ export class Connection {
   #phase: 'connect' | 'tls' | 'ready' | 'over' = 'connect'
   #exchange: Exchange | undefined
   #uses = 0
-  /** What the socket had read when this request was sent, and when something came last. */
+  /** How much the socket had read when this request was sent, and at the last data since. */
   #readBefore = 0
   #readLast = 0
 
@@ -105,13 +105,13 @@ export class Connection {
     this.#client.on('disconnect', () => this.#over())
   }
 
-  /** It is open, and all that was sent has left: an answer that came before leaves half a request behind. */
+  /** Whether it is open and everything was sent: if an answer comes early, half a request may be left behind. */
   get isFree(): boolean {
     const socket = this.#socket
     return this.#phase === 'ready' && socket !== undefined && !socket.destroyed && socket.writableLength === 0
   }
 
-  /** Connected and, where that is asked for, secured. */
+  /** Connected and, if required, secured. */
   get isReady(): boolean {
     return this.#phase === 'ready'
   }
@@ -142,7 +142,7 @@ export class Connection {
     this.#client.dispatch({ method, path, headers: headers as string[], body: body ?? null, reset: isLast }, exchange)
   }
 
-  /** Ends what is under way. */
+  /** Ends the request in progress. */
   fail(failure: Failure): void {
     if (this.#exchange === undefined) this.destroy()
     else this.#exchange.fail(failure)
@@ -178,7 +178,7 @@ export class Connection {
     if (secure) socket.once('secureConnect', ready)
   }
 
-  /** Before the parser reads on: it has no bound for what it passes over, such as a reason phrase or the extension of a chunk. */
+  /** Checked before the parser reads on, because it does not limit what it skips, such as a reason phrase or chunk extensions. */
   #weigh(read: number): void {
     const exchange = this.#exchange
     if (exchange === undefined) return
@@ -204,7 +204,7 @@ export class Connection {
     return socket
   }
 
-  /** The other side has ended it, or it waited long enough. */
+  /** The other side closed it, or it was idle long enough. */
   #over(): void {
     if (this.#exchange === undefined) this.destroy()
   }
@@ -214,11 +214,11 @@ type Answered =
   | Extract<Ended, { ok: true }>
   | { readonly ok: false; readonly failure: Failure; readonly status: number }
 
-/** One request until its answer is read. */
+/** One request until its answer has been read. */
 class Exchange implements Dispatcher.DispatchHandler {
-  /** The request has left, or begun to. */
+  /** The request has been sent, at least in part. */
   hasBegun = false
-  /** 0: its head is not whole. */
+  /** 0 until its head is complete. */
   status = 0
   readonly #request: Sent
   readonly #done: (answered: Answered) => void
@@ -232,7 +232,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     this.#done = done
   }
 
-  /** Of all the bytes of its answer. */
+  /** Limit for all bytes of its answer. */
   get bytesMax(): number {
     return headBytesMax + chunkBytesMax + bytesForOne * this.#request.answerBytesMax
   }
@@ -264,7 +264,7 @@ class Exchange implements Dispatcher.DispatchHandler {
     else if (this.#request.keepsBody) this.#chunks.push(chunk)
   }
 
-  /** By then it is known whether the connection can be used again. */
+  /** Deferred, so that it is known whether the connection can be reused. */
   onResponseEnd(): void {
     queueMicrotask(() =>
       this.#done({ ok: true, status: this.status, fields: this.#fields, body: Buffer.concat(this.#chunks) }),

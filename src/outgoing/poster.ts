@@ -1,66 +1,66 @@
 /**
- * The way out for deliveries: POSTs to vetted targets over connections that are kept. What may be called is decided by the same rules
- * as for every other request (target.ts, connection.ts).
+ * Sends deliveries: POSTs to vetted targets over persistent connections. The same rules as for every other request decide what may be
+ * reached (target.ts, connection.ts).
  *
- * - A connection belongs to one origin and reached one address that was vetted when it was opened. It is used for a minute at
- *   most, so that a name which moves is followed, and is vetted again with the next.
- * - No redirect is followed, nothing is decompressed, no more than 16 KiB of an answer is read.
- * - Time is bounded from the first name query on. One timer looks at everything under way, ten times a second.
- * - A kept connection that was closed before a byte of the answer came is replaced by a fresh one, once.
+ * - A connection belongs to one origin, and to one address that was vetted when it was opened. It is used for at most a minute, so that
+ *   DNS changes are followed; each new connection is vetted again.
+ * - No redirect is followed, nothing is decompressed, and at most 16 KiB of an answer are read.
+ * - Time is bounded from the first DNS query on. One timer checks everything in progress, ten times per second.
+ * - If an idle connection was closed before any byte of the answer, the request is retried once on a fresh one.
  */
 import type { Cancel } from '../../actors/kernel/timers.ts'
 import type { Clock } from '../clock.ts'
 import { Connection, type Ended, type Failure, type Origin } from './connection.ts'
 import { NoAddress, parseTarget, type Resolve, resolveName, vettedAddresses } from './target.ts'
 
-/** An address that is posted to. */
+/** A target of POSTs. */
 export type PostTarget = Origin & { readonly path: string }
 
 type Post = {
   readonly target: PostTarget
-  /** Names and values in turn. */
+  /** Names and values alternate. */
   readonly headers: readonly string[]
   readonly body: string
   readonly connectMs: number
   readonly totalMs: number
-  /** Whether the body of the answer is wanted. */
+  /** Whether to keep the body of the answer. */
   readonly keepsBody?: boolean
 }
 
 export type Posted =
   | { readonly ok: true; readonly status: number; readonly retryAfter: string | undefined; readonly body: Buffer }
-  /** `status`: of an answer that was never finished, where it began. */
+  /** `status`: of an incomplete answer, if its head had arrived. */
   | { readonly ok: false; readonly failure: Failure; readonly status: number }
 
 type PosterOptions = {
   /** BROADSIDE_LOOPBACK=1. */
   readonly loopback: boolean
-  /** Says who is calling. */
+  /** Identifies the board to the target. */
   readonly userAgent: string
   readonly clock: Pick<Clock, 'monotonicMs' | 'every'>
   readonly resolve?: Resolve
-  /** Certificates trusted in place of the system's (tests). */
+  /** Certificates trusted instead of the system's (tests). */
   readonly ca?: string
 }
 
 const answerBytesMax = 16 * 1024
 const lookEveryMs = 100
-/** Connections that wait for their next request: to one origin, and in all. */
+/** Idle connections: per origin, and in total. */
 const idlePerOriginMax = 8
 const idleMax = 1_024
 const ageMsMax = 60_000
 
-/** One post until it is answered. */
+/** One POST until it is answered. */
 type Errand = {
   readonly post: Post
   readonly done: (posted: Posted) => void
   readonly due: number
   readonly connectDue: number
-  /** It has failed on a kept connection already. */
+  /** Whether it already failed on a reused connection. */
   isAgain: boolean
 }
 
-/** A connection and what it is doing. */
+/** A connection and its current work. */
 type Line = {
   readonly connection: Connection
   readonly origin: string
@@ -72,7 +72,7 @@ export class Poster {
   readonly #options: PosterOptions
   readonly #idle = new Map<string, Line[]>()
   readonly #lines = new Set<Line>()
-  /** Errands whose addresses are being asked for, and how to stop that. */
+  /** Errands whose addresses are being resolved, and how to abort that. */
   readonly #vetting = new Map<Errand, AbortController>()
   readonly #stopLooking: Cancel
   #idleCount = 0
@@ -82,7 +82,7 @@ export class Poster {
     this.#stopLooking = options.clock.every(() => this.#look(), lookEveryMs)
   }
 
-  /** A text: why nothing is sent there. */
+  /** A text says why nothing is sent there. */
   target(address: string): PostTarget | string {
     const target = parseTarget(address, this.#options.loopback)
     if (typeof target === 'string') return target
@@ -104,7 +104,7 @@ export class Poster {
     for (const { connection } of this.#lines) connection.destroy()
   }
 
-  /** The one that was used last: the others may come to rest. */
+  /** The most recently used one, so that the others can become idle and close. */
   #kept(origin: string, now: number): Line | undefined {
     const idle = this.#idle.get(origin)
     for (let found = idle?.pop(); found !== undefined; found = idle!.pop()) {
@@ -123,7 +123,7 @@ export class Poster {
     this.#vetting.set(errand, stop)
     try {
       const addresses = await vettedAddresses(target, { loopback, resolve, signal: stop.signal })
-      // The caller does not wait for it any more.
+      // The caller no longer waits for it.
       if (!this.#vetting.delete(errand)) return
       const connection = new Connection(target, addresses, { ca, gone: () => this.#gone(line) })
       const line: Line = {
@@ -186,7 +186,7 @@ export class Poster {
     if (idle!.length === 0) this.#idle.delete(line.origin)
   }
 
-  /** Whose time is over? */
+  /** Ends whatever has run out of time. */
   #look(): void {
     const now = this.#options.clock.monotonicMs()
     for (const [errand, stop] of this.#vetting) {

@@ -1,11 +1,11 @@
 /**
- * The way out to the network for all addresses that users gave: calls of tools, probes, metadata of OAuth clients
- * (deliveries, of which there are many, go by poster.ts). One request, to a vetted target:
+ * Sends requests to addresses that users supplied: tool calls, probes, metadata of OAuth clients (deliveries, of which there are many, use
+ * poster.ts). One request to a vetted target:
  *
  *   url -> parseTarget -> name resolved once, every address vetted -> connection to one of those -> request -> bounded answer
  *
- * - Time is bounded from the first name query on: `connectMs` to a usable connection, `totalMs` to the last byte.
- * - Every request has a connection of its own and is sent at most once.
+ * - Time is bounded from the first DNS query on: `connectMs` to a usable connection, `totalMs` to the last byte.
+ * - Every request has its own connection and is sent at most once.
  */
 
 import type { Cancel, Timers } from '../../actors/kernel/timers.ts'
@@ -24,7 +24,7 @@ import {
 export type OutgoingRequest = {
   readonly url: string
   readonly method?: string
-  /** Made by the board, never by a caller; hop-by-hop names and cookies are a fault of ours and throw. */
+  /** Set by the board, never by a caller; hop-by-hop names and cookies would be our bug, and throw. */
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string | Uint8Array
   readonly connectMs?: number
@@ -36,7 +36,7 @@ export type OutgoingRequest = {
 export type Answered = {
   readonly ok: true
   readonly status: number
-  /** Lower-case names; without hop-by-hop ones and cookies. */
+  /** Lowercase names, without hop-by-hop headers and cookies. */
   readonly headers: Readonly<Record<string, readonly string[] | undefined>>
   readonly body: Buffer
 }
@@ -44,11 +44,11 @@ export type Answered = {
 export type NotAnswered = {
   readonly ok: false
   readonly failure: Failure
-  /** A sentence of ours about the class of failure: nothing that the other side sent, no address. */
+  /** Our own sentence about the class of failure: nothing that the other side sent, no address. */
   readonly reason: string
-  /** Whether the other side may have got the request. False: it certainly did not. */
+  /** Whether the other side may have received the request. False if it certainly did not. */
   readonly sent: boolean
-  /** The status, where one was read before it failed (redirect, too_large). */
+  /** The status, if one was read before the failure (redirect, too_large). */
   readonly status?: number
 }
 
@@ -60,11 +60,11 @@ export type Outgoing = {
 type OutgoingOptions = {
   /** BROADSIDE_LOOPBACK=1. */
   readonly loopback: boolean
-  /** Says who is calling. */
+  /** Identifies the board to the target. */
   readonly userAgent: string
   readonly timers: Pick<Timers, 'later'>
   readonly resolve?: Resolve
-  /** Certificates trusted in place of the system's (tests). */
+  /** Certificates trusted instead of the system's (tests). */
   readonly ca?: string
 }
 
@@ -100,7 +100,7 @@ export function createOutgoing({ loopback, userAgent, timers, resolve = resolveN
   }
 }
 
-/** `isStopped`: its maker has given it up. */
+/** `isStopped`: its caller has canceled it. */
 class OutOfTime extends Error {
   readonly isStopped: boolean
 
@@ -110,7 +110,7 @@ class OutOfTime extends Error {
   }
 }
 
-/** The time of one request, its name queries included. */
+/** The time budget of one request, including DNS queries. */
 class Budget {
   readonly #abort = new AbortController()
   readonly #stopTotal: Cancel
@@ -139,7 +139,7 @@ class Budget {
     this.#stopConnect()
   }
 
-  /** What is given up before it begins is not begun: no caller would be there to learn how it failed. */
+  /** A request canceled in advance is not started: no caller would be there to learn how it failed. */
   async within<Value>(begin: () => Promise<Value>): Promise<Value> {
     const { signal } = this
     signal.throwIfAborted()
@@ -199,7 +199,7 @@ function notAnswered(
   const known = status === 0 ? {} : { status }
   if (failure !== 'timeout') return { ok: false, failure, reason: reasonOf(failure, status, bytesMax), sent, ...known }
   const { isStopped, message } = signal.reason as OutOfTime
-  // Nobody has waited long enough to call it a time-out.
+  // It was canceled too early to call it a time-out.
   return { ok: false, failure: isStopped && sent ? 'unknown' : 'timeout', reason: message, sent }
 }
 
@@ -218,7 +218,7 @@ const reasons = {
   redirect: 'it answered with a redirect, which is never followed',
 } as const
 
-/** RFC 9110 7.6.1: of one connection only. */
+/** RFC 9110 7.6.1: headers for one connection only. */
 const hopByHop = new Set([
   'connection',
   'keep-alive',
@@ -230,10 +230,10 @@ const hopByHop = new Set([
   'transfer-encoding',
   'upgrade',
 ])
-/** Made here alone. */
+/** Set only here. */
 const ours = new Set(['host', 'content-length', 'user-agent', 'accept-encoding', 'cookie', 'expect'])
 
-/** Names and values in turn. Throws where one is not for callers to set, or would break a line. */
+/** Names and values alternate. Throws if a caller may not set one, or if it would break a line. */
 function outgoingHeaders(headers: Readonly<Record<string, string>>, userAgent: string): string[] {
   const sent: string[] = []
   for (const [name, value] of Object.entries(headers)) {
@@ -246,7 +246,7 @@ function outgoingHeaders(headers: Readonly<Record<string, string>>, userAgent: s
   return sent
 }
 
-/** What is handed on of an answer's headers: nothing of the connection, and no cookies. */
+/** The headers of an answer that are passed on: none about the connection, and no cookies. */
 function receivedHeaders(fields: Fields): Record<string, readonly string[]> {
   const kept: Record<string, readonly string[]> = Object.create(null)
   for (const [name, values] of Object.entries(fields)) {

@@ -1,10 +1,10 @@
 /**
- * Where a request goes: an address as a user gave it, checked and turned into a host, a port and the IP addresses that
- * the connection may use. The rules:
+ * The target of a request: a user-supplied address, checked and turned into a host, a port and the IP addresses that the connection may
+ * use. The rules:
  *
- * - https only, and no name and password in it; http only where loopback is allowed, and then to loopback alone;
- * - port 443 or one that ordinary services take (1024 and up, without those that browsers refuse);
- * - every address of the name must be one we may connect to: one bad address refuses all of them.
+ * - https only, without user name and password; http only if loopback is allowed, and then only to loopback;
+ * - port 443, or one used by ordinary services (1024 and up, except those that browsers refuse);
+ * - every address of the name must be one we may connect to: a single bad address refuses them all.
  */
 
 import { Resolver } from 'node:dns/promises'
@@ -15,7 +15,7 @@ export type Resolve = (name: string, signal: AbortSignal) => Promise<readonly st
 
 export type Target = {
   readonly url: URL
-  /** Without brackets: what the certificate must name. */
+  /** Without brackets, as the certificate must name it. */
   readonly host: string
   readonly port: number
   readonly secure: boolean
@@ -28,13 +28,13 @@ const foreignPorts = new Set([
   1719, 1720, 1723, 2049, 3659, 4045, 4190, 5060, 5061, 6000, 6566, 6665, 6666, 6667, 6668, 6669, 6679, 6697, 10_080,
 ])
 
-/** A sentence that says why nothing is ever sent to this address, judged without asking any name server. */
+/** A sentence that says why nothing is ever sent to this address, decided without DNS. */
 export function addressFault(address: string, loopback: boolean): string | undefined {
   const target = parseTarget(address, loopback)
   return typeof target === 'string' ? target : undefined
 }
 
-/** A text: why not. */
+/** A text says why not. */
 export function parseTarget(address: string, loopback: boolean): Target | string {
   if (Buffer.byteLength(address) > urlBytesMax) return `an address has at most ${urlBytesMax} bytes`
   if (!URL.canParse(address)) return 'it is not an absolute URL'
@@ -51,7 +51,7 @@ export function parseTarget(address: string, loopback: boolean): Target | string
   return { url, host, port, secure }
 }
 
-/** Why a name leads nowhere: `blocked` is ours to refuse, `refused` is that no host answers. */
+/** Why a name has no usable address: `blocked` means we refuse it, `refused` that no host answers. */
 export class NoAddress extends Error {
   readonly failure: 'blocked' | 'refused'
 
@@ -61,7 +61,7 @@ export class NoAddress extends Error {
   }
 }
 
-/** Resolves a name once; the connection is made to what this returns and to nothing else. */
+/** Resolves a name once; the connection is made only to the returned addresses. */
 export async function vettedAddresses(
   target: Pick<Target, 'host' | 'secure'>,
   { loopback, resolve, signal }: { loopback: boolean; resolve: Resolve; signal: AbortSignal },
@@ -73,7 +73,7 @@ export async function vettedAddresses(
   return found.map((address) => ({ address, family: isIP(address) === 6 ? 6 : 4 }))
 }
 
-/** Hands a socket what was vetted; the name is not resolved again. */
+/** Gives a socket the vetted addresses; the name is not resolved again. */
 export function lookupOf(addresses: readonly Address[]): LookupFunction {
   return (_host, options, callback) => {
     const [first] = addresses
@@ -82,14 +82,14 @@ export function lookupOf(addresses: readonly Address[]): LookupFunction {
   }
 }
 
-/** The last of several locks: a socket that reached anything else sends nothing more. */
+/** The last of several safeguards: a socket that reached any other address sends nothing more. */
 export function hasReached(socket: Socket, addresses: readonly Address[]): boolean {
   return addresses.some(({ address }) => address === socket.remoteAddress)
 }
 
 /**
- * Asks name servers itself (c-ares), not the system's resolver: that one runs on the few threads that file work needs too,
- * where a handful of names that never answer would stop everything else.
+ * Queries name servers directly (c-ares), not through the system's resolver. That one uses the few threads that file I/O needs too, where a
+ * handful of unresponsive names would block everything else.
  */
 export async function resolveName(name: string, signal: AbortSignal): Promise<readonly string[]> {
   // RFC 6761: such a name is loopback, whatever a resolver says.
@@ -135,7 +135,7 @@ const closed4 = listOf('ipv4', [
   '240.0.0.0/4', // reserved, broadcast
 ])
 
-/** The only part of IPv6 that is given out to machines of the Internet. */
+/** The only part of IPv6 that is allocated to hosts on the Internet. */
 const given6 = listOf('ipv6', ['2000::/3'])
 const closed6 = listOf('ipv6', [
   '2001::/23', // protocol assignments: Teredo, ORCHID, benchmarks
@@ -157,11 +157,11 @@ export function isLoopback(address: string): boolean {
   return isIP(address) === 4 ? loopback4.check(address, 'ipv4') : address === '::1'
 }
 
-/** `loopback`: this machine is allowed too (tests only). */
+/** `loopback`: also allow this machine (tests only). */
 export function mayConnect(address: string, loopback: boolean): boolean {
   if (loopback && isLoopback(address)) return true
   const version = isIP(address)
-  // A zone index belongs to link-local addresses alone.
+  // Only link-local addresses have a zone index.
   if (version === 0 || address.includes('%')) return false
   if (version === 4) return !closed4.check(address, 'ipv4')
   return given6.check(address, 'ipv6') && !closed6.check(address, 'ipv6')

@@ -1,6 +1,6 @@
 /**
- * Sign-in, put together: the authorization server, the sign-ins under way, the keys of those that were made, and the check of
- * tokens. Loaded by the first request that needs it; requests reach the library without a socket of their own.
+ * Assembles sign-in: the authorization server, sign-ins in progress, the keys of completed ones, and the check of tokens. Loaded by the
+ * first request that needs it. Requests reach the library without a socket of their own.
  */
 
 import { createPublicKey, type KeyObject } from 'node:crypto'
@@ -36,15 +36,15 @@ export type OauthOptions = RecordsOptions & { readonly disk: Disk } & Pick<
     readonly news: LiveFacts
     /** Public address of the board. */
     readonly address: string
-    /** What pages call the board. */
+    /** The board's name on pages. */
     readonly name: string
     /** File of the key that signs tokens. */
     readonly tokenKeyFile: string
-    /** Who ends them calls `retain`. */
+    /** Whoever ends delegations must call `retain`. */
     readonly keys: SignInKeys
     readonly cookieSecret: string
     readonly outgoing: Pick<Outgoing, 'request'>
-    /** Ends what was subscribed to by a sign-in. */
+    /** Ends the subscriptions made by a sign-in. */
     readonly signedOut: (identity: string, delegation: string) => Promise<void>
     readonly fetchWait: (address: string | undefined) => number
     readonly chargeRotation: (identity: string, address: string) => Refusal | undefined
@@ -77,9 +77,9 @@ export class Oauth {
   readonly #records: Records
   readonly #provider: ReturnType<typeof createProvider>
   readonly #publicKey: KeyObject
-  /** Grants of sign-ins under way, by the delegation. */
+  /** Grants of sign-ins in progress, by delegation. */
   readonly #grants = new BoundedMap<string, { readonly id: Promise<string> }>(grantsMax)
-  /** Grants that end now. */
+  /** Grants that are being ended. */
   readonly #endings = new Map<string, Promise<void>>()
   readonly #callback: (req: IncomingMessage, res: ServerResponse) => void
 
@@ -102,7 +102,7 @@ export class Oauth {
     this.#callback = this.#provider.callback()
   }
 
-  /** What a token of this board says; undefined: it is none, or its time is over. */
+  /** The claims of a token of this board; undefined if it is none, or has expired. */
   async #claims(token: string): Promise<Readonly<Record<string, unknown>> | undefined> {
     const { address } = this.#options
     const rules = { issuer: address, audience: resourceOf(address), typ: 'at+jwt', algorithms: ['EdDSA'] }
@@ -110,7 +110,7 @@ export class Oauth {
     return verified?.payload
   }
 
-  /** Whom a token acts for; undefined: no identity, or no longer one. */
+  /** The caller that a token acts for; undefined if there is none, or not anymore. */
   async authenticate(token: string): Promise<Caller | undefined> {
     const claims = await this.#claims(token)
     if (claims === undefined) return undefined
@@ -157,7 +157,7 @@ export class Oauth {
     return found === undefined ? undefined : this.#signIns.of(String(found.delegation))
   }
 
-  /** Once for all who ask for it at the same time. */
+  /** Shared by all concurrent callers. */
   #ending(grantId: string): Promise<void> {
     const known = this.#endings.get(grantId)
     if (known !== undefined) return known
@@ -166,7 +166,7 @@ export class Oauth {
     return begun
   }
 
-  /** The grant is over: its key is erased, so that nothing is ever signed by it again. */
+  /** The grant has ended: erases its key, so that nothing is ever signed with it again. */
   async #forget(grantId: string): Promise<void> {
     const found = await this.#records.find('SignIn', grantId)
     if (found === undefined) return
@@ -174,7 +174,7 @@ export class Oauth {
     await this.#records.drop('SignIn', grantId)
   }
 
-  /** The key of the sign-in is erased: no token of it opens anything, and none is given out for it again. */
+  /** Erases the key of the sign-in: none of its tokens is valid anymore, and no new ones are issued. */
   async #signOut(delegation: string): Promise<void> {
     this.#keys.erase(delegation)
     const { news, signedOut } = this.#options
@@ -275,7 +275,7 @@ export class Oauth {
     go(await this.#provider.interactionResult(req, res, result, once))
   }
 
-  /** Made once for a sign-in, however often its answer comes: each is kept for as long as the sign-in. */
+  /** Created once per sign-in, even if its answer arrives repeatedly: each grant is stored for as long as the sign-in. */
   #grantOf(asked: Asked, made: { identity: string; delegation: string }): Promise<string> {
     const known = this.#grants.get(made.delegation)
     if (known !== undefined) return known.id
@@ -296,7 +296,7 @@ export class Oauth {
     return grantId
   }
 
-  /** Undefined: no such sign-in is under way in this browser. */
+  /** Undefined if no such sign-in is in progress in this browser. */
   async #asked(
     req: IncomingMessage,
     res: ServerResponse,
@@ -318,7 +318,7 @@ export class Oauth {
   }
 }
 
-/** Host and port; of an app's own scheme, that. */
+/** Host and port; for an app's private scheme, the scheme. */
 function hostOf(uri: string): string {
   if (!URL.canParse(uri)) return ''
   const { host, protocol } = new URL(uri)
@@ -341,7 +341,7 @@ function json(res: ServerResponse, status: number, value: object): void {
   res.end(JSON.stringify(value))
 }
 
-/** The key that signs tokens: made when the first is asked for. */
+/** The key that signs tokens, created on first use. */
 function tokenKey({ disk, tokenKeyFile: file, random }: OauthOptions): KeyObject {
   if (!disk.fileExists(file)) disk.writeAtomic(file, Buffer.from(`${random(32).toString('hex')}\n`), 0o600)
   return privateKeyOf(readSecret(disk, file))

@@ -1,4 +1,4 @@
-/** The part of oidc-provider 9 that is used here; the package brings no types of its own. */
+/** Types for the part of oidc-provider 9 used here; the package has no types of its own. */
 declare module 'oidc-provider' {
   import type { IncomingMessage, ServerResponse } from 'node:http'
 
@@ -19,7 +19,7 @@ declare module 'oidc-provider' {
     readonly oidc: {
       /** Name of the endpoint. */
       readonly route: string
-      /** The address to redirect to was checked when the request was kept, or is that of this request and was checked now. */
+      /** Whether the redirect URI was checked, either when the stored request was made or now for this one. */
       readonly redirectUriCheckPerformed?: boolean
       readonly result?: { readonly login?: object; readonly consent?: { readonly grantId?: string } }
       readonly client?: Client
@@ -61,10 +61,10 @@ declare module 'oidc-provider' {
     readonly RefreshToken: { readonly prototype: { readonly grantId: string; generateTokenId(): string } }
     readonly Client: {
       find(id: string): Promise<Client | undefined>
-      /** Whether a client that registers so is given a secret. */
+      /** Whether a client that registers with this metadata is given a secret. */
       needsSecret(metadata: object): boolean
     }
-    /** Goes around every request; `oidc` is there after `next`, where the path is one of the library's. */
+    /** Wraps every request. `oidc` is set after `next` if the path belongs to the library. */
     use(
       middleware: (
         ctx: Omit<Context, 'oidc'> & {

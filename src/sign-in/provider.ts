@@ -1,7 +1,7 @@
 /**
- * The authorization server (OAuth 2.1 as MCP 2026-07-28 asks for it): oidc-provider with what this board wants of it.
- * Public clients alone, PKCE S256, resource indicators, codes of 60 s used once, refresh tokens that rotate; who signs in does
- * so each time, by one signature (sign-in.ts), and no browser session replaces that.
+ * The authorization server (OAuth 2.1 as required by MCP 2026-07-28): oidc-provider, configured for this board. Only public clients, PKCE
+ * S256, resource indicators, single-use codes of 60 s, and rotating refresh tokens. Users sign in each time by one signature (sign-in.ts),
+ * and no browser session replaces that.
  */
 
 import type { KeyObject } from 'node:crypto'
@@ -22,17 +22,17 @@ type ProviderOptions = {
   readonly records: Records
   readonly outgoing: Pick<Outgoing, 'request'>
   /**
-   * Takes leave to fetch one more client's metadata: 0, or the seconds to wait. `address`: of who asks, where it is not an
-   * answer to a page of ours.
+   * Requests permission to fetch one more client's metadata: 0, or the seconds to wait. `address`: of the requester, unless it follows a
+   * page of ours.
    */
   readonly fetchWait: (address: string | undefined) => number
-  /** Charges one more rotation of a refresh token to this identity and its host. Undefined: it was charged. */
+  /** Charges one more refresh token rotation to this identity and its host. Undefined if it was charged. */
   readonly chargeRotation: (identity: string, address: string) => Refusal | undefined
-  /** The sign-in of a grant; undefined: it is over. */
+  /** The sign-in of a grant; undefined if it has ended. */
   readonly signedIn: (grantId: string) => Promise<SignedIn | undefined>
-  /** A grant is revoked: logged out, or a token used twice. */
+  /** Called when a grant is revoked: by logout, or because a token was used twice. */
   readonly ending: (grantId: string) => Promise<void>
-  /** Ends the sign-in of an access token, if it is one and of this client. */
+  /** Ends the sign-in of an access token, if it is valid and belongs to this client. */
   readonly revoke: (token: string, clientId: string) => Promise<void>
   readonly fault: (error: unknown) => void
 }
@@ -47,14 +47,14 @@ const codeSeconds = 60
 const responseModes = ['query', 'fragment']
 const interactionSeconds = 600
 const metadataBytesMax = 64 * 1024
-/** Characters of a client's id: what is signed names it (`client_id` of delegation.create). */
+/** Maximum length of a client id in characters: the signed bytes name it (`client_id` of delegation.create). */
 const clientIdMax = 512
 const jsonType = /^application\/(?:[\w.-]+\+)?json *(?:;|$)/i
 export const resourceOf = (address: string) => `${address}/mcp`
 const scopeText = scopes.join(' ')
 const authorizePath = '/oauth/authorize'
 
-/** A request of the library's. */
+/** A request in the library's form. */
 type Asking = { readonly ip: string; set(name: string, value: string): void }
 
 export function createProvider(options: ProviderOptions): Provider {
@@ -80,7 +80,7 @@ export function createProvider(options: ProviderOptions): Provider {
     clientBasedCORS: () => true,
     routes,
     ttl,
-    // One form for all refusals: the door makes a page of it for who sees pages.
+    // One form for all refusals; the route turns it into a page for browsers.
     renderError: (ctx: { body: unknown }, { error, error_description }: OauthError) => {
       ctx.body = { error, error_description }
     },
@@ -88,11 +88,11 @@ export function createProvider(options: ProviderOptions): Provider {
     fetchResponseBodyLimits: { 'client_id metadata document': metadataBytesMax },
     features: featuresOf(options),
   })
-  // Nobody is given a secret that no door takes: who names no way to prove himself is a public client too (RFC 7591, 3.2.1).
+  // No client gets a secret, since none is accepted: a client that names no authentication method is public too (RFC 7591, 3.2.1).
   provider.Client.needsSecret = () => false
   nameByFamily(provider, options.cookieSecret)
   provider.use(adjusting(records, options.revoke))
-  // Addresses in answers are those that people see, whatever stands between.
+  // Addresses in answers are the public ones, regardless of proxies.
   provider.proxy = true
   provider.on('server_error', (_ctx, error) => options.fault(error))
   return provider
@@ -102,7 +102,7 @@ type Rotating = Asking & {
   readonly oidc: { readonly entities: { readonly RefreshToken: { readonly accountId: string } } }
 }
 
-/** Every rotation is written down: it is a write of the identity that signed in, and refused before the token is used. */
+/** Every rotation is recorded, so it counts as a write of the signed-in identity, and is refused before the token is used. */
 function mayRotate({ chargeRotation }: ProviderOptions, ctx: Rotating): true {
   const refused = chargeRotation(ctx.oidc.entities.RefreshToken.accountId, ctx.ip)
   if (refused === undefined) return true
@@ -124,7 +124,7 @@ function tooMany(ctx: Pick<Asking, 'set'> | undefined, description: string, wait
   return Object.assign(error, { status: 429, statusCode: 429, allow_redirect: false })
 }
 
-/** Who signs in does so anew each time, and what may be done is in the signature itself. */
+/** Users sign in anew each time, and the signature itself says what is permitted. */
 function signInPolicy() {
   const policy = interactionPolicy.base()
   const { Check } = interactionPolicy
@@ -145,7 +145,7 @@ function signInPolicy() {
   return policy
 }
 
-/** Every client is a public one, with PKCE. */
+/** Every client is public and uses PKCE. */
 const publicClients = {
   clientDefaults: {
     id_token_signed_response_alg: 'EdDSA',
@@ -167,7 +167,7 @@ function grantsOf({ signedIn }: ProviderOptions) {
     scopes: [...scopes],
     claims: { sub: null },
     subjectTypes: ['public'],
-    // A sign-in stands for itself: what a browser remembers is gone after minutes.
+    // A sign-in does not depend on a browser session, which is gone after minutes.
     expiresWithSession: () => Promise.resolve(false),
     issueRefreshToken: () => Promise.resolve(true),
     findAccount: (_ctx: unknown, id: string) => ({ accountId: id, claims: () => ({ sub: id }) }),
@@ -238,10 +238,10 @@ function featuresOf({ address, fetchWait }: ProviderOptions) {
   }
 }
 
-/** Leave to look up what a client says of itself. */
+/** Limits lookups of client metadata. */
 class Lookups {
   readonly #wait: ProviderOptions['fetchWait']
-  /** Where a document was not believed, the library looks for it once more to say so: it is not asked for again. */
+  /** If a document was rejected, the library looks it up once more to report that; it is not fetched again. */
   readonly #looked = new WeakSet<object>()
 
   constructor(wait: ProviderOptions['fetchWait']) {
@@ -259,16 +259,16 @@ class Lookups {
   }
 }
 
-/** Where the library's answers are not this board's. */
+/** Adjusts the library's answers where this board differs. */
 function adjusting(records: Records, revoke: ProviderOptions['revoke']): Parameters<Provider['use']>[0] {
   return async (ctx, next) => {
-    // The library's page for this mode runs a script of its own, which no page of ours may: a mode that nobody knows.
+    // The library's page for this mode runs its own script, which our pages must not. Replace it with an unknown mode.
     if (ctx.query.response_mode === 'form_post') ctx.query = { ...ctx.query, response_mode: 'none' }
     if (ctx.path === authorizePath) ctx.query = await askedFor(ctx.query, records)
     await next()
     if (ctx.oidc !== undefined && isUnseen(ctx.oidc)) stayHere(ctx)
     if (ctx.oidc?.route === 'discovery') ctx.body = describedBy(ctx.body as Described)
-    // The library has asked who the client is, and knows no way to end a token that is not looked up anywhere (RFC 7009).
+    // The library has authenticated the client, but cannot revoke a token that is not stored (RFC 7009).
     const { route, client, params } = ctx.oidc ?? {}
     if (route === 'revocation' && (ctx.body as OauthError | undefined)?.error === 'unsupported_token_type') {
       await revoke(params?.token ?? '', client?.clientId ?? '')
@@ -279,8 +279,8 @@ function adjusting(records: Records, revoke: ProviderOptions['revoke']): Paramet
 }
 
 /**
- * The user has not seen the sign-in page yet. What follows that page continues the request that was kept for it. Where none was kept
- * for this browser, the library takes the address from the link itself, as that of a new request.
+ * Whether the user has not seen the sign-in page yet. What follows that page continues the request stored for it. If none was stored for
+ * this browser, the library takes the address from the link itself, as for a new request.
  */
 function isUnseen({ route, redirectUriCheckPerformed }: Context['oidc']): boolean {
   return route === 'authorization' || (route === 'resume' && redirectUriCheckPerformed !== true)
@@ -293,10 +293,10 @@ type Redirecting = {
 }
 
 /**
- * Anyone may register a client, with any address. A browser that follows a link to this board is not sent on to such an address
- * before its user has seen the sign-in page: neither by a request that fails nor by prompt=none, which always does here (RFC 9700, 4.11.2).
- * The refusal says where the client is told of it, for the user to choose. Only a program on the user's own device is told at
- * once: it waits, and nobody else can be there.
+ * Anyone may register a client, with any address. A browser that follows a link to this board must not be redirected to such an address
+ * before its user has seen the sign-in page, neither by a failing request nor by prompt=none, which always fails here (RFC 9700, 4.11.2).
+ * The refusal shows the client's address, and the user decides. Only a program on the user's own device is redirected to immediately: it is
+ * waiting, and nobody else can be there.
  */
 function stayHere(ctx: Redirecting): void {
   const location = ctx.response.get('location')
@@ -312,7 +312,7 @@ function stayHere(ctx: Redirecting): void {
 
 type Query = { readonly scope?: unknown; readonly client_id?: unknown }
 
-/** Parameters of OpenID Connect, which is not spoken here: unknown ones are ignored (RFC 6749, 3.1). */
+/** Parameters of OpenID Connect, which is not supported here. Unknown ones are ignored (RFC 6749, 3.1). */
 const unspoken: ReadonlySet<string> = new Set([
   'acr_values',
   'claims',
@@ -327,15 +327,15 @@ async function askedFor(query: Query, records: Records): Promise<Query> {
   const { scope = '', client_id } = query
   if (typeof scope !== 'string') return spoken
   const known = knownText(scope)
-  // A client that asks only for the user's identity gets nothing else.
+  // A client that requests only the user's identity gets nothing else.
   if (known === undefined && scope.split(' ').includes('openid')) return spoken
-  // A client that asks for no known scope gets the everyday ones, and the token response names them (RFC 6749, 3.3).
+  // A client that requests no known scope gets the everyday ones, and the token response names them (RFC 6749, 3.3).
   return { ...spoken, scope: known ?? (await usualScope(records, client_id)) }
 }
 
 type Described = Readonly<Record<string, unknown>>
 
-/** Of what a server of OpenID Connect says of itself: this is none. */
+/** Metadata of OpenID Connect servers, which this is not. */
 const unspokenHere: ReadonlySet<string> = new Set([
   'claims_supported',
   'claims_parameter_supported',
@@ -350,14 +350,14 @@ function describedBy(body: Described): Described {
   return { ...own, scopes_supported: scopes, response_modes_supported: responseModes }
 }
 
-/** What one needs every day; of a client that said when it registered what it will ask for, no more than that. */
+/** The everyday scopes; for a client that registered its scopes, no more than those. */
 async function usualScope(records: Records, clientId: unknown): Promise<string> {
   const registered = typeof clientId === 'string' ? (await records.find('Client', clientId))?.scope : undefined
   const own = knownScopes(typeof registered === 'string' ? registered : '')
   return (own.length === 0 ? everydayScopes : own).join(' ')
 }
 
-/** What a client says of itself at its own address, by the guarded way out. */
+/** Fetches a client's metadata from its own address, through the restricted path for outgoing requests. */
 async function fetched({ outgoing }: ProviderOptions, url: string, headers: Headers): Promise<Response> {
   const answer = await outgoing.request({
     url,
@@ -366,7 +366,7 @@ async function fetched({ outgoing }: ProviderOptions, url: string, headers: Head
     answerBytesMax: metadataBytesMax,
   })
   if (!answer.ok) throw new Error(answer.reason)
-  // A place where strangers may leave pages or pictures does not speak for its host.
+  // A site where strangers may upload pages or images does not speak for its host.
   if (!jsonType.test(answer.headers['content-type']?.[0] ?? '')) throw new Error('it is not served as JSON')
   const given = new Headers()
   for (const [name, values] of Object.entries(answer.headers))
@@ -374,7 +374,7 @@ async function fetched({ outgoing }: ProviderOptions, url: string, headers: Head
   return new Response(new Uint8Array(answer.body), { status: answer.status, headers: given })
 }
 
-/** As it came: nothing is known of its types. */
+/** As received, so its types are unknown. */
 type Metadata = {
   redirect_uris?: unknown
   application_type?: unknown
@@ -384,13 +384,13 @@ type Metadata = {
   scope?: unknown
 }
 
-/** Ways for a client to authenticate by a secret that a server gives it: this board gives none. */
+/** Client authentication methods that use a secret issued by the server; this board issues none. */
 const secretMethods: readonly unknown[] = ['client_secret_basic', 'client_secret_post', 'client_secret_jwt']
 
 /**
- * What a client says of itself, in its registration or in its own document, as this server takes it. What it asks for and is not
- * offered is substituted, and the answer to a registration says what is left (RFC 7591, 2 and 3.2.1).
- * Changes the metadata to what holds here. What is no list, or no text, is left for the library to refuse.
+ * Adapts a client's metadata, from its registration or its own document, to this server. Requested values that are not offered are
+ * substituted, and the answer to a registration states the result (RFC 7591, 2 and 3.2.1). Modifies the metadata in place. Values of the
+ * wrong type are left for the library to refuse.
  */
 function settleMetadata(given: Metadata): void {
   const redirects = Array.isArray(given.redirect_uris) ? given.redirect_uris.flatMap(parsed) : []
@@ -406,14 +406,14 @@ function settleMetadata(given: Metadata): void {
 }
 
 /**
- * A scheme of its own is an app's on a user's device, which is what native means (RFC 8252, 7.1). Such apps name a page on the
- * web beside it, and call themselves web or nothing.
+ * A private-use scheme belongs to an app on a user's device, which is what native means (RFC 8252, 7.1). Such apps also list a web page,
+ * and declare themselves as web or not at all.
  */
 function isPrivateUse({ protocol }: URL): boolean {
   return protocol !== 'https:' && protocol !== 'http:'
 }
 
-/** Those of the list that are offered here; all of it where none is, for the library to say so. */
+/** The items of the list that are offered here; if none is, the entire list, for the library to refuse. */
 function offered(list: unknown, here: readonly string[]): unknown {
   if (!Array.isArray(list)) return list
   const left = list.filter((each) => here.includes(each))
@@ -424,12 +424,12 @@ function parsed(uri: unknown): readonly URL[] {
   return typeof uri === 'string' && URL.canParse(uri) ? [new URL(uri)] : []
 }
 
-/** A code that travels unencrypted to another machine can be read on its way. */
+/** A code sent unencrypted to another machine can be intercepted. */
 function isPlainRedirect({ protocol, hostname }: URL): boolean {
   return protocol === 'http:' && !isLoopbackHost(hostname)
 }
 
-/** The scopes of a text that exist here; undefined: none. */
+/** The scopes in a text that exist here; undefined if none do. */
 function knownText(text: string): string | undefined {
   const known = text.split(' ').filter((each) => scopes.some((scope) => scope === each))
   return known.length === 0 ? undefined : known.join(' ')

@@ -1,4 +1,4 @@
-/** What the authorization server reads of what it keeps: one record by its key. Asked by the board alone. */
+/** Reads of the authorization server's stored records: one record by its key. Used only by the board itself. */
 
 import { ActsOf, fromFrame } from '../../actors/records/record.ts'
 import type { OauthKeep } from '../../actors/sign-in/records.ts'

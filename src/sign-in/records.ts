@@ -1,9 +1,9 @@
 /**
- * Where the authorization server's library keeps its records. What has to outlive a restart lies with an actor, under the
- * hash of its name and without the name itself (it is the secret); sessions and sign-ins under way are in memory.
+ * Storage for the authorization server's library. Records that must survive a restart are held by an actor, under the hash of their name
+ * and without the name itself (which is the secret). Sessions and sign-ins in progress are in memory.
  *
- * Every use of a refresh token replaces it, as often as its client likes. All of one grant are one record: their names end in the
- * name of their family, which is as secret as they are and stays. A token of the family that is not the newest was used before.
+ * Every use of a refresh token replaces it, as often as its client likes. All tokens of one grant share one record: their names end in the
+ * name of their family, which is just as secret and does not change. A token of the family that is not the newest has been used before.
  */
 
 import { createHash, createHmac } from 'node:crypto'
@@ -17,14 +17,14 @@ import { type AnswerOf, dataOf, type ReadAnswer, type ReadCall } from '../reads/
 export type RecordsOptions = {
   readonly actors: Pick<Actors, 'write'>
   readonly read: ReadCall
-  /** Identity id of the board: these records are its own. */
+  /** Identity id of the board, which owns these records. */
   readonly boardIdentity: string
   /** Unix seconds. */
   readonly wallSeconds: () => number
 }
 
 type Payload = Readonly<Record<string, unknown>>
-/** A kept record is one JSON object, as `keep` wrote it. */
+/** A stored record is one JSON object, as `keep` wrote it. */
 function payloadIn(text: string): Payload {
   return JSON.parse(text)
 }
@@ -33,10 +33,10 @@ type Kept = { readonly payload: Payload; readonly expires: number }
 
 /** Kinds that are durable. */
 const durable: ReadonlySet<string> = new Set(['Client', 'Grant', 'RefreshToken', 'AuthorizationCode', 'SignIn'])
-/** A client without any sign-in is forgotten after a day. */
+/** A client without any sign-in is deleted after a day. */
 const unusedClientSeconds = 86_400
 const usedClientSeconds = 90 * 86_400
-/** Records in memory: sign-ins that are begun and not ended. */
+/** Records in memory: sign-ins that have begun and not ended. */
 const passingMax = 10_000
 
 export class Records {
@@ -64,7 +64,7 @@ export class Records {
     } satisfies OauthKeep)
   }
 
-  /** A client that was used for a sign-in stays. */
+  /** A client that was used for a sign-in is kept longer. */
   async keepClient(name: string): Promise<void> {
     const found = await this.find('Client', name)
     if (found !== undefined) await this.keep('Client', name, found, usedClientSeconds)
@@ -87,7 +87,7 @@ export class Records {
     return { ...payloadIn(payload), ...own, ...(consumed === undefined ? {} : { consumed }) }
   }
 
-  /** A record in memory by another of its fields. */
+  /** Finds a record in memory by another of its fields. */
   findBy(kind: string, field: string, value: string): Payload | undefined {
     for (const [key, { payload, expires }] of this.#passing)
       if (key.startsWith(`${kind}:`) && payload[field] === value && this.#options.wallSeconds() < expires)
@@ -95,7 +95,7 @@ export class Records {
     return undefined
   }
 
-  /** False: another caller was first. */
+  /** Returns false if another caller was first. */
   async consume(kind: string, name: string): Promise<boolean> {
     const args: OauthConsume = { key: keyOf(kind, name), ...tokenOf(kind, name) }
     return (await this.#write('oauth.consume', args)) === 'done'
@@ -129,17 +129,17 @@ export class Records {
   }
 }
 
-/** What the adapter does beside keeping records. */
+/** What the adapter does besides storing records. */
 type Hooks = {
-  /** What to throw when a second use comes. */
+  /** Creates the error to throw on a second use. */
   readonly used: () => Error
-  /** Ends the delegation of a grant; until it has, no record of that grant goes. May come again. */
+  /** Ends the delegation of a grant. Until it has, no record of that grant is deleted. May be called again. */
   readonly ending: (grant: string) => Promise<void>
 }
 
 /**
- * An adapter of the library for one kind of record. A grant ends before its records go, and not after them: after a kill in
- * between it would be unknown, and a repeated request would be answered that it is done.
+ * The library's adapter for one kind of record. A grant ends before its records are deleted, not after: otherwise, after a kill in between,
+ * it would be unknown, and a repeated request would be told that it is done.
  */
 export function adapterFor(records: Records, { used, ending }: Hooks) {
   return class RecordAdapter {
@@ -192,16 +192,16 @@ async function grantEndedWith(records: Records, kind: string, name: string): Pro
 const hashOf = (text: string) => createHash('sha256').update(text).digest('base64url')
 const keyOf = (kind: string, name: string) => `${kind}:${hashOf(familyOf(kind, name) ?? name)}`
 
-/** What a token was made of, before the name of its family. */
+/** Separates a token's own part from the name of its family. */
 const familyMark = '.'
 
-/** The name of a new refresh token. `random`: its own part; `secret`: a secret of this board. */
+/** The name of a new refresh token. `random`: its own part. `secret`: a secret of this board. */
 export function refreshTokenName(random: string, grantId: string, secret: string): string {
   const family = createHmac('sha256', secret).update(`refresh tokens of ${grantId}`).digest()
   return `${random}${familyMark}${family.toString('base64url', 0, 16)}`
 }
 
-/** Undefined: not of a family, as those that older releases made. */
+/** Undefined if it has no family, like the tokens of older releases. */
 function familyOf(kind: string, name: string): string | undefined {
   return kind === 'RefreshToken' ? name.split(familyMark)[1] : undefined
 }
@@ -210,7 +210,7 @@ function tokenOf(kind: string, name: string): { readonly token?: string } {
   return familyOf(kind, name) === undefined ? {} : { token: hashOf(name) }
 }
 
-/** These records lie with one actor. */
+/** One actor holds these records. */
 export const oauthReadPlans = {
   'oauth.find': { actor: () => oauthName },
 } satisfies ReadPlans

@@ -1,6 +1,6 @@
 /**
- * The routes of sign-in: what a client reads first (RFC 9728, RFC 8414), and everything under /oauth/. What answers is loaded by
- * the first request; until then a board is no larger for it.
+ * The routes of sign-in: the metadata that clients read first (RFC 9728, RFC 8414), and everything under /oauth/. The handlers are loaded
+ * by the first request; until then they take no memory.
  */
 
 import { signInScopes as scopes } from '../../actors/kernel/operation.ts'
@@ -14,32 +14,32 @@ import type { Throttle } from '../rates/throttle.ts'
 import type { Oauth, OauthResponse } from './oauth.ts'
 
 type OauthDoorsOptions = {
-  /** Public address of the board, without a slash at the end. */
+  /** Public address of the board, without a trailing slash. */
   readonly address: string
-  /** What pages call the board. */
+  /** The board's name on pages. */
   readonly name: string
   readonly load: () => Promise<Oauth>
-  /** Why nobody signs in here, as a sentence: another machine decides. Undefined: they do. */
+  /** A sentence that says why nobody can sign in here, because another machine decides; undefined if they can. */
   readonly elsewhere: () => string | undefined
   /** The script of the sign-in page. */
   readonly script: () => Promise<Buffer>
   readonly throttle: Throttle
   readonly addressOf: (exchange: Exchange) => string
-  /** Records a fault of the service. */
+  /** Logs a fault of the service. */
   readonly fault: (error: unknown) => void
 }
 
 const bodyBytesMax = 64 * 1024
 
-/** Paths of the authorization server's own description; clients try one, then the other. */
+/** Paths of the authorization server metadata; clients try one, then the other. */
 const described = ['/.well-known/oauth-authorization-server', '/.well-known/openid-configuration']
 
-/** The library knows each of its paths by several spellings, and what is limited here must have one. */
+/** The library accepts several spellings of each path, but for limits each must have exactly one. */
 const spelled = /^\/oauth\/(?:(authorize|token|register|revoke|jwks)|(authorize|interaction)\/[\w-]{1,64})$/
 const registerPath = '/oauth/register'
 const authorizePath = '/oauth/authorize'
 
-/** What is taken where; undefined: there is nothing. */
+/** The methods accepted at a path; undefined if there is nothing. */
 function methodsOf(path: string): readonly string[] | undefined {
   if (described.includes(path)) return ['GET', 'HEAD', 'OPTIONS']
   const [, name, parent] = spelled.exec(path) ?? []
@@ -78,7 +78,7 @@ export function oauthDoors(options: OauthDoorsOptions): Readonly<Record<string, 
     if (!allow.includes(exchange.method)) return refuse(options, exchange, 405, `${allow[0]} this`, { allow })
     const elsewhere = described.includes(exchange.path) ? undefined : options.elsewhere()
     if (elsewhere !== undefined) return refuse(options, exchange, 403, elsewhere)
-    // The library answers it everywhere but here.
+    // The library answers OPTIONS everywhere but here.
     const isRegister = exchange.path === registerPath
     if (isRegister && exchange.method === 'OPTIONS') return exchange.reply(204, [...open, ...preflightFor(allow)], '')
     const wait = throttle.reads(client)
@@ -106,14 +106,14 @@ async function serve(options: OauthDoorsOptions, exchange: Exchange, body: Buffe
   const { path, query } = exchange
   const headers = headersOf(exchange)
   const oauth = await options.load()
-  // Asked by HEAD, the library gives no body away, and whatever is made of it, its length first, would be that of nothing.
+  // For HEAD, the library returns no body, and anything derived from it, first its length, would be wrong.
   const method = exchange.method === 'HEAD' ? 'GET' : exchange.method
   const told = await oauth.handle({ method, url: query === '' ? path : `${path}?${query}`, headers, body, address })
   if (exchange.ended) return
-  // What a client sends wrongly counts as an invalid command does, and once that is too much it is refused.
+  // Invalid requests count like invalid commands, and further ones are refused once there are too many.
   const tooMany = isFault(exchange, told) ? options.throttle.count('unsigned_commands', { address }) : undefined
   if (tooMany !== undefined) return refuse(options, exchange, 429, tooMany.message, { wait: tooMany.retryAfter! })
-  // A page of another origin may register itself: of whom it is, nothing here depends.
+  // A page of another origin may register a client: nothing here depends on who does.
   const answer = path === registerPath ? { ...told, headers: [anyOrigin, ...told.headers] } : told
   const { status } = answer
   if (status < 400 || !isPerson(exchange) || !isOf(answer, 'application/json'))
@@ -135,7 +135,7 @@ async function serve(options: OauthDoorsOptions, exchange: Exchange, body: Buffe
   )
 }
 
-/** The client sent what cannot be carried out: not where a sign-in is not there, for it may have ended, nor where it is told to wait. */
+/** Whether the client sent an invalid request. Not if a sign-in is missing, which may have ended, nor if the client is told to wait. */
 function isFault({ method }: Exchange, { status }: OauthResponse): boolean {
   return method === 'POST' && status >= 400 && status < 500 && status !== 404 && status !== 429
 }
@@ -146,7 +146,7 @@ function isOf({ headers }: Pick<OauthResponse, 'headers'>, type: string): boolea
   return headers.some(([name, value]) => name === 'content-type' && value.startsWith(type))
 }
 
-/** A browser that goes somewhere, not a script in it. */
+/** Whether a browser is navigating, as opposed to a script in it. */
 function isPerson(exchange: Exchange): boolean {
   const accept = exchange.header('accept') ?? ''
   return accept.includes('text/html') && !accept.includes('application/json')
@@ -165,7 +165,7 @@ function headersOf({ headers }: Exchange): Record<string, string> {
     const name = headers[i]!
     const before = found[name]
     const value = headers[i + 1]!
-    // Forwarding is what this board says, not what a client says.
+    // Only this board sets forwarding headers, not the client.
     if (!name.startsWith('x-forwarded-'))
       found[name] = before === undefined ? value : `${before}${name === 'cookie' ? '; ' : ', '}${value}`
   }

@@ -1,15 +1,15 @@
 /**
- * The keys of sign-ins: the only keys of users that this board holds. Each may do what its delegation says and no more.
+ * The keys of sign-ins: the only user keys that this board holds. Each may do only what its delegation allows.
  *
- * One file, mode 0600, outside of journals, snapshots and exports; leave it out of backups: users sign in
- * again. Slots of 64 bytes:
+ * They are in one file, mode 0600, outside of journals, snapshots and exports. Leave it out of backups: users can sign in again. Slots of
+ * 64 bytes:
  *
  *   4   "BSK1"
  *   16  id of the delegation
  *   32  seed of its Ed25519 key
  *   12  zero
  *
- * A key is on disk before its delegation exists, and is written over with zeros in its own place when that ends.
+ * A key is on disk before its delegation exists, and is overwritten with zeros in place when the delegation ends.
  */
 import { type KeyObject, sign } from 'node:crypto'
 import { dirname } from 'node:path'
@@ -27,7 +27,7 @@ export class SignInKeys {
   #file: DiskFile | undefined
   readonly #keys = new Map<string, SignInKey & { readonly slot: number }>()
   readonly #free: number[] = []
-  /** Kept, and it is not known yet whether their delegation will be. */
+  /** Stored keys whose delegation may or may not come into being. */
   readonly #unsettled = new Set<string>()
   #slots = 0
 
@@ -45,7 +45,7 @@ export class SignInKeys {
     return this.#keys.size
   }
 
-  /** Durable when it returns. `settle` or `erase` must follow. */
+  /** Stores a key; it is durable when this returns. `settle` or `erase` must follow. */
   keep(delegation: string, seed: Buffer): void {
     this.#unsettled.add(delegation)
     const slot = this.#free.pop() ?? this.#slots++
@@ -55,7 +55,7 @@ export class SignInKeys {
     this.#keys.set(delegation, { ...keyOf(seed), slot })
   }
 
-  /** Its delegation is there. */
+  /** Call when its delegation exists. */
   settle(delegation: string): void {
     this.#unsettled.delete(delegation)
   }
@@ -69,7 +69,7 @@ export class SignInKeys {
     this.#free.push(found.slot)
   }
 
-  /** Erases what is over. */
+  /** Erases the keys of delegations that have ended. */
   retain(isLive: (delegation: string) => boolean): void {
     for (const delegation of [...this.#keys.keys()])
       if (!this.#unsettled.has(delegation) && !isLive(delegation)) this.erase(delegation)

@@ -1,4 +1,4 @@
-/** The page of a sign-in: who asks, for what, and where the answer goes, before anything is signed. */
+/** The sign-in page: who requests access, to what, and where the answer is sent, before anything is signed. */
 
 import { readFileSync } from 'node:fs'
 import { isLoopbackHost } from '../../actors/kernel/networks.ts'
@@ -9,7 +9,7 @@ import { html } from '../pages/pieces/html.ts'
 import { fileOfProgram } from '../program.ts'
 import type { Asked } from './sign-in.ts'
 
-/** The script of the page. Its address stays the same; what it imports is that of the pages. */
+/** The page's script. Its address never changes; its imports are those of the other pages. */
 export const signInScript: Buffer = Buffer.from(
   withImports(readFileSync(fileOfProgram('sign-in/sign-in-script.js'), 'utf8')),
 )

@@ -1,9 +1,9 @@
 /**
- * A sign-in is one signature: over the bytes of a `delegation.create` whose `target` is a key made for this sign-in, whose
- * `nonce` is the sign-in's own id, and whose `data` names the client, the host it sends its user back to and what it may do.
- * The signer has both authenticated and agreed, and the delegation can be shown to anyone afterwards.
+ * A sign-in is one signature over the bytes of a `delegation.create`. Its `target` is a key created for this sign-in, its `nonce` is the
+ * sign-in's id, and its `data` names the client, the host to which the user is redirected, and the permissions. The signer has both
+ * authenticated and consented, and the delegation can be shown to anyone afterwards.
  *
- * The new key is on disk before the delegation exists. Where that is refused, it is erased again.
+ * The new key is on disk before the delegation exists. If the delegation is refused, the key is erased again.
  */
 
 import { sign } from 'node:crypto'
@@ -28,9 +28,9 @@ export type SignInOptions = {
   readonly wallSeconds: () => number
 }
 
-/** Who asks, and for what: as it is shown, and as it is signed. */
+/** The requester and the request, as shown and as signed. */
 export type Asked = {
-  /** Id of the sign-in under way. */
+  /** Id of the sign-in in progress. */
   readonly uid: string
   readonly clientId: string
   readonly clientName: string
@@ -38,7 +38,7 @@ export type Asked = {
   readonly scopes: readonly Scope[]
 }
 
-/** A sign-in that counts. */
+/** A valid sign-in. */
 export type SignedIn = { readonly delegation: string; readonly delegate: Delegate; readonly key: SignInKey }
 
 type Finished =
@@ -48,7 +48,7 @@ type Finished =
 type Pending = {
   readonly seed: Buffer
   timestamp: number
-  /** The answers to it are taken one after the other: what refuses one must not erase the key of another. */
+  /** Its answers are processed one at a time: refusing one must not erase the key of another. */
   turn: Promise<unknown>
   finished?: Extract<Finished, { ok: true }>
 }
@@ -67,7 +67,7 @@ export class SignIns {
     this.#options = options
   }
 
-  /** The text that this key has to sign, as UTF-8; good for as long as any signed command is. */
+  /** The text that this key has to sign, as UTF-8; valid for as long as any signed command. */
   challenge(asked: Asked, publicKey: string): string {
     const pending = this.#pendingOf(asked.uid)
     pending.timestamp = this.#options.wallSeconds()
@@ -94,7 +94,7 @@ export class SignIns {
     if (keys.get(delegation) === undefined) keys.keep(delegation, pending.seed)
     const reply = await this.#execute({ ...command, signature, proof }, address)
     if (reply?.status !== 200) {
-      // Of an unknown outcome the delegation may exist: then its key is of no use, and goes all the same.
+      // If the outcome is unknown, the delegation may exist. Its key is then useless, and is erased too.
       keys.erase(delegation)
       return refusedBy(reply)
     }
@@ -105,7 +105,7 @@ export class SignIns {
     return pending.finished
   }
 
-  /** The sign-in of a delegation, while it counts and its key is there. */
+  /** The sign-in of a delegation, while it is valid and its key exists. */
   of(delegation: string): SignedIn | undefined {
     const { delegates, keys } = this.#options
     const delegate = delegates.find(delegation)
@@ -148,13 +148,13 @@ export class SignIns {
   }
 }
 
-/** The scopes that were asked for and exist. */
+/** The requested scopes that exist. */
 export function knownScopes(text: string): readonly Scope[] {
   const asked = new Set(text.split(' '))
   return allScopes.filter((scope) => asked.has(scope))
 }
 
-/** What a name that a client chose becomes before it is signed and shown: one line of bounded length. */
+/** Sanitizes a name chosen by a client before it is signed and shown: one line of bounded length. */
 export function nameShown(text: string | undefined): string {
   const line = (text ?? '').toWellFormed().replaceAll(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/gu, ' ')
   return [...line.trim()].slice(0, 64).join('').trim()

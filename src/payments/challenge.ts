@@ -1,4 +1,4 @@
-/** A challenge of MPP, and the credential that answers it (`Authorization: Payment`, base64url of JSON). */
+/** An MPP challenge, and the credential that answers it (`Authorization: Payment`, base64url of JSON). */
 import type { Fields } from './x402.ts'
 
 export type Challenge = {
@@ -6,13 +6,13 @@ export type Challenge = {
   readonly realm: string
   readonly method: string
   readonly intent: string
-  /** base64url, as it came. */
+  /** base64url, as received. */
   readonly request: string
   readonly expires?: string
   readonly digest?: string
   readonly description?: string
   readonly opaque?: string
-  /** Name of the header that takes the credential, where it is not Authorization. */
+  /** Name of the header that takes the credential, if not Authorization. */
   readonly header?: string
 }
 

@@ -1,18 +1,18 @@
-/** EIP-712 hashes of the two things that are signed so: an EIP-3009 transfer, and a proof of MPP. */
+/** EIP-712 hashes for two kinds of signatures: an EIP-3009 transfer and an MPP proof. */
 import type { Hash } from './wallet.ts'
 
 type Domain = {
   readonly name: string
   readonly version: string
   readonly chainId: number
-  /** Absent: the domain has none. */
+  /** Absent if the domain has none. */
   readonly verifyingContract?: string
 }
 
 export type Transfer = {
   readonly from: string
   readonly to: string
-  /** Decimal texts, as they are sent. */
+  /** Decimal texts, as sent. */
   readonly value: string
   readonly validAfter: string
   readonly validBefore: string

@@ -1,9 +1,9 @@
 /**
- * MPP, the HTTP authentication scheme `Payment`: challenges out of WWW-Authenticate, the credential that answers one, and the
- * receipt that comes back. One method is paid, `tempo`, with intent `charge` (tempo.ts).
+ * MPP, the HTTP authentication scheme `Payment`: challenges from WWW-Authenticate, the credential that answers one, and the receipt that
+ * comes back. Only the method `tempo` with intent `charge` is paid (tempo.ts).
  *
- * Texts in a challenge are quoted strings; what is above U+00FF comes as \uXXXX. `request` and `opaque` are base64url of JSON
- * and go back verbatim.
+ * Texts in a challenge are quoted strings; characters above U+00FF are written as \uXXXX. `request` and `opaque` are base64url of JSON and
+ * are sent back verbatim.
  */
 import type { Answered } from '../outgoing/request.ts'
 import type { Challenge } from './challenge.ts'
@@ -32,7 +32,7 @@ export function challengesOf({ headers }: Pick<Answered, 'headers'>): Challenge[
   return lines.flatMap((line) => (line.length > headerCharsMax ? [] : challengesIn(line))).slice(0, challengesMax)
 }
 
-/** All challenges of the scheme in one header line; what is malformed is left out. */
+/** All challenges of the scheme in one header line; malformed ones are skipped. */
 export function challengesIn(line: string): Challenge[] {
   return schemesIn(line).flatMap(({ scheme, params, isSound }) => {
     if (scheme.toLowerCase() !== 'payment' || !isSound) return []
@@ -45,7 +45,7 @@ export function challengesIn(line: string): Challenge[] {
 
 type Scheme = { readonly scheme: string; readonly params: Map<string, string>; isSound: boolean }
 
-/** RFC 9110 11.6.1: a list in which commas divide both challenges and their parameters. */
+/** RFC 9110 11.6.1: a list in which commas separate both challenges and their parameters. */
 function schemesIn(line: string): Scheme[] {
   const found: Scheme[] = []
   const token = /[!#$%&'*+.^_`|~0-9A-Za-z/-]+/y
@@ -98,7 +98,7 @@ function valueAt(line: string, start: number): { text: string; end: number } | u
   return undefined
 }
 
-/** A challenge as it is shown: its request decoded. */
+/** A challenge for display, with its request decoded. */
 export function shownChallenge(challenge: Challenge): Fields {
   const { request, ...rest } = challenge
   return { ...rest, request: requestIn(challenge) ?? request }
@@ -118,7 +118,7 @@ export function mppOffers(challenges: readonly Challenge[], wallet: Wallet, now:
   })
 }
 
-/** Undefined: no payment is named as taken. */
+/** Undefined if no payment is reported as taken. */
 export function mppReceiptOf({ headers }: Pick<Answered, 'headers'>): Omit<PaymentReceipt, 'network'> | undefined {
   const header = headers['payment-receipt']?.[0]
   const found = header === undefined ? undefined : parsedObject(Buffer.from(header, 'base64url').toString('utf8'))

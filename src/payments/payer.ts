@@ -1,4 +1,4 @@
-/** Both protocols by one interface: what a 402 asks, what we could pay, what came of it, and whether a chain has the payment. */
+/** A common interface to both protocols: what a 402 demands, what we could pay, the result, and whether a chain has the payment. */
 
 import { chainIdOf } from '../money/networks.ts'
 import type { Answered, Outgoing } from '../outgoing/request.ts'
@@ -10,9 +10,9 @@ import type { Wallet } from './wallet.ts'
 import { isObject, parsedObject, x402DemandOf, x402Offers, x402ReceiptOf } from './x402.ts'
 
 type PayerOptions = {
-  /** Absent: demands are read and nothing is offered. */
+  /** If absent, demands are parsed and nothing is offered. */
   readonly wallet?: Wallet
-  /** Address of a node by CAIP-2 network: asked whether a payment was made. */
+  /** Node addresses by CAIP-2 network, to query whether a payment was made. */
   readonly nodes: ReadonlyMap<string, string>
   readonly outgoing: Outgoing
   readonly wallSeconds: () => number
@@ -49,7 +49,7 @@ export function createPayer({ wallet, nodes, outgoing, random, wallSeconds }: Pa
   }
 }
 
-/** Its result, or undefined where it gave none. */
+/** Its result, or undefined if it gave none. */
 type Node = (method: string, params: readonly unknown[]) => Promise<{ readonly result: unknown } | undefined>
 type Asked = Pick<Payment, 'reference' | 'validUntil'> & { readonly network: string }
 
@@ -57,15 +57,15 @@ type Asked = Pick<Payment, 'reference' | 'validUntil'> & { readonly network: str
 const authorizationState = '0xe94a0102'
 /** `TransferWithMemo(address,address,uint256,bytes32)` of TIP-20. */
 const transferWithMemo = '0x57bc7354aa85aed339e000bccffabbc529466af35f0772c8f8ee1145927de7f0'
-/** A transfer by memo is looked for in so many blocks for each second since the payment could be made first; Tempo makes about two. */
+/** A transfer is searched by memo in this many blocks per second since the payment could first be made; Tempo makes about two. */
 const blocksPerSecond = 4
-/** No payment that is found by its memo is good for longer. */
+/** No payment that is found by its memo is valid for longer. */
 const lifeSecondsMax = 600
 
 /**
- * A node of a network, asked by JSON-RPC whether a payment was made. It may be wrong in every way that gives a yes or a no too
- * early: of another network, late, or undecided. So a no counts only from one that names the network and whose newest block
- * is from after the time in which the payment could be taken; everything else is no answer.
+ * A node of a network, queried by JSON-RPC whether a payment was made. It may be wrong in every way that leads to a premature yes or no: on
+ * another network, behind, or undecided. So a no counts only if the node names the right network and its newest block is later than the
+ * payment's validity. Everything else is no answer.
  */
 function nodeAt(url: string, outgoing: Outgoing): Node {
   return async (method, params) => {
@@ -85,7 +85,7 @@ export async function isPaid(node: Node, { network, reference, validUntil }: Ask
   const block = (await node('eth_getBlockByNumber', ['latest', false]))?.result
   const [height, time] = isObject(block) ? [numberIn(block.number), numberIn(block.timestamp)] : []
   if (height === undefined || time === undefined) return undefined
-  // Asked after the block, and at it: a machine of the node that has not reached it has no answer, and none that is older.
+  // Queried after the block, and at it: a machine of the node that has not reached it gives no answer, rather than an older one.
   const first = Math.max(0, height - blocksBack(time, validUntil))
   const isThere = await isKnown(node, reference, { first, last: height })
   return isThere === false && time <= validUntil ? undefined : isThere

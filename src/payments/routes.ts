@@ -1,6 +1,6 @@
 /**
- * `/pay/tools/<id>`: the board's own tools for who pays by the call, by GET (input in the query) or POST (input as JSON).
- * The one path that answers 402, and 503 while a settlement is not confirmed.
+ * `/pay/tools/<id>`: the board's own tools for clients that pay per call, by GET (input in the query) or POST (input as JSON). The only
+ * path that answers 402, and 503 while a settlement is not confirmed.
  */
 
 import { sizes } from '../../actors/kernel/limits.ts'
@@ -28,7 +28,7 @@ type PayOptions = {
 
 const methods = 'GET, POST, OPTIONS'
 
-/** Nothing where nothing is sold. */
+/** Empty if nothing is sold. */
 export function payDoors(
   { seller, own }: { readonly seller: Seller | undefined; readonly own: OwnTools },
   options: Omit<PayOptions, 'seller' | 'own'>,

@@ -1,4 +1,4 @@
-/** What was sold for a payment, as the seller reads it: by the key of the payment, asked by the board alone. */
+/** Sales as the seller reads them, by the key of the payment. Used only by the board itself. */
 import { ActsOf, fromFrame } from '../../actors/records/record.ts'
 import type { SaleFacts, SoldFacts } from '../../actors/sales/sales.ts'
 import { type KnownAnswer, known, type ReadContext, type ReadRequest, type Reads } from '../reads/read.ts'
@@ -9,7 +9,7 @@ export const salesReads = { 'sale.find': find } satisfies Reads
 const begun = new ActsOf<SaleFacts>('sale.begun')
 const settled = new ActsOf<SoldFacts>('sale.settled')
 
-/** `sale`: absent where there is none. */
+/** `sale` is absent if there is none. */
 function find({ state, frame, now }: ReadContext, { args }: ReadRequest): KnownAnswer<{ sale?: KeptSale }> {
   const found = state.sales.find(String(args.key), now())
   if (found === undefined) return known({})

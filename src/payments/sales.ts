@@ -1,4 +1,4 @@
-/** The seller's book: what was sold lies with an actor, `@sales`, so that a payment is known after a kill too. */
+/** The seller's records: an actor, `@sales`, stores what was sold, so that a payment is known even after a kill. */
 
 import { type InternalWriteName, internalLetter } from '../../actors/records/internal-operations.ts'
 import { type SaleFacts, type SoldFacts, salesActor } from '../../actors/sales/sales.ts'
@@ -10,7 +10,7 @@ import type { KeptSale, SaleBook } from './seller.ts'
 export type SalesOptions = {
   readonly actors: Pick<Actors, 'write'>
   readonly read: ReadCall
-  /** Identity id of the board: what it sells is its own. */
+  /** Identity id of the board, which is the seller. */
   readonly boardIdentity: string
 }
 
@@ -52,7 +52,7 @@ export class Sales implements SaleBook {
   }
 }
 
-/** What was sold lies with the actor of sales. */
+/** The actor of sales stores what was sold. */
 export const salesReadPlans = {
   'sale.find': { actor: () => salesActor },
 } satisfies ReadPlans

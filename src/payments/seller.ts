@@ -1,19 +1,21 @@
 /**
- * Being paid for the board's own tools, one request at a time (off unless PAY_TO and FACILITATOR_URL are set). One 402 asks in
- * each protocol, and each is settled by the same facilitator, as an EIP-3009 transfer of USDC:
+ * Gets paid for the board's own tools, per request (off unless PAY_TO and FACILITATOR_URL are set). One 402 offers every protocol, and the
+ * same facilitator settles each as an EIP-3009 transfer of USDC:
  *
  *   x402 v1        `accepts` of the body          -> X-PAYMENT                -> X-PAYMENT-RESPONSE
  *   x402 v2        PAYMENT-REQUIRED               -> PAYMENT-SIGNATURE        -> PAYMENT-RESPONSE
  *   MPP evm/charge WWW-Authenticate: Payment      -> Authorization: Payment   -> Payment-Receipt
  *
- * The order is verify, work, write down, settle, write down, answer: who gets a result has paid, and who has paid gets it. The
- * same payment again gets the same answer, also while the first is under way or after a kill at any moment; a settlement that
- * no one confirms, or that failed after it may have been sent, is asked for again with the same bytes and never turned into another
- * 402: neither by what verifies it again nor by a second settlement that is refused, since both are refused of a transfer that was
- * made. Where it is refused because its nonce is used up, it was made. A sale is known for two days, and for as long as its payment can be settled, at most thirty.
+ * The order is verify, work, record, settle, record, answer: whoever gets a result has paid, and whoever has paid gets it. The same payment
+ * again gets the same answer, even while the first is in progress or after a kill at any moment.
  *
- * A payment is what it names itself by, payer and nonce, however it is written and whatever tool it is sent to: a transfer that
- * settles once buys once, whether or not a facilitator says "success" to the same transfer again.
+ * A settlement that nobody confirms, or that failed after it may have been sent, is requested again with the same bytes. It never becomes
+ * another 402, neither through a repeated verification nor through a refused second settlement: both are refused for a transfer that was
+ * made. If it is refused because its nonce is used up, it was made. A sale is stored for two days and for as long as its payment can be
+ * settled, at most thirty days.
+ *
+ * A payment is identified by payer and nonce, however it is encoded and whatever tool it is sent to. A transfer that settles once buys
+ * once, whether or not a facilitator says "success" to the same transfer again.
  */
 import { createHash, createHmac, timingSafeEqual } from 'node:crypto'
 import { caip2, chainIdOf, friendlyName, usdc } from '../money/networks.ts'
@@ -24,7 +26,7 @@ import { decodeBase64Json, encodeBase64Json, type Fields, isObject, parsedObject
 type SellerOptions = {
   readonly payTo: string
   readonly facilitator: string
-  /** CAIP-2, one whose USDC is known. */
+  /** CAIP-2; a network whose USDC is known. */
   readonly network: string
   readonly micros: number
   /** Host of the board. */
@@ -40,7 +42,7 @@ type Bought = {
   readonly headers: readonly Header[]
   readonly body: string
 }
-/** What is sold: its name, where it is, and the work; a text of JSON, or why there is none. */
+/** What is sold: its name, its address, and the work, which returns JSON text or the reason why there is none. */
 export type Ware = {
   readonly id: string
   readonly url: string
@@ -49,9 +51,9 @@ export type Ware = {
 }
 
 type Header = readonly [name: string, value: string]
-/** `proof`: headers that go with what is sold; absent: it is not known whether it was paid. */
+/** `proof`: headers sent with the result; absent if it is unknown whether it was paid. */
 export type KeptSale = { readonly sent: string; readonly json: string; readonly proof?: readonly Header[] }
-/** Where sales are kept, by their key. All of it rejects where it is not known that it was done. */
+/** Storage for sales, by key. Every method rejects if it is not known to have succeeded. */
 export type SaleBook = {
   find(key: string): Promise<KeptSale | undefined>
   begin(sale: Pick<KeptSale, 'sent' | 'json'> & { readonly key: string; readonly expires: number }): Promise<void>
@@ -66,7 +68,7 @@ type Claim = {
   /** Unix seconds after which it buys nothing new. */
   readonly until?: number
 }
-/** The header that a payment came in, of one protocol or none. */
+/** The header that a payment arrived in: one protocol or none. */
 export type Payment = { readonly x402?: string; readonly x402v1?: string; readonly mpp?: string }
 type UnderWay = { readonly sent: string; readonly bought: Promise<Bought> }
 type Settled = { readonly success?: unknown; readonly transaction?: unknown; readonly errorReason?: unknown }
@@ -74,12 +76,12 @@ type Settled = { readonly success?: unknown; readonly transaction?: unknown; rea
 const lifeSeconds = 300
 const keptSeconds = 2 * 86_400
 const keptSecondsMax = 30 * 86_400
-/** As much as an answer of any tool may have. */
+/** The same limit as for the answer of any tool. */
 const resultBytesMax = 1024 * 1024
 const pendingReason = 'settlement_pending'
-/** Words of a facilitator that judge the payment itself: it was not sent to the network. */
+/** Error reasons of a facilitator that reject the payment itself: it was not sent to the network. */
 const judged = /^(?:insufficient|invalid|unsupported)_/
-/** Words of a facilitator for an authorization of which the nonce is used up: `invalid_exact_evm_nonce_already_used`. */
+/** Error reasons of a facilitator for an authorization whose nonce is used up: `invalid_exact_evm_nonce_already_used`. */
 const usedUp = /(?:nonce|authorization)_(?:is_)?(?:already_)?used/
 const noStore = ['cache-control', 'no-store'] as const
 const json = ['content-type', 'application/json'] as const
@@ -143,17 +145,17 @@ export class Seller {
     if (settled?.success === true)
       return this.#sold(key, result, [protocol === 'mpp' ? this.#receipt(settled) : this.#response(protocol, settled)])
     const reason = settled?.errorReason
-    // Its transaction was not named, so there is nothing to prove it by.
+    // Its transaction was not named, so there is no proof to show.
     if (isDoubtful && typeof reason === 'string' && usedUp.test(reason)) return this.#sold(key, result, [])
     if (isDoubtful || !isRefusal(settled))
       return pending(`${pendingReason}: it is not known yet whether this payment was made: send the same again`)
-    // What was not sold may be paid for again; where that is not written, it stays in doubt.
+    // What was not sold may be paid for again. If that cannot be recorded, it stays in doubt.
     await this.#options.book.drop(key).catch(() => {})
     const asked = await this.#ask(ware, 'verification-failed', reasonOf(reason))
     return { ...asked, headers: [...asked.headers, this.#response(protocol, settled)] }
   }
 
-  /** What a settlement came to, as x402 has it in the version that paid. */
+  /** The result of a settlement, in the x402 version of the payment. */
   #response(protocol: Claim['protocol'], settled: Settled | undefined): Header {
     const { network } = this.#options
     return protocol === 'x402-v1'
@@ -161,7 +163,7 @@ export class Seller {
       : ['PAYMENT-RESPONSE', encodeBase64Json({ network, ...settled })]
   }
 
-  /** Where it is not written it stays in doubt: the same again is settled again, and refused as used up. */
+  /** If it cannot be recorded it stays in doubt: a repetition is settled again, and refused as used up. */
   async #sold(key: string, result: string, proof: readonly Header[]): Promise<Bought> {
     await this.#options.book.settle({ key, proof }).catch(() => {})
     return sold(result, proof)
@@ -191,7 +193,7 @@ export class Seller {
     }
   }
 
-  /** The same terms in the words of version 1, where each says what it is for. */
+  /** The same terms in version 1, where each states what it is for. */
   #acceptsV1({ url, description }: Ware): Fields {
     const { amount, network, ...terms } = this.#accepts()
     return {
@@ -204,14 +206,14 @@ export class Seller {
     }
   }
 
-  /** Undefined: there is no payment. A text: it is none, and why. */
+  /** Undefined if there is no payment. A text says why it is invalid. */
   async #claimIn(ware: Ware, { x402, x402v1, mpp }: Payment): Promise<Claim | string | undefined> {
     if (x402 !== undefined) return this.#x402Claim(x402)
     if (x402v1 !== undefined) return this.#x402v1Claim(x402v1)
     return mpp === undefined ? undefined : this.#mppClaim(ware, mpp)
   }
 
-  /** It names a network and no terms: what the signature is over is held against ours by who verifies it. */
+  /** It names a network and no terms. The facilitator compares what was signed with our terms. */
   #x402v1Claim(header: string): Claim | string {
     const sent = decodeBase64Json(header)
     if (sent?.x402Version !== 1 || !isObject(sent.payload)) return 'this is not an x402 version 1 payment'
@@ -225,7 +227,7 @@ export class Seller {
     const sent = decodeBase64Json(header)
     if (sent?.x402Version !== 2 || !isObject(sent.accepted) || !isObject(sent.payload))
       return 'this is not an x402 version 2 payment'
-    // Never the client's copy: what is verified and settled are our own terms.
+    // Never the client's copy: our own terms are verified and settled.
     if (canonical(sent.accepted) !== canonical(this.#accepts()))
       return 'this payment accepts terms that this tool does not offer'
     const { signature, authorization } = sent.payload
@@ -286,7 +288,7 @@ export class Seller {
     }
   }
 
-  /** Undefined: no answer that says anything. */
+  /** Undefined if there was no meaningful answer. */
   async #facilitator(what: 'verify' | 'settle', body: object): Promise<Fields | undefined> {
     const answer = await this.#options.outgoing.request({
       url: `${this.#options.facilitator}/${what}`,
@@ -295,19 +297,19 @@ export class Seller {
       body: JSON.stringify(body),
     })
     const found = answer.ok ? parsedObject(answer.body.toString('utf8')) : undefined
-    // Other statuses than 200 come with the same shapes.
+    // Statuses other than 200 come with the same shapes.
     return found !== undefined && ('isValid' in found || 'success' in found) ? found : undefined
   }
 }
 
-/** As long as a client may ask for it again, and the payment may still be settled; but not forever. */
+/** As long as a client may repeat the request, and the payment may still be settled; but not forever. */
 function keptUntil({ validBefore }: Authorization, now: number): number {
   const lastMoment = Number(validBefore)
   const wanted = Number.isFinite(lastMoment) ? Math.max(lastMoment, now + keptSeconds) : now + keptSeconds
   return Math.ceil(Math.min(wanted, now + keptSecondsMax))
 }
 
-/** Only what EIP-3009 knows goes on: nothing beside it tells two payments apart. */
+/** Only the fields of EIP-3009 are passed on, so that nothing else distinguishes two payments. */
 function claimOf(protocol: Claim['protocol'], signature: unknown, said: unknown): Claim | string {
   const { to, value, validAfter, validBefore, ...named } = isObject(said) ? said : {}
   const [from, nonce] = [plainText(named.from), plainText(named.nonce)]
@@ -318,8 +320,8 @@ function claimOf(protocol: Claim['protocol'], signature: unknown, said: unknown)
 }
 
 /**
- * The settlement was not begun, as far as its facilitator says. All else (a transaction by name, a time that was over, an error of its
- * own) may come after a transfer that was sent, and that the network makes a moment later.
+ * Whether the settlement was not begun, according to its facilitator. Any other failure (with a transaction named, after its time, or the
+ * facilitator's own error) may follow a transfer that was sent, and that the network makes a moment later.
  */
 function isRefusal(settled: Settled | undefined): boolean {
   const { errorReason, transaction } = settled ?? {}

@@ -1,12 +1,12 @@
 /**
- * MPP method `tempo`, intent `charge`: a TIP-20 transfer that the seller broadcasts (pull), or for an amount of 0 a proof.
+ * MPP method `tempo`, intent `charge`: a TIP-20 transfer that the seller broadcasts (pull), or a proof for an amount of 0.
  *
- * The transaction is of type 0x76 with an expiring nonce (nonce key 2^256-1, nonce 0, valid for seconds), so it is made without
- * asking any node, and after its time it can never be taken: RLP of
+ * The transaction has type 0x76 with an expiring nonce (nonce key 2^256-1, nonce 0, valid for seconds). So it is created without querying
+ * any node, and after its time it can never be taken. It is RLP of
  *   [chain id, max priority fee, max fee, gas, [[to, value, data]], access list, nonce key, nonce, valid before, valid after,
  *    fee token, fee payer, authorizations, signature]
- * signed over the keccak-256 of 0x76 and the same without signature. Where the seller pays the fee, `fee payer` is 0x00 and the
- * fee token stays open; the seller's signature takes their places and makes the hash, so the transfer is known by its memo.
+ * signed over the keccak-256 of 0x76 and the same list without signature. If the seller pays the fee, `fee payer` is 0x00 and the fee token
+ * stays open. The seller's signature fills them in and changes the hash, so the transfer is identified by its memo.
  */
 
 import { tempoTokens } from '../money/networks.ts'
@@ -16,19 +16,19 @@ import type { Offer, Payment } from './payment.ts'
 import type { Hash, Wallet } from './wallet.ts'
 import { type Fields, plainText } from './x402.ts'
 
-/** Seconds that a transaction is good for; the network takes at most 30. */
+/** How long a transaction is valid, in seconds; the network accepts at most 30. */
 const lifeSeconds = 25
 const proofLifeSeconds = 300
 const gas = 300_000n
-/** Attodollars; the network has a fixed base fee, and what is not used is not charged. */
+/** Attodollars. The network has a fixed base fee, and unused gas is not charged. */
 const maxFeePerGas = 25_000_000_000n
-/** Millionths of a dollar that the fee may be at most. */
+/** Maximum fee in millionths of a dollar. */
 export const feeMicrosMax = Number((gas * maxFeePerGas) / 1_000_000_000_000n)
 
 const nonceKey = 2n ** 256n - 1n
 const transferWithMemo = '95777d59'
 
-/** Where a credential may go: what else a seller names could be a header that has another meaning. */
+/** Headers for a credential: any other that a seller names could be a header with a different meaning. */
 const credentialHeaders = new Set(['authorization', 'payment-authorization'])
 
 type Charge = {
@@ -39,7 +39,7 @@ type Charge = {
   readonly isSponsored: boolean
 }
 
-/** Undefined: nothing that we can pay. `expires`: Unix seconds. */
+/** Undefined if there is nothing that we can pay. `expires`: Unix seconds. */
 export function tempoOffer(
   challenge: Challenge,
   request: Fields | undefined,
@@ -75,7 +75,7 @@ function chargeOf(request: Fields | undefined): Charge | undefined {
   const [units, payee, token] = [amount, recipient, currency].map(plainText) as [string, string, string]
   if (tokens === undefined || !/^(0|[1-9]\d{0,14})$/.test(units)) return undefined
   if (!/^0x[0-9a-fA-F]{40}$/.test(payee) || !tokens.includes(token.toLowerCase())) return undefined
-  // Further payees were not approved, and what the client is to broadcast itself is known only after it is paid.
+  // Further payees were not approved; and a transaction that the client must broadcast is known only after it is paid.
   if (splits !== undefined || (Array.isArray(supportedModes) && !supportedModes.includes('pull'))) return undefined
   return {
     chainId: Number(chainId),

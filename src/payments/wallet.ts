@@ -1,6 +1,6 @@
 /**
- * The wallet: one secp256k1 key that signs payments. Its libraries load when a board has one; a board without loads nothing.
- * The key stays in here: it is asked for signatures over hashes, and for its address.
+ * The wallet: one secp256k1 key that signs payments. Its libraries are loaded only if the board has one. The key never leaves this file,
+ * which provides only signatures over hashes and the key's address.
  */
 import { readFileSync, statSync } from 'node:fs'
 
@@ -19,7 +19,7 @@ class UnusableWallet extends Error {
   override name = 'UnusableWallet'
 }
 
-/** Opens a file that holds 32 bytes in hex and that others may not read. */
+/** Opens a file that contains 32 bytes in hex and is not readable by others. */
 export async function openWallet(file: string): Promise<Wallet> {
   let text: string
   try {

@@ -1,13 +1,13 @@
 /**
- * x402, versions 1 and 2, scheme `exact` on EVM networks by EIP-3009: what a 402 asks, the payment that answers it, and the
- * settlement that comes back.
+ * x402, versions 1 and 2, scheme `exact` on EVM networks by EIP-3009: what a 402 demands, the payment that answers it, and the settlement
+ * that comes back.
  *
- *            asked in                        paid in              settled in
+ *            demanded in                     paid in              settled in
  *   v1       body, x402Version 1             X-PAYMENT            X-PAYMENT-RESPONSE
  *   v2       header PAYMENT-REQUIRED         PAYMENT-SIGNATURE    PAYMENT-RESPONSE
  *
- * Headers hold standard base64 of JSON. Everything a tool says is checked here before anything is signed; what is not known
- * exactly (scheme, network, token, way of transfer) is no offer.
+ * Headers contain standard base64 of JSON. Everything a tool says is checked here before anything is signed; anything not exactly known
+ * (scheme, network, token, transfer method) is no offer.
  */
 
 import { foreignJson } from '../format/foreign-json.ts'
@@ -20,7 +20,7 @@ import type { Wallet } from './wallet.ts'
 
 export type Fields = Readonly<Record<string, unknown>>
 
-/** What a 402 asks in x402, as it was decoded. */
+/** What a 402 demands in x402, decoded. */
 type X402Demand = {
   readonly version: 1 | 2
   readonly accepts: readonly Fields[]
@@ -29,9 +29,9 @@ type X402Demand = {
 }
 
 const acceptsMax = 32
-/** Longest life of a payment that we sign: a seller that asks for more gets this. */
+/** Longest validity of a payment that we sign, even if a seller wants more. */
 const lifeMaxSeconds = 600
-/** The clock of a network may be later than ours. */
+/** The clock of a network may be behind ours. */
 const backdatedSeconds = 600
 
 export function x402DemandOf({ headers, body }: Pick<Answered, 'headers' | 'body'>): X402Demand | undefined {
@@ -47,7 +47,7 @@ function demandIn({ accepts, resource, extensions }: Fields, version: 1 | 2): X4
   return { version, accepts: accepts.filter(isObject).slice(0, acceptsMax), resource, extensions }
 }
 
-/** Those that we can take, each with what signs it. `id`: of the call, 32 hex; a seller may recognise a repetition by it. */
+/** The offers that we can accept, each with its signing function. `id`: of the call, 32 hex; a seller may recognize a repetition by it. */
 export function x402Offers(demand: X402Demand, wallet: Wallet, id: string, random: Random): Offer[] {
   return demand.accepts.flatMap((accepted) => {
     const terms = termsOf(demand.version, accepted)
@@ -138,7 +138,7 @@ function payment({ demand, accepted, terms, wallet, id, random }: Made, now: num
   return { header: ['PAYMENT-SIGNATURE', encodeBase64Json(sent)], validUntil, reference }
 }
 
-/** Extension `payment-identifier`: the seller's own words, with our id in them. */
+/** Extension `payment-identifier`: the seller's object with our id added. */
 function identified(extensions: unknown, id: string): Fields {
   const asked = isObject(extensions) ? extensions['payment-identifier'] : undefined
   if (!isObject(asked)) return {}
@@ -146,7 +146,7 @@ function identified(extensions: unknown, id: string): Fields {
   return { extensions: { 'payment-identifier': { ...asked, info: { ...info, id } } } }
 }
 
-/** Undefined: no settlement is named, or it did not succeed. */
+/** Undefined if no settlement is named, or it did not succeed. */
 export function x402ReceiptOf({ headers }: Pick<Answered, 'headers'>): PaymentReceipt | undefined {
   const header = headers['payment-response']?.[0] ?? headers['x-payment-response']?.[0]
   const { success, transaction, network } = (header === undefined ? undefined : decodeBase64Json(header)) ?? {}
@@ -158,7 +158,7 @@ export function encodeBase64Json(value: unknown): string {
   return Buffer.from(JSON.stringify(value), 'utf8').toString('base64')
 }
 
-/** Either alphabet; undefined: it holds no JSON object. */
+/** Accepts either alphabet; undefined if it contains no JSON object. */
 export function decodeBase64Json(text: string): Fields | undefined {
   return parsedObject(Buffer.from(text, 'base64').toString('utf8'))
 }
@@ -172,7 +172,7 @@ export function isObject(value: unknown): value is Fields {
   return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
-/** What others wrote where a text is meant: anything else than one, or a number, cannot be turned into a text without a look at it. */
+/** Untrusted input where a text is expected: only a text or number can be converted safely. */
 export function plainText(value: unknown): string {
   return typeof value === 'string' || typeof value === 'number' ? String(value) : ''
 }

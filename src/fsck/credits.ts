@@ -1,6 +1,6 @@
 /**
- * Credits in a full check: every posting of the market's journal is applied again, from the first record on, and held against the
- * rules that no board may break. Nothing is believed but the records; what memory or a snapshot says is not asked.
+ * Credits in a full check: applies every posting of the market's journal again, from the first record on, and checks it against the rules
+ * that no board may break. Only the records are trusted; memory and snapshots are not consulted.
  */
 import { ledgerEntries, noCommand, parseLedgerEntry } from '../../actors/log/ledger-entry.ts'
 import { type BoardRecord, frameEntries } from '../../actors/records/record.ts'
@@ -11,7 +11,7 @@ import type { Frame } from '../../storage/journal.ts'
 export class CreditCheck {
   readonly #damage: (where: string, what: string) => void
   readonly #ledger = new Ledger()
-  /** Holds of requests that their rooms have not taken yet, by id: the opening of the work says them again. */
+  /** Holds of requests that their rooms have not accepted yet, by id. The opening of the work repeats them. */
   readonly #reserved = new Map<string, Posting>()
   /** Number of the newest public posting. */
   #seq = 0
@@ -36,7 +36,7 @@ export class CreditCheck {
     this.#rules(all, where)
   }
 
-  /** What the log has is what is posted, and numbered without gaps. */
+  /** The log's entries must match what is posted, numbered without gaps. */
   #entries(frame: Frame, postings: readonly Posting[], where: string): void {
     const logged = frameEntries(frame)
     const numbered = postings.filter(({ seq }) => seq !== undefined)
@@ -53,7 +53,7 @@ export class CreditCheck {
     }
   }
 
-  /** A reservation holds before its work is seen, and the opening puts the same hold into the log: it counts once. */
+  /** A reservation holds credits before its work is visible, and the opening puts the same hold into the log: it counts once. */
   #isOfReservation(posting: Posting, where: string): boolean {
     const reserved = this.#reserved.get(posting.id)
     if (reserved === undefined) return false
@@ -84,7 +84,7 @@ export class CreditCheck {
     this.#ledger.apply(posting, seq)
   }
 
-  /** After every record: escrow is empty, and only the issuer owes anything. */
+  /** After every record, escrow must be empty, and only the issuer may owe anything. */
   #rules(postings: readonly Posting[], where: string): void {
     for (const number of [1, 2] as const satisfies readonly LedgerNumber[]) {
       const { posted } = this.#ledger.account('escrow', number)

@@ -1,7 +1,7 @@
-/** `fsck --explain`: of each finding, in a sentence, what is damaged, what it costs, and what to do. */
+/** `fsck --explain`: for each finding, a sentence that says what is damaged, what the consequences are, and what to do. */
 import type { Finding } from './log.ts'
 
-/** By where a finding stands and what it says; the first that fits. */
+/** By where a finding is and what it says; the first match is used. */
 const explanations: readonly (readonly [fits: RegExp, sentence: string])[] = [
   [
     /was written when frame \d+ of the log was durable|is newer than the journals|found the (end of the file|footer), though .* holds frame \d+/,

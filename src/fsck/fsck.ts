@@ -1,12 +1,12 @@
 /**
- * The full check of a data directory: everything that the log has signed is recomputed from the files.
+ * The full check of a data directory: recomputes from the files everything that the log has signed.
  *
- * Each segment's bytes, chain and index; each log frame's entries against the records they were made from; every record
- * against the bytes its author signed; every root and checkpoint; every node hash; the checksum of every snapshot. A damaged
- * frame hides only what follows from it: everything else is read and recomputed all the same.
+ * It checks each segment's bytes, chain and index; each log frame's entries against the records from which they were made; every record
+ * against the bytes its author signed; every root and checkpoint; every node hash; and the checksum of every snapshot. A damaged frame
+ * hides only what depends on it: everything else is still read and recomputed.
  *
- * Nothing is changed, but where the caller wants repair and nothing is damaged: then what is derived and differs is made
- * again, or removed where a start makes it. Beside damage nothing is touched: it may be what shows how it came about.
+ * Nothing is changed, unless the caller wants repair and nothing is damaged. Then derived data that differs is rebuilt, or removed if a
+ * start rebuilds it. If there is damage, nothing is touched: it may show how the damage came about.
  */
 
 import { createHash } from 'node:crypto'
@@ -71,15 +71,15 @@ type FsckOptions = {
   readonly path: string
   readonly onFinding: (finding: Finding) => void
   readonly onProgress: (leaves: number, total: number) => void
-  /** Checks an author's signature; left out, signatures are not checked. */
+  /** Checks an author's signature; if omitted, signatures are not checked. */
   readonly verify: ((signature: Uint8Array, message: Uint8Array, key: Uint8Array) => boolean) | undefined
-  /** Called with each finding that was repaired; left out, nothing is. */
+  /** Called with each finding that was repaired; if omitted, nothing is repaired. */
   readonly onRepaired?: (finding: Finding) => void
-  /** Where the high-water mark is; left out, it is not asked. */
+  /** Where the high-water mark is; if omitted, it is not checked. */
   readonly markFile?: string
-  /** The data directory whose keys sign for this one; left out, its own do. */
+  /** The data directory whose keys sign for this one; its own by default. */
   readonly keysIn?: string
-  /** The data directory whose attachments are those of this one; left out, it has its own. */
+  /** The data directory with the attachments of this one; its own by default. */
   readonly blobsIn?: string
 }
 
@@ -88,11 +88,11 @@ type FsckResult = {
   readonly bytes: number
   readonly leaves: number
   readonly damages: number
-  /** Findings that take nothing away, but that a start refuses. */
+  /** Findings that lose no data, but with which a start is refused. */
   readonly refusals: number
 }
 
-/** What a full check finds in a copy of a board, besides what is derived, which a copy leaves out. */
+/** Checks a copy of a board, except for derived data, which a copy leaves out. */
 export function checkCopy(
   copy: Pick<FsckOptions, 'disk' | 'path' | 'keysIn' | 'blobsIn'> & Partial<Pick<FsckOptions, 'onProgress'>>,
 ): {
@@ -161,13 +161,13 @@ function checkFiles(options: FsckOptions, tell: (finding: Finding) => void): Che
     frames += check.frames
     bytes += check.bytes
     ends.push(check.nextSeq - 1)
-    // The last of them is the log's.
+    // The last of them is the log.
     isLogSound = check.damages === 0
     checkSnapshots(options.disk, snapshots, check, tell)
     checkOldEvents(options.disk, snapshots[0]!, tell)
     if (shard < facts.shards) records.push(...damaged.map((through) => ({ shard, through })))
     const isOfFeed = shard === facts.shards
-    // A start of the feed reads the records of all shards again.
+    // When the feed starts, it reads the records of all shards again.
     if (damaged.length > 0 || (isOfFeed && records.length > 0))
       checkReplay(options.disk, snapshots[0]!, check, tell, (reach) => {
         if (damaged.some((through) => through > reach)) return false
@@ -188,7 +188,7 @@ function checkFiles(options: FsckOptions, tell: (finding: Finding) => void): Che
 
 const nothingDurable: Durable = { seq: 0, by: '' }
 
-/** Damage that hides it is a finding of its own. */
+/** Damage that prevents this is reported separately. */
 function knownDurable({ disk, path }: Pick<FsckOptions, 'disk' | 'path'>, shard: number, journalId: Buffer): Durable {
   return unlessUnreadable(() => durableOf(disk, path, shard, journalId)) ?? nothingDurable
 }
@@ -204,7 +204,7 @@ function journalFinding(disk: Disk, directory: string, problem: JournalProblem):
     kind: findingKinds[kind] ?? 'derived',
     where: `${path} at byte ${offset}`,
     what: `${kind}: expected ${expected}, found ${found}`,
-    // A tail that was never confirmed is not derived from anything: the next start saves it and cuts it off.
+    // An unconfirmed tail is not derived from anything: the next start saves it and cuts it off.
     ...(kind === 'index' ? { remake: () => remakeIndex(disk, directory, firstSeq) } : {}),
   }
 }
@@ -229,7 +229,7 @@ function checkSnapshots(
     }
 }
 
-/** Files of what is known of old events, which the snapshots in this directory name. */
+/** Files with old events, which the snapshots in this directory name. */
 function checkOldEvents(disk: Disk, directory: string, tell: (finding: Finding) => void): void {
   for (const name of disk.fileExists(directory) ? disk.listFiles(directory) : []) {
     const path = join(directory, name)
@@ -247,10 +247,10 @@ function checkOldEvents(disk: Disk, directory: string, tell: (finding: Finding) 
   }
 }
 
-/** A record of a shard that cannot be read, and what is before it: `through` is the newest. */
+/** A shard has a record up to `through`, the newest, that cannot be read. */
 type Damaged = { readonly shard: number; readonly through: number }
 
-/** The newest frame of each shard that frame `reach` of the log has told of; none where it cannot be read, or is none. */
+/** The newest frame of each shard covered by frame `reach` of the log; empty if that cannot be read, or does not exist. */
 function coveredAt(disk: Disk, directory: string, reach: number): ReadonlyMap<number, number> {
   if (reach === 0) return new Map()
   const log = JournalReader.open(disk, directory)
@@ -265,7 +265,10 @@ function coveredAt(disk: Disk, directory: string, reach: number): ReadonlyMap<nu
   }
 }
 
-/** A start reads all records after its snapshot, and does not pass a damaged one. `isPassed`: a snapshot at `reach` is newer than all of them. */
+/**
+ * A start reads all records after its snapshot, and stops at a damaged one. `isPassed`: whether a snapshot at `reach` is newer than all
+ * damaged records.
+ */
 function checkReplay(
   disk: Disk,
   directory: string,
@@ -283,9 +286,9 @@ function checkReplay(
 
 type Setting = {
   readonly ends: readonly number[]
-  /** Every segment of the log's journal is as it was written. */
+  /** Whether every segment of the log's journal is as it was written. */
   readonly isLogSound: boolean
-  /** Of the first log, from board.json. */
+  /** Origin of the first log, from board.json. */
   readonly origin: string
   readonly tell: (finding: Finding) => void
 }
@@ -295,7 +298,7 @@ class LogCheck {
   readonly #setting: Setting
   readonly #shards: ReadableFrames[]
   readonly #covered: number[]
-  /** Shards with frames that cannot be read: what follows from all of their records together is not known. */
+  /** Shards with frames that cannot be read: anything that depends on all of their records together is unknown. */
   readonly #isDamaged: boolean[]
   readonly #blobs: BlobCheck
   readonly #credits: CreditCheck
@@ -312,17 +315,17 @@ class LogCheck {
     this.#shards = shardDirectories(path, shards).map((directory) => new ReadableFrames(disk, directory))
   }
 
-  /** Leaves checked. */
+  /** Returns the number of leaves checked. */
   run(): number {
     const leaves = this.#log()
     for (const [shard, last] of this.#setting.ends.slice(0, this.#shards.length).entries()) this.#private(shard, last)
-    // What a lost record took away, a post or its file, would be reported as missing.
+    // Otherwise a post or file removed by a lost record would be reported as missing.
     if (!this.#isDamaged.includes(true)) this.#blobs.end()
     for (const shard of this.#shards) shard.close()
     return leaves
   }
 
-  /** The log's frames up to the first that cannot be read: what follows it hangs on it. */
+  /** Checks the log's frames up to the first that cannot be read: everything after it depends on it. */
   #log(): number {
     const { disk, path, markFile, keysIn = path, onProgress } = this.#options
     const { ends, isLogSound, origin, tell } = this.#setting
@@ -351,13 +354,13 @@ class LogCheck {
     return chain.end()
   }
 
-  /** Records through `last` that no frame of the log covers: turns with private ones alone move the log on without a frame. */
+  /** Records through `last` that no frame of the log covers: a turn with only private records advances without a frame. */
   #private(shard: number, last: number): void {
     const first = this.#covered[shard]! + 1
     for (const frame of this.#frames(shard, first, last)) this.#record(frame, shard)
   }
 
-  /** Frames `first` to `last` of a shard that can be read; notes when one of them cannot. */
+  /** The readable frames from `first` to `last` of a shard; notes whether any cannot be read. */
   *#frames(shard: number, first: number, last: number): Generator<Frame, void, undefined> {
     if (last < first) return
     this.#covered[shard] = last
@@ -370,7 +373,7 @@ class LogCheck {
     if (next <= last) this.#isDamaged[shard] = true
   }
 
-  /** Undefined: some of the records cannot be read. */
+  /** Undefined if some of the records cannot be read. */
   #entriesFromShards(log: LogFrame, where: string): Buffer[] | undefined {
     const entries: Buffer[] = []
     let isWhole = true
@@ -399,17 +402,17 @@ class LogCheck {
     return isWhole ? entries : undefined
   }
 
-  /** A record must be what its author signed. */
+  /** Checks that a record is what its author signed. */
   #record(frame: Frame, shard: number): void {
     const record = fromFrame(frame)
     const where = `shard ${shard} frame ${frame.seq}`
-    // A balance is known only where every posting before it is.
+    // A balance is known only if every earlier posting is.
     if (!this.#isDamaged[shard]) this.#credits.take(frame, record, where)
-    // Also of records without a signature: a takedown marks files as gone by such ones.
+    // Including records without a signature: a takedown uses them to mark files as gone.
     const file = this.#blobs.take(record, frameKey(frame).toString('hex'), where)
     const { by } = record
     if (by === undefined) return
-    // Of a command whose text or file is gone its hash is what is left.
+    // Of a command whose text or file is gone, only the hash remains.
     const isGone = isStub(frame) || (by.cut !== undefined && file === undefined)
     const bytes = isGone ? undefined : joined(by, file ?? nothing)
     const sha = bytes === undefined ? commandSha(by) : createHash('sha256').update(bytes).digest()
@@ -445,8 +448,8 @@ function remakeNodes(disk: Disk, path: string, { path: file, first, last }: Node
 }
 
 /**
- * Every log of the board, oldest first: the closed ones as the newest one's first frame lists them, and the one that the key
- * signs for. Undefined: damage hides which those are.
+ * Every log of the board, oldest first: the closed ones as listed in the newest one's first frame, and the one that the key signs for.
+ * Undefined if damage hides them.
  */
 function identitiesOf(
   { disk, path, keysIn }: { readonly disk: Disk; readonly path: string; readonly keysIn: string },
@@ -467,7 +470,7 @@ function identitiesOf(
   }
   log.close()
   const isWhole = read === through
-  // The frame of a newer log may be among the damaged ones: no key for the one that was found is no finding then.
+  // The frame of a newer log may be among the damaged ones. Then a missing key for the one found is not a finding.
   const named = { name: closed.length === 0 ? '' : nameOf(origin), origin }
   const vkey = vkeyIn(disk, keysIn, named, isWhole ? tell : () => {})
   return vkey === '' && !isWhole ? undefined : [...closed, { origin, vkey }]
@@ -477,7 +480,7 @@ type Put = {
   readonly where: string
   readonly room: string
   readonly sha256: string
-  /** Ids of the originals of the posts that name it. */
+  /** Ids of the original posts that name it. */
   readonly events: string[]
   isMissing: boolean
 }
@@ -487,9 +490,8 @@ const deleted = new ActsOf<DeletedFacts>('blob.delete', 'blob.remove')
 const redacted = new ActsOf<RedactFacts>('event.redact')
 
 /**
- * The check of attachments: every file is what its record says, and every file that is still promised is there.
- * A file may be missing when its blob was deleted, or when every post that named it was redacted; a redaction names the
- * original, and takes every version of it.
+ * Checks attachments: every file must match its record, and every file that is still needed must exist. A file may be missing if its blob
+ * was deleted, or if every post that named it was redacted. A redaction names the original, and covers all of its versions.
  */
 export class BlobCheck {
   readonly #disk: Disk
@@ -504,7 +506,7 @@ export class BlobCheck {
     this.#damage = damage
   }
 
-  /** Takes a record with the id (32 hex) of its command. The file that was cut out of it, if it has one and the file is there. */
+  /** Takes a record with the id (32 hex) of its command. Returns the file that was cut out of it, if it has one and the file exists. */
   take(record: BoardRecord, id: string, where: string): Buffer | undefined {
     if (record.type === RecordType.event) this.#attached(record, id)
     if (deleted.is(record)) this.#puts.delete(record.facts.target)
@@ -525,13 +527,13 @@ export class BlobCheck {
     return undefined
   }
 
-  /** Blobs hang on the original, whichever version names them. */
+  /** Blobs belong to the original, whichever version names them. */
   #attached({ blobs = [], original }: PostRecord, id: string): void {
     const event = original === undefined ? id : Buffer.from(original).toString('hex')
     for (const blob of blobs) this.#puts.get(Buffer.from(blob).toString('hex'))?.events.push(event)
   }
 
-  /** After the last record. */
+  /** Call after the last record. */
   end(): void {
     for (const { where, room, sha256, events, isMissing } of this.#puts.values()) {
       const isRedacted = events.length > 0 && events.every((id) => this.#redacted.has(id))
@@ -540,7 +542,7 @@ export class BlobCheck {
   }
 }
 
-/** The pages of the search index against their sums. */
+/** Checks the pages of the search index against their checksums. */
 function checkSearch(disk: Disk, directory: string, tell: (finding: Finding) => void): void {
   try {
     for (const _ of checkPages(disk, directory)) void _
@@ -552,15 +554,15 @@ function checkSearch(disk: Disk, directory: string, tell: (finding: Finding) => 
 }
 
 /**
- * The check of how far deliveries have come: nothing is known of it but that its file is whole, and that is looked at in a copy.
- * `directory`: of the deliveries.
+ * Checks the stored progress of deliveries. Only the integrity of its file can be checked, which is done in a copy. `directory`: of the
+ * deliveries.
  */
 export function checkDelivery(disk: Disk, directory: string, tell: (finding: Finding) => void): void {
   const file = storeFile(directory)
   if (!disk.fileExists(file)) return
   const copy = mkdtempSync(join(tmpdir(), 'broadside-fsck-'))
   try {
-    // Opening the file itself would write to it: what a kill left in its log is put into it then.
+    // Opening the file itself would write to it: SQLite would checkpoint what a kill left in its log.
     let problem: string | undefined
     unlessUnreadable(
       () => {

@@ -1,6 +1,6 @@
 /**
- * The log's part of the full check: sizes, roots, checkpoints and node hashes of every log, and what ties a closed one to the
- * next. Frames are taken in their order; which entries each of them must have says the caller, who read the records.
+ * The log's part of the full check: sizes, roots, checkpoints and node hashes of every log, and the link from each closed one to the next.
+ * Frames are taken in order. The caller, who has read the records, provides the entries that each of them must have.
  */
 import { nameOf } from '../../actors/log/book.ts'
 import {
@@ -21,11 +21,11 @@ import { nodeAt } from '../../storage/tree-layout.ts'
 import { nodesFile } from '../board-directory.ts'
 
 export type Finding = {
-  /** `damage`: what was promised is not there. `derived`: made again when it is needed. `start`: a start refuses it. */
+  /** `damage`: promised data is missing. `derived`: rebuilt when it is needed. `start`: a start is refused. */
   readonly kind: 'damage' | 'derived' | 'start'
   readonly where: string
   readonly what: string
-  /** Of something derived: removes it, or makes it again, once nothing is damaged that it is made from. */
+  /** For derived data: removes or rebuilds it, if its sources are undamaged. */
   readonly remake?: () => void
 }
 
@@ -33,10 +33,10 @@ type LogCheckOptions = {
   readonly disk: Disk
   /** Of the log's journal and its tree files. */
   readonly directory: string
-  /** Every log of the board, oldest first; a vkey is '' where the key is not known, and that was reported. */
+  /** Every log of the board, oldest first. A vkey is '' if the key is unknown, which has been reported. */
   readonly logs: readonly { readonly origin: string; readonly vkey: string }[]
   readonly tell: (finding: Finding) => void
-  /** Makes the file of node hashes again from these frames of the log's journal. */
+  /** Rebuilds the file of node hashes from these frames of the log's journal. */
   readonly remakeNodes: (nodes: NodesOf) => void
 }
 
@@ -48,17 +48,17 @@ export type NodesOf = {
 
 export class LogChainCheck {
   readonly #options: LogCheckOptions
-  /** Place of the log that the frames have come to. */
+  /** Index of the log that the frames have reached. */
   #at = -1
   #range = new CompactRange()
   #key: VerifierKey | undefined
   #nodes: DiskFile | undefined
   #nodesAt = 0
-  /** The first node hash that is wrong. */
+  /** The first wrong node hash. */
   #nodesProblem: { readonly where: string; readonly what: string } | undefined
   #last = 1
   #first = 1
-  /** The close entry's log, once it was taken. */
+  /** The log that a close entry ended, once that was taken. */
   #ended: ClosedLog | undefined
   #newest: LogFrame | undefined
   #leaves = 0
@@ -68,7 +68,7 @@ export class LogChainCheck {
     this.#begin(1)
   }
 
-  /** `made`: the entries of the records that this frame covers; undefined: some of them cannot be read. */
+  /** `made`: the entries of the records that this frame covers; undefined if some of them cannot be read. */
   take(frame: Frame, log: LogFrame, made: readonly Buffer[] | undefined): void {
     const where = `log frame ${frame.seq}`
     const entries = [...entriesOf(log)]
@@ -90,7 +90,7 @@ export class LogChainCheck {
     if (log.type === closeFrameType) this.#closed(frame, log, entries[0], where)
   }
 
-  /** Ends the check; the leaves of all logs. */
+  /** Ends the check; returns the number of leaves of all logs. */
   end(): number {
     this.#endNodes()
     return this.#leaves
@@ -119,7 +119,7 @@ export class LogChainCheck {
     this.#ended = { origin, vkey, size: log.size, checkpoint: log.checkpoint, first: this.#first, last: frame.seq }
     const next = this.#options.logs[this.#at + 1]
     const named = entry === undefined ? undefined : nextOf(entry)
-    // Where the rotation was cut short the next log is not there yet: the next start opens it.
+    // If the rotation was interrupted, the next log does not exist yet: the next start opens it.
     const isNext = next === undefined || (named?.origin === next.origin && ['', named.vkey].includes(next.vkey))
     if (named === undefined || !isNext) this.#damage(where, 'its entry does not name the log that follows')
   }
@@ -138,7 +138,7 @@ export class LogChainCheck {
     this.#begin(frame.seq)
   }
 
-  /** The log as its last frame leaves it: it was not closed. */
+  /** A log that was not closed, as its last frame leaves it. */
   #lost(): ClosedLog | undefined {
     const named = this.#options.logs[this.#at]
     if (named === undefined || this.#newest === undefined) return undefined
@@ -199,7 +199,7 @@ export class LogChainCheck {
   }
 }
 
-/** The first hash of a tree file that is not the recomputed one. */
+/** The first hash of a tree file that differs from the recomputed one. */
 function differing(compared: {
   readonly path: string
   readonly at: number

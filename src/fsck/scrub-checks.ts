@@ -1,4 +1,4 @@
-/** What the scrubber compares of each kind of file, in small reads that its caller paces. */
+/** The scrubber's checks for each kind of file, in small reads that the caller paces. */
 import { createHash } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import { CHAIN_START, Chain } from '../../storage/chain.ts'
@@ -11,35 +11,35 @@ import { checkSegmentHeader, headerOf, SEGMENT_HEADER_BYTES, type SegmentHeader 
 import { nodesIn } from '../../storage/tree-layout.ts'
 import { sealedDamage, stepOver, type Walk } from '../../storage/walk.ts'
 
-/** `at`: byte of the file. */
+/** `at`: offset in the file. */
 export type Found = { readonly problem: string; readonly at: number }
 
-/** A file that is read from its beginning to the size that it had when it was opened. */
+/** A file that is read from its beginning to the size it had when it was opened. */
 export type Source = {
   readonly path: string
   readonly size: number
-  /** The next bytes, fewer than wanted only at the end. */
+  /** The next bytes; fewer than requested only at the end. */
   readonly next: (wanted: number) => Promise<Buffer>
 }
 
-/** Undefined: it is what was written. Rejects with what `foundBy` takes, too. */
+/** Undefined if the file is intact. May also reject with an error that `foundBy` accepts. */
 export type Check = (source: Source) => Promise<Found | undefined>
 
 const stepBytes = 64 * 1024
 
-/** The sealed segments of one journal, checked in their order: each has to follow the one before. */
+/** The sealed segments of one journal, checked in order: each must follow the previous one. */
 export class SegmentsCheck {
   #journalId: Buffer | undefined
-  /** Undefined, as `nextSeq`: damage hides it. */
+  /** Undefined if damage hides it, like `nextSeq`. */
   #chain: Buffer | undefined = CHAIN_START
   #nextSeq: number | undefined = 1
 
-  /** The segment that has to come next; undefined: damage hides which it is. */
+  /** The segment that must come next; undefined if damage hides which one it is. */
   get nextSeq(): number | undefined {
     return this.#nextSeq
   }
 
-  /** Checks all that the segment with this name says of itself, as the full check does. Throws Damage. */
+  /** Makes all checks of the full check that the segment with this name allows on its own. Throws Damage. */
   next(firstSeq: number): Check {
     const [nextSeq, chain] = [this.#nextSeq ?? firstSeq, this.#chain]
     this.#nextSeq = undefined
@@ -59,7 +59,7 @@ export class SegmentsCheck {
   }
 }
 
-/** `walkSegment` for bytes that come a few at a time. */
+/** `walkSegment` for bytes that arrive in small pieces. */
 async function walkSlowly(source: Source, header: SegmentHeader): Promise<Pick<Walk, 'live' | 'running' | 'stop'>> {
   const live = new LiveIndex(header.firstSeq)
   const running = new Chain(header.previousChain)
@@ -80,7 +80,7 @@ async function walkSlowly(source: Source, header: SegmentHeader): Promise<Pick<W
   }
 }
 
-/** The CRC at the end of an index, and which segment it belongs to. Throws Damage when that segment is not sealed. */
+/** Checks the CRC at the end of an index, and which segment it belongs to. Throws Damage if that segment is not sealed. */
 export function checkIndex(disk: Disk, directory: string, firstSeq: number): Check {
   return async (source) => {
     let crc = 0
@@ -104,8 +104,8 @@ export function checkIndex(disk: Disk, directory: string, firstSeq: number): Che
 }
 
 /**
- * A tree file has the nodes of all leaves of its log, and more while that grows. Every node is the hash of its two children, which stand
- * before it (storage/tree-layout.ts).
+ * A tree file has the nodes of all leaves of its log, and more while the log grows. Every node is the hash of its two children, which
+ * precede it (storage/tree-layout.ts).
  */
 export function checkTree(leavesMin: number): Check {
   return async (source) =>
@@ -139,7 +139,7 @@ const checkNodes: Check = async (source) => {
   return undefined
 }
 
-/** An attachment is named by the SHA-256 of its bytes. */
+/** The name of an attachment is the SHA-256 of its bytes. */
 export function checkAttachment(name: string): Check {
   return async (source) => {
     const hash = createHash('sha256')
@@ -149,17 +149,17 @@ export function checkAttachment(name: string): Check {
   }
 }
 
-/** What an error says of a file. Throws one that is not about a file. */
+/** What an error says about a file. Rethrows an error that is not about a file. */
 export function foundBy(error: unknown): Found {
   if (error instanceof Damage) return { problem: `expected ${error.expected}, found ${error.found}`, at: error.offset }
   if (error instanceof NewerFormat) return { problem: error.message, at: 0 }
   const { code } = error as NodeJS.ErrnoException
-  // Not the codes that Node gives its own, such as ERR_OUT_OF_RANGE.
+  // Excludes Node's own codes, such as ERR_OUT_OF_RANGE.
   if (code !== undefined && /^E[A-Z0-9]+$/.test(code)) return { problem: `it cannot be read (${code})`, at: 0 }
   throw error
 }
 
-/** The machine or the process has no descriptor or no memory left for a read, which says nothing of the file. */
+/** The machine or process has no descriptors or memory left for a read, which says nothing about the file. */
 export function isShortage(error: unknown): boolean {
   return ['EMFILE', 'ENFILE', 'ENOMEM', 'EAGAIN'].includes(String((error as NodeJS.ErrnoException).code))
 }

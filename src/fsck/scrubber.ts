@@ -1,7 +1,7 @@
 /**
- * The scrubber: reads again what nothing else reads for a long time, at a bounded rate, so that a bit that changed is found while a
- * backup still has the right one. Sealed segments and attachments are compared with what they say of themselves, and are reported;
- * indexes and tree files are derived, and are made again. The search index has a check of its own (src/workers/search.ts).
+ * The scrubber: rereads data that is otherwise not read for a long time, at a bounded rate, so that a flipped bit is found while a backup
+ * still has the right one. Sealed segments and attachments are checked against their own checksums and names, and damage is reported.
+ * Indexes and tree files are derived, and are rebuilt. The search index has its own check (src/workers/search.ts).
  */
 import { join, relative } from 'node:path'
 import { type Disk, DiskFull, type ReadHandle } from '../../storage/disk.ts'
@@ -24,7 +24,7 @@ import {
   type Source,
 } from './scrub-checks.ts'
 
-/** What records name, as the shards know it. Undefined: there is no answer now. */
+/** The attachments that records need, according to the shards. Undefined if there is no answer now. */
 export type NeededAttachments = {
   /** Names of all rooms that ever had one. */
   readonly rooms: () => Promise<readonly string[] | undefined>
@@ -38,12 +38,12 @@ type ScrubberOptions = {
   /** Of the board. */
   readonly directory: string
   readonly shards: number
-  /** 0: nothing is read. */
+  /** 0 to read nothing. */
   readonly bytesPerSecond: number
   readonly attachments: NeededAttachments
   /** The tree file of each log, and how many leaves it must have by now. */
   readonly trees: () => readonly { readonly path: string; readonly leaves: number }[]
-  /** Makes a tree file right again. */
+  /** Repairs a tree file. */
   readonly mendTree: (path: string) => void
   readonly notices: Notices
   readonly counters: Counters
@@ -51,25 +51,25 @@ type ScrubberOptions = {
 }
 
 const firstMs = 2_000
-/** Between two passes: a small board is not read all day. */
+/** Pause between two passes, so that a small board is not read all day. */
 const pauseMs = 3_600_000
-/** Until a shard that gave no answer is asked again. */
+/** Delay before querying a shard again that gave no answer. */
 const askAgainMs = 1_000
 
 type Kind = 'segment' | 'index' | 'tree' | 'attachment'
 type Named = { readonly path: string; readonly kind: Kind; readonly mend?: () => void }
 type Looked = Named & {
   readonly check: Check
-  /** Where there is no such file: whether there should be. Left out: there should. */
+  /** If the file does not exist: whether it should. By default it should. */
   readonly isMissing?: () => Promise<boolean>
 }
 
-/** The board stops. */
+/** The board is stopping. */
 class Stopped extends Error {}
 
 export class Scrubber {
   readonly #options: ScrubberOptions
-  /** Damaged files that nothing makes again, and where. */
+  /** Damaged files that cannot be rebuilt, and where. */
   readonly #damaged = new Map<string, string>()
   /** What this pass has found so far. */
   readonly #found = new Set<string>()
@@ -118,7 +118,7 @@ export class Scrubber {
     const since = clock.monotonicMs()
     this.#found.clear()
     for await (const looked of this.#files()) this.#note(looked, await this.#look(looked))
-    // What was removed for a good reason is not looked at any more.
+    // Forget damaged files that have since been removed for a good reason.
     for (const path of this.#damaged.keys()) if (!this.#found.has(path)) this.#damaged.delete(path)
     this.#tell()
     const seconds = Math.round((clock.monotonicMs() - since) / 1_000)
@@ -139,10 +139,10 @@ export class Scrubber {
     const firsts = (await this.#listed(directory, 'segment', (path) => listSegments(disk, path, 'log'))) ?? []
     const check = new SegmentsCheck()
     for (const listed of firsts) {
-      // No file has the name that the segment before asks for.
+      // No file has the name that must follow the previous segment.
       while (check.nextSeq !== undefined && check.nextSeq < listed)
         yield* this.#segment(directory, check.nextSeq, check)
-      // The newest one grows.
+      // The newest one is still growing.
       if (listed !== firsts.at(-1)) yield* this.#segment(directory, listed, check)
     }
   }
@@ -151,7 +151,7 @@ export class Scrubber {
     const { disk } = this.#options
     const path = segmentPath(directory, firstSeq)
     yield { path, kind: 'segment', check: check.next(firstSeq) }
-    // Of a damaged segment no index can be made.
+    // A damaged segment cannot be indexed.
     if (this.#damaged.has(path)) return
     const mend = (): void => remakeIndex(disk, directory, firstSeq)
     yield { path: indexPath(directory, firstSeq), kind: 'index', check: checkIndex(disk, directory, firstSeq), mend }
@@ -170,14 +170,14 @@ export class Scrubber {
       const names = new Set([...files.filter((name) => /^[0-9a-f]{64}$/.test(name)), ...(await filesOf())])
       for (const name of names) {
         const path = join(directory, room, name)
-        // It may have been deleted, and put again, since its name was read.
+        // It may have been deleted and added again since its name was read.
         const isMissing = async () => (await filesOf()).includes(name) && !disk.fileExists(path)
         yield { path, kind: 'attachment', check: checkAttachment(name), isMissing }
       }
     }
   }
 
-  /** Asks until there is an answer. */
+  /** Repeats the query until there is an answer. */
   async #answer<Answer>(ask: () => Promise<Answer | undefined>): Promise<Answer> {
     for (;;) {
       const answer = await ask()
@@ -186,7 +186,7 @@ export class Scrubber {
     }
   }
 
-  /** What is in a directory. Undefined: it cannot be read, which counts as found. */
+  /** The contents of a directory. Undefined if it cannot be read, which counts as a finding. */
   async #listed<Name>(
     path: string,
     kind: Kind,
@@ -200,7 +200,7 @@ export class Scrubber {
     }
   }
 
-  /** Reads again after a while where there was nothing left to read with. */
+  /** Retries after a while if the machine had no resources left for reading. */
   async #read<Result>(read: () => Result | Promise<Result>): Promise<Result> {
     for (;;) {
       try {
@@ -220,7 +220,7 @@ export class Scrubber {
     }
   }
 
-  /** Rejects with what `foundBy` takes, too. */
+  /** May also reject with an error that `foundBy` accepts. */
   async #lookOnce({ path, check, isMissing }: Looked): Promise<Found | undefined> {
     const handle = await this.#options.disk.openForReading(path)
     if (handle === undefined)
@@ -249,7 +249,7 @@ export class Scrubber {
     }
   }
 
-  /** Tells what was found once, and mends what is derived. */
+  /** Reports each finding once, and repairs derived files. */
   #note({ path, kind, mend }: Named, found: Found | undefined): void {
     const { report, counters, directory } = this.#options
     const wasDamaged = this.#damaged.delete(path)
@@ -272,7 +272,7 @@ export class Scrubber {
     this.#tell()
   }
 
-  /** False: it cannot be made again. On a full disk it can later. */
+  /** Returns false if it cannot be rebuilt. After a full disk it can be, later. */
   #mend(path: string, mend: () => void): boolean {
     try {
       mend()

@@ -1,8 +1,8 @@
 /**
- * What a start asks for beside sound journals: its keys, and that no mark of the log knows more than this directory.
+ * Checks what a start needs besides sound journals: the keys, and that no mark of the log is ahead of this directory.
  *
- * Heads that were signed and are not there are damage. All else here stops a start and takes nothing away: what is to be done
- * stands in the sentence that the start would say.
+ * Signed heads that are missing count as damage. Everything else here prevents a start but loses no data; the sentence is the one that the
+ * start would show, and says what to do.
  */
 import { closedLogs, decodeLogFrame } from '../../actors/log/frame.ts'
 import { type Disk, isUnreadable } from '../../storage/disk.ts'
@@ -35,14 +35,17 @@ import type { Finding } from './log.ts'
 type Tell = (finding: Finding) => void
 type NamedLog = { readonly name: string; readonly origin: string }
 
-/** The keys of the board itself; those of a follower's are with its leader. */
+/** Checks the board's own keys; a follower's are with its leader. */
 export function checkKeys(disk: Disk, path: string, { prints }: BoardFacts, tell: Tell): void {
   if (disk.fileExists(followerFile(path))) return
   secretIn(disk, boardKeyFile(path), tell, prints?.board)
   secretIn(disk, cursorKeyFile(path), tell, prints?.cursor)
 }
 
-/** The verifier key of the log that grows, by the keys in this directory; '': they are of no use, and that was reported. `name`: of a log after the first. */
+/**
+ * The verifier key of the log that grows, by the keys in this directory; '' if they are unusable, which has been reported. `name`: of a log
+ * after the first.
+ */
 export function vkeyIn(disk: Disk, path: string, { name, origin }: NamedLog, tell: Tell): string {
   const followed = knownOf(disk, path)
   if (followed?.log.origin === origin) return followed.log.vkey
@@ -65,7 +68,7 @@ function secretIn(disk: Disk, file: string, tell: Tell, print?: string): Buffer 
   }
 }
 
-/** `logs`: every log of the board, oldest first; `through`: the last frame of their journal, all of which is sound. */
+/** `logs`: every log of the board, oldest first. `through`: the last frame of their journal, which must be entirely sound. */
 export function checkMarks(
   disk: Disk,
   place: MarkPlace,
@@ -80,7 +83,7 @@ export function checkMarks(
     if (!(error instanceof UnusableMark) && !isUnreadable(error)) throw error
     return tell({ kind: 'start', where: place.markFile, what: error.message })
   }
-  // The mark may be of the log whose key is not known, which was reported.
+  // The mark may belong to the log whose key is unknown, which has been reported.
   if (logs.some(({ vkey }) => vkey === '')) return
   if (through === 0) {
     const empty = logs.map(({ vkey }) => ({ vkey, size: 0, rootOf: () => Buffer.alloc(0) }))
@@ -126,7 +129,7 @@ function knownLogs(
   })
 }
 
-/** Every head that was signed is that of a frame, and heads grow from frame to frame. Empty: none has this size. */
+/** Every signed head belongs to a frame, and sizes grow from frame to frame. Empty if none has this size. */
 function rootAt(
   size: number,
   first: number,

@@ -67,7 +67,7 @@ const pauseMsMin = 250
 const pauseMsMax = 8_000
 const pollPatienceMs = 60_000
 const keyFileBytesMax = 16_384
-/** No answer, and no line of one, is longer. */
+/** No answer, and no line of one, may be longer. */
 const answerCharsMax = 32 * 1024 * 1024
 
 /** A refusal: the board says that the command had no effect. */
@@ -80,7 +80,7 @@ export class BoardError extends Error {
   /** Seconds after which the same command may succeed. */
   readonly retryAfter: number | undefined
   readonly details: Readonly<Record<string, unknown>>
-  /** An earlier attempt had no answer. */
+  /** Whether an earlier attempt had no answer. */
   readonly wasResent: boolean
 
   constructor(error: Refusal, status: number, wasResent: boolean) {
@@ -114,7 +114,7 @@ type Refusal = {
   readonly details?: Readonly<Record<string, unknown>>
 }
 
-/** An Ed25519 key. Its secret half is kept inside, and only `toFile` shows it. */
+/** An Ed25519 key. Its secret half is private, and only `toFile` reveals it. */
 export type Key = {
   /** base64url, 43 characters. */
   readonly publicKey: string
@@ -123,7 +123,7 @@ export type Key = {
   readonly sign: (message: Uint8Array<ArrayBuffer>) => Promise<Uint8Array>
   /** The text of a key file. Anyone who has it can sign as you. Throws TypeError for a key that cannot be copied. */
   readonly toFile: () => string
-  /** The text of a key file that opens with this passphrase alone. */
+  /** The text of a key file that opens only with this passphrase. */
   readonly toSealedFile: (passphrase: string) => Promise<string>
 }
 
@@ -159,7 +159,7 @@ export async function keyFromSeed(seed: Uint8Array): Promise<Key> {
   }
 }
 
-/** A key pair of WebCrypto, such as a page keeps in IndexedDB. One that is not extractable signs, and is in no file. */
+/** A WebCrypto key pair, such as a page stores in IndexedDB. One that is not extractable can sign, but cannot be written to a file. */
 export async function keyFromPair({ privateKey, publicKey: half }: CryptoKeyPair): Promise<Key> {
   if (privateKey.extractable) {
     const { d = '' } = await crypto.subtle.exportKey('jwk', privateKey)
@@ -179,8 +179,8 @@ export async function keyFromPair({ privateKey, publicKey: half }: CryptoKeyPair
 }
 
 /**
- * Reads the text of a key file: JSON of `broadside keygen`, `toFile`, `toSealedFile` or a page of a board, or a PKCS#8 PEM of
- * OpenSSL. A file that was sealed opens with its passphrase.
+ * Reads the text of a key file: JSON from `broadside keygen`, `toFile`, `toSealedFile` or a board's page, or a PKCS#8 PEM from OpenSSL. A
+ * sealed file needs its passphrase.
  */
 export async function importKey(text: string, passphrase?: string): Promise<Key> {
   const file = Object(parsed(text))
@@ -191,7 +191,7 @@ export async function importKey(text: string, passphrase?: string): Promise<Key>
       : seedOfJson(text)
   if (seed?.length !== 32) throw new TypeError('the text contains no Ed25519 key')
   const key = await keyFromSeed(seed)
-  // A file whose two halves disagree was edited by hand: signing with it would make another person.
+  // A file whose halves disagree was edited by hand: signing with it would create a different identity.
   if (publicKey !== undefined && publicKey !== key.publicKey)
     throw new TypeError('the public and private halves of this key do not match')
   return key
@@ -265,7 +265,7 @@ async function sealOf(head: SealedHead, passphrase: string): Promise<{ key: Cryp
   return { key, parameters: { name: 'AES-GCM', iv: fromBase64url(head.nonce), additionalData } }
 }
 
-/** Names that not every environment declares. */
+/** Types that not every environment declares. */
 type CryptoKey = Awaited<ReturnType<typeof crypto.subtle.importKey>>
 type CryptoKeyPair = { readonly privateKey: CryptoKey; readonly publicKey: CryptoKey }
 type AesGcm = { readonly name: 'AES-GCM'; readonly iv: Bytes; readonly additionalData: Bytes }
@@ -286,7 +286,7 @@ function seedOfJson(text: string): Halves {
 
 /** The key in a file, which is created if there is none. `passphrase`: of a sealed file. For Node, Deno and Bun. */
 export async function loadKey(path: string, passphrase?: string): Promise<Key> {
-  // A name that bundlers for browsers do not follow.
+  // A module name that browser bundlers do not follow.
   const module = 'node:fs/promises'
   const files: typeof import('node:fs/promises') = await import(module)
   const fresh = await createKey()
@@ -298,7 +298,7 @@ export async function loadKey(path: string, passphrase?: string): Promise<Key> {
     if (Object(error).code !== 'EEXIST') throw error
   }
   const { mode, size } = await files.stat(path)
-  // Windows has no such bits and shows all of them.
+  // Windows has no such bits and reports all of them as set.
   if ((mode & 0o077) !== 0 && (mode & 0o777) !== 0o666)
     throw new Error(`others can read the key file ${path}: restrict it to yourself with chmod 600`)
   if (size > keyFileBytesMax) throw new Error(`${path} is too long to be a key file`)
@@ -309,7 +309,7 @@ export async function loadKey(path: string, passphrase?: string): Promise<Key> {
   }
 }
 
-/** The bytes that Ed25519 signs. Throws TypeError, with the name of the field, for what JSON cannot keep. */
+/** The bytes that Ed25519 signs. Throws TypeError, with the name of the field, for values that JSON cannot represent. */
 export function signingBytes(service: string, command: Command): Uint8Array<ArrayBuffer> {
   for (const name of Object.keys(command))
     if (!fieldOrder.includes(name) && name !== 'signature' && name !== 'proof')
@@ -336,13 +336,13 @@ export type ConnectOptions = {
   readonly key?: Key | string
   /** The service id that the board must have. A signature is only valid for one service. */
   readonly service?: string
-  /** Seconds to go on trying, where no answer comes or the board says to wait. 120 when absent. */
+  /** How many seconds to keep trying if no answer comes or the board says to wait; 120 by default. */
   readonly patience?: number
-  /** Most bits of work to do for a room that requires it; 20 when absent. */
+  /** Maximum bits of proof of work to do for a room that requires it; 20 by default. */
   readonly proofBitsMax?: number
 }
 
-/** Asks the board for its service id and its time. */
+/** Connects to a board, and reads its service id and its time. */
 export async function connect(address: string, options: ConnectOptions = {}): Promise<Board> {
   const key = typeof options.key === 'string' ? await loadKey(options.key) : options.key
   const board = new Board(address, key, options)
@@ -350,7 +350,7 @@ export async function connect(address: string, options: ConnectOptions = {}): Pr
   return board
 }
 
-/** What came back from one request. */
+/** The result of one request. */
 type Answer =
   | { readonly data: unknown }
   | { readonly refused: Refusal; readonly status: number }
@@ -364,7 +364,7 @@ export class Board {
   #limits = { lines: 1, bytes: 1 }
   /** Operations whose `data` has no `schema`. */
   #unversioned: ReadonlySet<unknown> = new Set()
-  /** The board's time and ours, at the same moment. */
+  /** The board's time and ours at the same moment. */
   #clock = { board: 0, own: 0 }
 
   /** Use `connect`. */
@@ -379,7 +379,7 @@ export class Board {
     return this.#service
   }
 
-  /** Asks again for the service id, limits and time. */
+  /** Reads the service id, limits and time again. */
   async refresh(): Promise<void> {
     const { service_id: service, limits, operations } = Object(await this.#get('/capabilities'))
     if (typeof service !== 'string') throw new Error(`${this.address} is no Broadside board: it has no service_id`)
@@ -529,7 +529,7 @@ export class Board {
     return { ok: false, error: new BoardError(answer.refused, answer.status, wasResent) }
   }
 
-  /** As many as one request may have. */
+  /** As many as fit into one request. */
   #firstOf(commands: readonly SignedCommand[]): readonly SignedCommand[] {
     let bytes = 0
     const end = commands.findIndex(({ body }, n) => {
@@ -539,7 +539,7 @@ export class Board {
     return end < 0 ? commands : commands.slice(0, end)
   }
 
-  /** A read that is asked, and signed anew, until there is an answer: a signature is too old after five minutes. */
+  /** A read that is repeated, with a new signature, until there is an answer: a signature expires after five minutes. */
   async #poll(given: Readonly<Record<string, unknown>>, signal: AbortSignal | undefined): Promise<unknown> {
     for (;;) {
       try {
@@ -560,14 +560,14 @@ export class Board {
     try {
       return await this.#send(await this.#sign(given), patienceMs, signal)
     } catch (error) {
-      // Only what was certainly not accepted is signed a second time.
+      // Only a command that was certainly not accepted is signed a second time.
       if (!(error instanceof BoardError) || error.code !== 'stale_timestamp' || error.wasResent) throw error
       await this.#setClock()
       return this.#send(await this.#sign(given), patienceMs, signal)
     }
   }
 
-  /** The fields as they are signed and sent. */
+  /** The fields as signed and sent. */
   #plain(given: Readonly<Record<string, unknown>>): Command {
     const { data } = given
     if (typeof data !== 'object' || data === null) return given as Command
@@ -621,7 +621,7 @@ export class Board {
     this.#clock = { board: unix, own: begun }
   }
 
-  /** A read by plain GET, with the same patience. */
+  /** A read by plain GET, with the same retries. */
   async #get(path: string): Promise<unknown> {
     const until = performance.now() + this.#patienceMs
     for (let pause = pauseMsMin; ; pause = Math.min(pause * 2, pauseMsMax)) {
@@ -656,7 +656,7 @@ export class Board {
     return fetch(this.address + path, { ...request, redirect: 'manual', credentials: 'omit', signal: either })
   }
 
-  /** The answers that arrived, by their line. The last of them may be cut off. */
+  /** The answers that arrived, by line. The last may be cut off. */
   async #postLines(commands: readonly SignedCommand[]): Promise<{ answers: Map<number, Answer>; failed: unknown }> {
     const answers = new Map<number, Answer>()
     const body = commands.map((each) => `${each.body}\n`).join('')

@@ -1,4 +1,4 @@
-/** The clients that every board serves under /client/, read once, with their hashes for those who pin them. */
+/** The clients that every board serves under /client/, loaded once, with hashes for those who pin them. */
 
 import { hash } from 'node:crypto'
 import { existsSync, readFileSync } from 'node:fs'
@@ -16,7 +16,7 @@ const script = 'text/javascript; charset=utf-8'
 
 let loaded: readonly ClientFile[] | undefined
 
-/** The same bytes as in the package, so that one hash names both. */
+/** The same bytes as in the package, so that one hash identifies both. */
 export function clientFiles(): readonly ClientFile[] {
   loaded ??= [
     file('/client/v1.js', script, moduleText()),
@@ -37,7 +37,7 @@ function here(name: string): URL {
   return fileOfProgram(`client/${name}`)
 }
 
-/** Built code; in a checkout that runs from its sources, the source without its types. */
+/** The built code or, in a checkout that runs from its sources, the source without its types. */
 function moduleText(): Buffer {
   const built = here('broadside.js')
   if (existsSync(built)) return readFileSync(built)

@@ -1,10 +1,13 @@
-/** The rates and quotas that are counted while the board runs: of what, by whom, how much, and the words of each refusal. */
+/** The rates and quotas that are counted while the board runs: what is counted, for whom, how much, and the text of each refusal. */
 
 import { type Rates, rates } from '../../actors/kernel/limits.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { fingerprint, freshSeeds } from '../../actors/records/retry-memory.ts'
 
-/** One allowance: at most `limit` at once, of which `regained` come back in `per_seconds`, evenly; without them no limit. */
+/**
+ * One allowance: at most `limit` at once, of which `regained` are restored evenly within `per_seconds`. Without these fields there is no
+ * limit.
+ */
 export type Allowance = {
   readonly limit?: number
   readonly regained?: number
@@ -16,14 +19,14 @@ export type Allowance = {
 }
 
 export type Limit = {
-  /** Names of limits, as /capabilities shows them; without `burst` the rate is also what may come at once. */
+  /** Names of limits, as /capabilities shows them. Without `burst`, the rate is also the burst. */
   readonly rate: keyof Rates
   readonly burst?: keyof Rates
   /** The period that the rate is stated for. */
   readonly seconds: number
   readonly code: 'rate_limited' | 'quota_exhausted'
   readonly message: string
-  /** Field of a command without which it would be taken. */
+  /** The field without which the command would be accepted. */
   readonly field?: string
 }
 
@@ -31,7 +34,7 @@ const minute = 60
 const hour = 3_600
 const day = 86_400
 
-/** By network, which is an IPv4 address, or the /64 of an IPv6 one and the /48 above it. */
+/** Per network: an IPv4 address, or an IPv6 /64 and its enclosing /48. */
 export const networkLimits = {
   reads: {
     rate: 'reads_per_address_per_minute',
@@ -175,7 +178,7 @@ export const identityLimits = {
 /** Where a request came from. `signedIn`: the identity of a sign-in at /mcp. */
 export type Source = { readonly address: string; readonly signedIn?: string }
 
-/** Whom something counts against: a network or an identity, and how much of a unit each one costs it: 1, or less with a grant. */
+/** What something is counted against: a network or an identity. `share` is how much of a unit each item costs: 1, or less with a grant. */
 export type Subject = { readonly key: string; readonly share: number }
 
 export class Meter {
@@ -198,7 +201,7 @@ export class Meter {
     return rates[this.#limit.burst ?? this.#limit.rate]
   }
 
-  /** Seconds to wait, and then nothing is taken; 0 otherwise. */
+  /** Seconds to wait, in which case nothing is taken; otherwise 0. */
   take({ key, share }: Subject, units: number): number {
     return this.#limiter.take(key, units * share)
   }
@@ -207,7 +210,7 @@ export class Meter {
     this.#limiter.giveBack(key, units * share)
   }
 
-  /** Seconds until one more would be given. */
+  /** Seconds until one more would be allowed. */
   peek({ key, share }: Subject): number {
     return this.#limiter.peek(key, share)
   }
@@ -235,9 +238,9 @@ export class Meter {
   }
 }
 
-/** What one request costs whom. It is taken as a whole, or not at all. */
+/** The cost of one request, for each subject. It is taken completely or not at all. */
 export class Charge {
-  /** What had nothing left, and the seconds to wait. */
+  /** The meter that was exhausted, and the seconds to wait. */
   full: { readonly meter: Meter; readonly subject: Subject; readonly wait: number } | undefined
   #parts: { readonly meter: Meter; readonly subject: Subject; readonly units: number }[] = []
 
@@ -245,7 +248,7 @@ export class Charge {
     for (const subject of subjects) this.#parts.push({ meter, subject, units })
   }
 
-  /** Seconds to wait: 0, or nothing was taken. */
+  /** Seconds to wait; if not 0, nothing was taken. */
   get wait(): number {
     return this.full?.wait ?? 0
   }
@@ -261,7 +264,7 @@ export class Charge {
     }
   }
 
-  /** Gives back what was taken of these meters, or all of it; once. */
+  /** Returns what was taken from these meters, or from all if none are given; once. */
   giveBack(...meters: readonly Meter[]): void {
     const isBack = ({ meter }: { meter: Meter }) => meters.length === 0 || meters.includes(meter)
     for (const { meter, subject, units } of this.#parts.filter(isBack)) meter.giveBack(subject, units)
@@ -272,27 +275,27 @@ export class Charge {
 type Rate = {
   /** Units a second. */
   readonly perSecond: number
-  /** Units that may come at once. */
+  /** Units that may be taken at once. */
   readonly burst: number
 }
 
 const placesPerSet = 8
-/** Half a MiB of memory, touched where keys lie. */
+/** Half a MiB, touched only where there are keys. */
 const places = 32_768
 
 type Table = {
-  /** 52-bit hashes of keys, under secret seeds, so that no caller can choose keys that crowd one set. */
+  /** 52-bit hashes of keys under secret seeds, so that callers cannot choose keys that crowd one set. */
   readonly hashes: Float64Array
-  /** Milliseconds of the moment when the key at this place has paid off. */
+  /** The time, in milliseconds, at which the key in this place no longer owes anything. */
   readonly due: Float64Array
 }
 
 /**
- * Rate limits by the generic cell rate algorithm: one number per key, the theoretical arrival time.
+ * Rate limits by the generic cell rate algorithm (GCRA): one number per key, the theoretical arrival time.
  *
- * Keys lie in a table of fixed size, in sets of eight places each. A place whose key owes nothing any more is free for another, so
- * nothing is ever swept and a call costs the same however many keys there are. A key whose set is full of keys that still owe is
- * let pass uncounted: the limit of its network holds, and no caller is refused because others came before.
+ * Keys are in a table of fixed size, in sets of eight places. A place whose key no longer owes anything can be reused, so nothing is ever
+ * swept, and a call costs the same however many keys there are. If all places of a key's set are taken by keys that still owe, the key
+ * passes uncounted: the limit of its network still applies, and no caller is refused because others came first.
  */
 export class Limiter {
   readonly #increment: number
@@ -304,12 +307,12 @@ export class Limiter {
   /** `now`: monotonic milliseconds. */
   constructor(rate: Rate, now: () => number) {
     this.#increment = 1000 / rate.perSecond
-    // Without a limit nothing is ever owed.
+    // Without a limit, nothing is ever owed.
     this.#tolerance = rate.perSecond === Number.POSITIVE_INFINITY ? 0 : this.#increment * rate.burst
     this.#now = now
   }
 
-  /** Takes `cost` units; 0, or the whole seconds to wait (nothing is taken then). */
+  /** Takes `cost` units. Returns 0, or the whole seconds to wait, in which case nothing is taken. */
   take(key: string, cost = 1): number {
     if (this.#increment === 0) return 0
     const now = this.#now()
@@ -326,19 +329,19 @@ export class Limiter {
     return 0
   }
 
-  /** 0, or the whole seconds until `cost` units would be given; takes nothing. */
+  /** 0, or the whole seconds until `cost` units would be allowed; takes nothing. */
   peek(key: string, cost = 1): number {
     return this.#wait(this.#owedMs(key) + cost * this.#increment)
   }
 
-  /** What was taken and is not yet won back, in parts of `part` units, and the whole seconds until all is. */
+  /** What was taken and is not restored yet, in parts of `part` units, and the whole seconds until everything is. */
   owed(key: string, part = 1): { units: number; seconds: number } {
     const ms = this.#owedMs(key)
-    // A unit that was just taken is one, though a fraction of it is back already; sums of fractions are a little more than they are.
+    // A unit just taken counts as one, though a fraction of it is already restored. Sums of fractions come out slightly too large.
     return { units: ms === 0 ? 0 : Math.ceil(ms / (this.#increment * part) - 1e-6), seconds: Math.ceil(ms / 1000) }
   }
 
-  /** Gives back what a refused or repeated request took. */
+  /** Returns what a refused or repeated request took. */
   giveBack(key: string, cost = 1): void {
     if (this.#table === undefined) return
     const hash = this.#hash(key)
@@ -368,7 +371,7 @@ function newTable(): Table {
   return { hashes: new Float64Array(places), due: new Float64Array(places) }
 }
 
-/** Where this key lies, else a free place of its set, else any place of it, which holds another key that owes. */
+/** The place of this key; or a free place in its set; or any place in it, which holds another key that still owes. */
 function placeOf({ hashes, due }: Table, hash: number, now: number): number {
   const first = (hash % (places / placesPerSet)) * placesPerSet
   let free = first

@@ -1,22 +1,22 @@
 /**
- * Places: how many things of one kind (streams, waits, downloads) may be open at the same time, in all and for each who holds them.
- * A client that opens one takes its place before any work is done for it, and leaves it when the work and the connection are over:
- * a client that hangs up at once may not start the next one while the board still works on the last.
+ * Places limit how many things of one kind (streams, waits, downloads) may be open at the same time, in total and per holder. A client
+ * takes a place before any work is done for it, and leaves it when both the work and the connection are over: a client that hangs up
+ * immediately cannot start the next one while the board still works on the last.
  */
 
 import type { Rates } from '../../actors/kernel/limits.ts'
 import { TurnoverMap } from '../../storage/turnover-map.ts'
 import type { Source, Subject } from './meters.ts'
 
-/** Knows whom something that stays open counts against (networks, or the identity of a sign-in), and counts who was refused. */
+/** Determines whom an open thing counts against (networks, or the identity of a sign-in), and counts refusals. */
 export type PlaceKeeper = {
-  /** Told of each kind of places, to show what is open. */
+  /** Called for each kind of places, to show what is open. */
   keeps(places: Places): void
   holders(source: Source): readonly Subject[]
   placeRefused(limit: keyof Rates): void
 }
 
-/** Gives the place back; again, it does nothing. */
+/** Releases the place. Further calls have no effect. */
 export type Release = () => void
 
 export type Held = { readonly limit?: number; readonly open: number }
@@ -24,14 +24,14 @@ export type Held = { readonly limit?: number; readonly open: number }
 type PlacesOptions = {
   /** Name of the limit, as /capabilities shows it. */
   readonly limit: keyof Rates
-  /** Places of one holder; Infinity: no bound. */
+  /** Places per holder; Infinity for no limit. */
   readonly each: number
   readonly max?: number
-  /** Absent: each address counts by itself. */
+  /** If absent, each address counts separately. */
   readonly keeper?: PlaceKeeper | undefined
 }
 
-/** The wait that is advised to a client that is refused a place. */
+/** The wait suggested to a client that is refused a place. */
 export const streamWaitSeconds = 5
 
 export class Places {
@@ -50,7 +50,7 @@ export class Places {
     keeper.keeps(this)
   }
 
-  /** A place for this client, or what has none left: those whom it counts against, or the board. */
+  /** A place for this client, or who has none left: a holder, or the board. */
   take(source: Source): Release | 'holder' | 'board' {
     const holders = this.#keeper.holders(source)
     if (holders.some(({ key, share }) => (this.#open.get(key) ?? 0) >= this.#placesOf(share))) {
@@ -69,7 +69,7 @@ export class Places {
     }
   }
 
-  /** What one of those whom places count against has open. */
+  /** What one holder has open. */
   heldBy({ key, share }: Subject): Held {
     const limit = this.#placesOf(share)
     return { ...(Number.isFinite(limit) ? { limit } : {}), open: this.#open.get(key) ?? 0 }
@@ -92,5 +92,5 @@ const byAddress: PlaceKeeper = {
   placeRefused: () => {},
 }
 
-/** How a refusal names what a client's places count against. */
+/** How a refusal names the holders of a client's places. */
 export const fromYou = 'from your network (an IPv4 address, or an IPv6 /64 or /48), or by your sign-in'

@@ -1,10 +1,10 @@
 /**
- * The rates of the board: who may do how much. Whatever is counted is taken from the identity that signed it and from the network
- * that it came from, because keys are free and addresses are not.
+ * The board's rate limits: who may do how much. Everything counts against both the identity that signed it and the network it came from,
+ * because keys are free and addresses are not.
  *
- * An identity counts by itself alone, and not in its network, where many honest ones share an address: signed in at /mcp, where
- * the address is its host's; as an operator of the board; and where an operator has raised its limits. Keys are free there too: all
- * sign-ins at one address together may do as much as `hostFactor` networks, beside what its network does.
+ * In three cases an identity counts only by itself, and not in its network, where many honest users share an address: when signed in at
+ * /mcp, where the address is the host's; as an operator of the board; and if an operator has raised its limits. Keys are free there too, so
+ * all sign-ins at one address together may do as much as `hostFactor` networks, in addition to what its network does.
  */
 
 import { type Rates, rates } from '../../actors/kernel/limits.ts'
@@ -22,7 +22,7 @@ import {
 } from './meters.ts'
 import type { Held, PlaceKeeper, Places } from './places.ts'
 
-/** How many times its limits an identity or an address may use: 1, more by a grant, Infinity where none hold. */
+/** The factor by which an identity or an address may exceed its limits: 1, more by a grant, Infinity if no limits apply. */
 export type Factors = {
   ofIdentity(identity: string): number
   ofAddress(address: string): number
@@ -31,13 +31,13 @@ export type Factors = {
 export type Writer = {
   readonly identity: string
   readonly address: string
-  /** It does not count in the network of its address. */
+  /** Whether it does not count in the network of its address. */
   readonly isApart: boolean
   /** It is a sign-in at the address of its host. */
   readonly isHosted?: boolean
 }
 
-/** What all sign-ins of one address may do and have open, in times of what one network may. */
+/** Limit for all sign-ins at one address together, as a multiple of the limit of one network. */
 export const hostFactor = 16
 const vouchedMs = 600_000
 const vouchedMax = 10_000
@@ -48,7 +48,7 @@ type IdentityKind = keyof typeof identityLimits
 type NetworkAllowances = {
   readonly network: string
   readonly allowances: Readonly<Record<NetworkKind, Allowance>>
-  /** What it has open of each kind of places, by the name of their limit. */
+  /** What it has open of each kind of places, by the name of the limit. */
   readonly places: Readonly<Record<string, Held>>
 }
 
@@ -56,13 +56,13 @@ export class Throttle implements PlaceKeeper {
   readonly #on: boolean
   readonly #factors: Factors
   readonly #networks: Readonly<Record<NetworkKind, Meter>>
-  /** The same of networks as hosts of sign-ins. */
+  /** The same for networks as hosts of sign-ins. */
   readonly #hosts: Readonly<Record<NetworkKind, Meter>>
   readonly #identities: Readonly<Record<IdentityKind, Meter>>
   readonly #refusals = new Map<string, number>()
   readonly #places: Places[] = []
   readonly #now: () => number
-  /** Networks of identities that count apart, and until when their large bodies are read whatever else comes from there. */
+  /** Networks of identities that count separately -> until when their large bodies are accepted, whatever else comes from there. */
   readonly #vouched = new Map<string, number>()
 
   constructor(options: { on: boolean; now: () => number; factors: Factors }) {
@@ -74,12 +74,12 @@ export class Throttle implements PlaceKeeper {
     this.#identities = metersOf(identityLimits, 'identity', options.now)
   }
 
-  /** How often each limit refused something since the start, by its name at /capabilities. */
+  /** How often each limit has refused something since the start, by its name in /capabilities. */
   get refusals(): ReadonlyMap<string, number> {
     return this.#refusals
   }
 
-  /** Takes one from the network of an address; a read of a sign-in from its identity. */
+  /** Counts one against the network of an address; for a read by a sign-in, against its identity. */
   count(kind: NetworkKind, { address, signedIn }: Source): Refusal | undefined {
     const isByIdentity = signedIn !== undefined && kind === 'reads'
     const charge = new Charge()
@@ -88,12 +88,12 @@ export class Throttle implements PlaceKeeper {
     return this.#taken(charge)
   }
 
-  /** One more read; 0, or seconds to wait: for those who say it in words of their own. */
+  /** Counts one more read. Returns 0, or the seconds to wait, for callers with their own messages. */
   reads(address: string, signedIn?: string): number {
     return this.count('reads', { address, ...(signedIn === undefined ? {} : { signedIn }) })?.retryAfter ?? 0
   }
 
-  /** Whom something counts against that stays open. Many honest sign-ins share the address of their host, but not any number. */
+  /** Whom an open thing counts against. Many honest sign-ins share the address of their host, but not an unlimited number. */
   holders({ address, signedIn }: Source): readonly Subject[] {
     const networks = this.#networksOf(address)
     return signedIn === undefined ? networks : [...this.#identity(signedIn), ...asHosts(networks)]
@@ -103,12 +103,12 @@ export class Throttle implements PlaceKeeper {
     this.#places.push(places)
   }
 
-  /** Something else was refused for want of what this limit counts. */
+  /** Something else was refused because this limit was reached. */
   placeRefused(limit: keyof Rates): void {
     this.#noteRefusal(limit)
   }
 
-  /** Why no signature from this address is checked now: it sent too many bad ones. */
+  /** Why no signature from this address is checked now: it has sent too many bad ones. */
   signaturesObjection(address: string): Refusal | undefined {
     const found = this.#usedUp(this.#networks.bad_signatures, address)
     return found && this.#refused(this.#networks.bad_signatures, found.subject, found.wait)
@@ -120,9 +120,9 @@ export class Throttle implements PlaceKeeper {
   }
 
   /**
-   * Why a body larger than any post is not read now: its network has sent too many that were no command. To receive and scan it costs
-   * as much as if it were good. It takes nothing. Who counts apart is known only when a body was read, so one such write vouches
-   * for the network.
+   * Why a body larger than any post is not read now: its network has sent too many invalid ones, and receiving and scanning it costs as
+   * much as if it were valid. Takes nothing. Which identities count separately is known only after a body has been read, so one such write
+   * vouches for its network.
    */
   largeBodyObjection(address: string): Refusal | undefined {
     const meter = this.#networks.unsigned_commands
@@ -131,19 +131,19 @@ export class Throttle implements PlaceKeeper {
     return found && meter.refusal(found.subject, found.wait)
   }
 
-  /** A write that is new was accepted. */
+  /** Call when a new write was accepted. */
   writeAccepted(writer: Writer): void {
     if (!this.#isExempt(writer)) return
     if (this.#vouched.size >= vouchedMax) this.#vouched.clear()
     this.#vouched.set(networkOf(writer.address), this.#now() + vouchedMs)
   }
 
-  /** One more did not hold. */
+  /** Counts one more bad signature. */
   badSignature(address: string): void {
     this.count('bad_signatures', { address })
   }
 
-  /** One write of `bytes` signed bytes. `isNew`: nothing of this identity was ever accepted. `requestIds`: it has one, or none. */
+  /** Charges one write of `bytes` signed bytes. `isNew`: nothing of this identity was ever accepted. `requestIds`: whether it has one. */
   write(writer: Writer, bytes: number, isNew: boolean, requestIds: 0 | 1 = 0): Charge {
     const identity = this.#identity(writer.identity)
     const { meters, subjects } = this.#networkOf(writer)
@@ -158,26 +158,26 @@ export class Throttle implements PlaceKeeper {
     return charge
   }
 
-  /** The actor refused the write: it leaves no bytes and makes no identity, but its place in the minute is taken. */
+  /** The actor refused the write: it stores no bytes and creates no identity, but still counts as a write. */
   writeRefused(charge: Charge): void {
     const { bytes, new_identities, request_ids } = this.#networks
     const { bytes: hostBytes, new_identities: hostNew } = this.#hosts
     charge.giveBack(this.#identities.bytes, bytes, new_identities, request_ids, hostBytes, hostNew)
   }
 
-  /** Something else of this identity was accepted meanwhile. */
+  /** Something else of this identity was accepted in the meantime. */
   notNew(charge: Charge): void {
     charge.giveBack(this.#networks.new_identities, this.#hosts.new_identities)
   }
 
-  /** Bytes that come unsigned and are written down. */
+  /** Charges unsigned bytes that are stored. */
   bytes(address: string, bytes: number): Refusal | undefined {
     const charge = new Charge()
     charge.add(this.#networks.bytes, this.#networksOf(address), bytes)
     return this.#taken(charge)
   }
 
-  /** One more of what is counted by the day. Verifications of an identity are counted where they are made. */
+  /** Charges one more of something counted per day. Verifications of an identity are counted where they are made. */
   take(kind: 'rooms' | 'conversations' | 'probes' | 'verifications', writer: Writer): Charge {
     const { meters, subjects } = this.#networkOf(writer)
     const charge = new Charge()
@@ -193,18 +193,18 @@ export class Throttle implements PlaceKeeper {
     return this.#refused(full.meter, full.subject, full.wait)
   }
 
-  /** Nothing of this identity is counted in the network of its address. */
+  /** Whether nothing of this identity is counted in the network of its address. */
   countsApart({ identity, isApart }: Writer): boolean {
     return isApart || this.#factors.ofIdentity(identity) > 1
   }
 
-  /** What is left to an identity. */
+  /** What an identity has left. */
   allowancesOf(identity: string): Readonly<Record<IdentityKind, Allowance>> {
     const [subject = { key: identity, share: 0 }] = this.#identity(identity)
     return allowances(this.#identities, subject)
   }
 
-  /** What is left to the network of an address, and to the network above that. */
+  /** What is left to the network of an address, and to its enclosing network. */
   networkAllowances(address: string): readonly NetworkAllowances[] {
     const found = this.#networksOf(address)
     const subjects = found.length > 0 ? found : [{ key: networkOf(address), share: 0 }]
@@ -215,7 +215,7 @@ export class Throttle implements PlaceKeeper {
     }))
   }
 
-  /** The network of an address that has nothing left of this, and the seconds to wait; it takes nothing. */
+  /** The network of an address that has used this up, and the seconds to wait; takes nothing. */
   #usedUp(meter: Meter, address: string): { readonly subject: Subject; readonly wait: number } | undefined {
     for (const subject of this.#networksOf(address)) {
       const wait = meter.peek(subject)
@@ -238,7 +238,7 @@ export class Throttle implements PlaceKeeper {
     this.#refusals.set(limit, (this.#refusals.get(limit) ?? 0) + 1)
   }
 
-  /** Where a writer counts beside their identity. */
+  /** What a writer counts against, besides their identity. */
   #networkOf(writer: Writer): { meters: Readonly<Record<NetworkKind, Meter>>; subjects: readonly Subject[] } {
     if (this.#isExempt(writer)) return { meters: this.#networks, subjects: [] }
     const networks = this.#networksOf(writer.address)
@@ -247,19 +247,19 @@ export class Throttle implements PlaceKeeper {
   }
 
   /**
-   * What is remembered fills a memory that all share. Keys are free, and so are sign-ins of them: a host is a network like any other
-   * here, and its sign-ins go on without request ids when it has used its own.
+   * Request ids take memory that everyone shares. Keys are free, and so are their sign-ins: here a host counts as an ordinary network, and
+   * its sign-ins continue without request ids when it has used up its share.
    */
   #remembering(writer: Writer): Subject[] {
     return this.#isExempt(writer) ? [] : this.#networksOf(writer.address)
   }
 
-  /** An operator, or someone whom an operator gave more. */
+  /** An operator, or someone whose limits an operator has raised. */
   #isExempt({ identity, isApart, isHosted }: Writer): boolean {
     return this.#factors.ofIdentity(identity) > 1 || (isApart && isHosted !== true)
   }
 
-  /** How many times its limits this identity may use. */
+  /** The factor by which this identity may exceed its limits. */
   factorOf(identity: string): number {
     return this.#factors.ofIdentity(identity)
   }

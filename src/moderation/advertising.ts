@@ -1,17 +1,17 @@
 /**
- * Is a post mainly an advertisement, a link drop or a referral? A score from 0 to 1 by rules that have names.
+ * Decides whether a post is mainly an advertisement, a link drop or a referral: a score from 0 to 1 by named rules.
  *
- * | rule | what it looks at | weight |
+ * | rule | what it examines | weight |
  * |---|---|---|
- * | `only-links` | nothing but addresses, whatever words of Markdown stand for them | 1 |
+ * | `only-links` | nothing but addresses, whatever Markdown text labels them | 1 |
  * | `promotion-kind` | the author calls it a promotion | 1 |
- * | `referral` | an address with a referral parameter; words such as "use my code" | 0.9 each |
+ * | `referral` | an address with a referral parameter; phrases such as "use my code" | 0.9 each |
  * | `link-drop` | addresses are three fifths of the text or more; five addresses or more | 0.7, 0.5 |
- * | `sales-words` | distinct phrases of selling: one, two, three, four or more | 0.3, 0.6, 0.85, 0.95 |
- * | `shouting` | three exclamation marks, currency or rocket signs or more | 0.3 |
+ * | `sales-words` | distinct sales phrases: one, two, three, four or more | 0.3, 0.6, 0.85, 0.95 |
+ * | `shouting` | three or more exclamation marks, currency or rocket signs | 0.3 |
  *
- * Rules are taken as independent signs: the score is 1 minus the product of what each leaves open. Every pattern takes time
- * in proportion to the text, whatever is in it.
+ * Rules count as independent evidence: the score is 1 minus the product of (1 - weight). Every pattern takes time proportional to the text,
+ * whatever it contains.
  */
 
 type Judged = {
@@ -22,19 +22,19 @@ type Judged = {
 export type Judgement = {
   /** 0 to 1. */
   readonly score: number
-  /** Name of the rule that weighed most, or ''. */
+  /** Name of the rule with the greatest weight, or ''. */
   readonly rule: string
-  /** What it saw, for people, or ''. */
+  /** What it found, for people, or ''. */
   readonly words: string
 }
 
 type Sign = { readonly rule: string; readonly weight: number; readonly words: string }
 
-/** With a scheme or `www.`, or as people write them: `name.example/path`. */
+/** With a scheme or `www.`, or as people write addresses: `name.example/path`. */
 const address = /\b(?:(?:https?:\/\/|www\.)[^\s<>"]{1,2000}|(?:[a-z0-9-]{1,63}\.){1,8}[a-z]{2,24}\/[^\s<>"]{0,2000})/g
-/** `[label](address)`: the label, and what opens the address. */
+/** The label of `[label](address)`, up to the address. */
 const labelled = /\[[^[\]\n]{0,500}\](?=\()/g
-/** `[name]: address`, and what names it: `[label][name]` or `[name]`. */
+/** The definition `[name]: address`; `named` matches its uses, `[label][name]` or `[name]`. */
 const definition = /^ {0,3}\[[^[\]\n]{1,500}\]:[ \t]{0,8}<?(?:https?:\/\/|www\.|[a-z0-9-]{1,63}\.)/m
 const named = /\[[^[\]\n]{0,500}\]:?/g
 const referralParameter =
@@ -61,7 +61,7 @@ const salesPhrases: readonly RegExp[] = [
 ]
 const salesWeights = [0, 0.3, 0.6, 0.85, 0.95] as const
 
-/** Pure: the same post, the same judgement. */
+/** Pure: the same post always gets the same judgement. */
 export function judge({ kind, text }: Judged): Judgement {
   const lower = text.normalize('NFKC').toLowerCase()
   const addresses = lower.match(address) ?? []

@@ -1,10 +1,10 @@
 /**
- * Hides all posts of an identity that was suspended with `hide_posts`, and shows them again when that ends.
+ * Hides all posts of an identity that was suspended with `hide_posts`, and shows them again when the suspension ends.
  *
- * The registry decides once; the posts lie in the rooms of every shard. Each room marks its own, some hundred in a turn, in records of
- * its journal: so every thread that follows has as little to do at a time. What is left to do is the difference between who is suspended
- * and which posts are marked. A work that was requested before the suspension may be posted after it, by a letter between shards: so each
- * is looked at once more.
+ * The registry decides once; the posts are in rooms of every shard. Each room marks its own posts, some hundred per turn, in records of its
+ * journal, so that every thread that follows has as little to do at a time. What is left to do is the difference between the suspensions
+ * and the marked posts. A work requested before the suspension may be posted after it, by a letter between shards, so each identity is
+ * checked once more.
  */
 
 import { internalLetter } from '../../actors/records/internal-operations.ts'
@@ -18,7 +18,7 @@ import { type AnswerOf, dataOf } from '../reads/read.ts'
 type AuthorPostsOptions = {
   readonly actors: Pick<Actors, 'write' | 'readPrivate' | 'shards'>
   readonly news: Pick<LiveFacts, 'onSuspension' | 'noteChange' | 'hidden'>
-  /** Identity id of the board, which does this. */
+  /** Identity id of the board, which carries this out. */
   readonly board: string
   readonly later: Clock['later']
   readonly report: (facts: Readonly<Record<string, unknown>>) => void
@@ -43,7 +43,7 @@ export class AuthorPosts {
     news.onSuspension((identity, hidesPosts) => this.#effects.want(identity, hidesPosts))
   }
 
-  /** Carries on with what an earlier run has left. */
+  /** Continues what an earlier run left. */
   resume(): void {
     for (const identity of this.#options.news.hidden) this.#effects.want(identity, true)
     this.#effects.begin()
@@ -54,7 +54,7 @@ export class AuthorPosts {
     this.#effects.close()
   }
 
-  /** Suspensions that ended, whose posts are not all shown yet. */
+  /** Finds suspensions that have ended and whose posts are not all shown yet. */
   async #findEnded(): Promise<void> {
     const { actors, news } = this.#options
     for (let shard = 0; shard < actors.shards; ) {
@@ -66,7 +66,7 @@ export class AuthorPosts {
     }
   }
 
-  /** False: an actor gives no answer now, or something else is wanted since. */
+  /** Returns false if an actor gives no answer now, or something else has been requested since. */
   async #mark(identity: string, isHidden: boolean): Promise<boolean> {
     for (let shard = 0; shard < this.#options.actors.shards; shard++) {
       if (!(await this.#isDecided(shard))) return false
@@ -98,7 +98,7 @@ export class AuthorPosts {
     )
   }
 
-  /** Resolves when everything is decided that was sent to this shard before: what the identity wrote last among it. */
+  /** Resolves when everything sent to this shard earlier has been decided, including what the identity wrote last. */
   #isDecided(shard: number): Promise<boolean> {
     const { actors } = this.#options
     return new Promise((resolve) => whenDecided(actors, nameOn(shard, actors.shards), resolve))
@@ -113,7 +113,7 @@ export class AuthorPosts {
     )
   }
 
-  /** Slot to go on at, 0: this room is done. */
+  /** Slot at which to continue; 0 if this room is done. */
   #step(room: string, target: string, isHidden: boolean, from: number): Promise<number | undefined> {
     const { actors, news, board, report } = this.#options
     const op = isHidden ? 'author.hide' : 'author.show'

@@ -1,9 +1,9 @@
 /**
- * An HTTP classifier in place of the built-in rules (SCREEN_URL). It is the operator's own, so its address is not
- * doubted; its answers are.
+ * An HTTP classifier that replaces the built-in rules (SCREEN_URL). It is the operator's own, so its address is trusted; its answers are
+ * not.
  *
- * Asked:    POST, JSON {"schema":1,"event_id","room","kind","text","is_reply"}
- * Answered: 200, JSON {"score": 0 to 1, "rule"?: name of 1 to 64 characters, "words"?: at most 200 characters}, within 5 s
+ * Request:  POST, JSON {"schema":1,"event_id","room","kind","text","is_reply"}
+ * Response: 200, JSON {"score": 0 to 1, "rule"?: name of 1 to 64 characters, "words"?: at most 200 characters}, within 5 s
  *           and 64 KiB.
  */
 import type { Judgement } from './advertising.ts'
@@ -39,7 +39,7 @@ async function boundedText({ body }: Response): Promise<string> {
   return Buffer.concat(chunks).toString('utf8')
 }
 
-/** Says nothing of the text it was given: that may be a user's post. */
+/** Its errors do not quote the text, which may be a user's post. */
 export function parseJudgement(text: string): Judgement {
   let answer: unknown
   try {
@@ -52,7 +52,7 @@ export function parseJudgement(text: string): Judgement {
   return { score, rule: bounded(rule, 64) || 'classifier', words: bounded(words, 200) }
 }
 
-/** Characters that would break a line or a display out of the reason are left out. */
+/** Drops characters that would break a line or a display of the reason. */
 function bounded(value: unknown, lengthMax: number): string {
   if (typeof value !== 'string') return ''
   return [...value.replace(/[\p{C}\p{Zl}\p{Zp}]/gu, ' ').trim()].slice(0, lengthMax).join('')

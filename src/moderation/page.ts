@@ -1,4 +1,4 @@
-/** `/moderation`: every public act of moderation of the board, who did it, when and why, each with its proof. */
+/** `/moderation`: every public act of moderation on the board, who did it, when and why, each with its proof. */
 import type { ResultOf } from '../pages/data.ts'
 import { type Page, shown } from '../pages/page.ts'
 import { type Html, html } from '../pages/pieces/html.ts'
@@ -40,7 +40,7 @@ function actLine({ event_id: id, action, actor, target, room, reason, created_at
   }</p>`
 }
 
-/** An identity, an event, or what has no page of its own. */
+/** An identity, an event, or something that has no page. */
 function targetOf(action: string, target: string): Html {
   const isFile = action.startsWith('blob.')
   if (/^[0-9a-f]{64}$/.test(target) && !isFile) return html`<a href="/i/${target}">${shortId(target)}</a>`

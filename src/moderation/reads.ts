@@ -1,6 +1,5 @@
 /**
- * Reads on moderation: the log of a room, and what was reported. Memory says where a signed record lies; who, what and why
- * comes out of the record itself.
+ * Reads on moderation: the log of a room, and reports. Memory says where a signed record is; who, what and why come from the record itself.
  */
 
 import { refusal } from '../../actors/kernel/refusals.ts'
@@ -50,7 +49,7 @@ export const moderationReads = {
   'room.bans': (context, request) => withRoom(context, request, (room) => bans(context, request, room)),
   'reports.list': listReports,
   'reports.summary': summarizeReports,
-  /** The board counts them for its figures. */
+  /** The board counts them for its statistics. */
   'reports.open': ({ state }) => known(state.rules.openReports),
   'screening.recent': recent,
   'author.hidden': hiddenAuthors,
@@ -58,7 +57,7 @@ export const moderationReads = {
 } satisfies Reads
 
 type SignedAct = FactRecord & { readonly by: Signed }
-/** Ids of reports shown of one event. */
+/** Number of report ids shown per event. */
 const shownReportsMax = 20
 /** Why an entry has no signature. */
 const ofTheBoard = 'set by the board itself when it created the room: no command, so no signature'
@@ -96,7 +95,7 @@ function modlog(context: ReadContext, { args }: ReadRequest, room: string): Read
   )
 }
 
-/** The same of the whole board, each with its place in the public log. */
+/** The same for the whole board, each with its place in the public log. */
 function boardLog(context: ReadContext, { args }: ReadRequest): ReadAnswer {
   const { moderation, book } = context.state
   const list = 'moderation'
@@ -181,7 +180,7 @@ function entryView(context: ReadContext, room: string, seq: number, kept: Kept) 
   }
 }
 
-/** One shard's share of the list: newest first, each with the cursor after it, as src/reads/gather.ts puts them together. */
+/** One shard's share of the list: newest first, each with the cursor after it; src/reads/gather.ts merges them. */
 function listReports(context: ReadContext, { args, operator }: ReadRequest): KnownAnswer<Share> {
   if (operator !== true) return refused(refusal('forbidden', 'only the operator of this board can read reports'))
   const list = `reports:${args.kind ?? ''}`
@@ -207,7 +206,7 @@ function listReports(context: ReadContext, { args, operator }: ReadRequest): Kno
   })
 }
 
-/** The reports that an operator has to read are in the shard of their room, so each event is whole in one share. */
+/** Reports that an operator has to read are in the shard of their room, so each event is complete in one share. */
 function summarizeReports(context: ReadContext, { args, operator }: ReadRequest): KnownAnswer<Share> {
   if (operator !== true) return refused(refusal('forbidden', 'only the operator of this board can read reports'))
   const list = 'reports:summary'
@@ -274,8 +273,8 @@ function settledView({ author, at, by }: SignedAct) {
 }
 
 /**
- * The house asks itself at its start: posts of moderated rooms so new that the board may still sign a hide of them.
- * What was accepted and not yet screened when it stopped is among them; a hide that was given has no second effect.
+ * Used by the board at its start: posts of moderated rooms that are recent enough for the board to still sign a hide. They include
+ * everything that was accepted and not yet screened when it stopped. Repeating a hide has no second effect.
  */
 function recent(
   context: ReadContext,
@@ -302,14 +301,14 @@ function recent(
   return known({ posts })
 }
 
-/** The board asks a shard whose posts a suspension hides there, as far as it was carried out. */
+/** Used by the board: the identities whose posts a suspension has hidden in this shard so far. */
 function hiddenAuthors({ board, state }: ReadContext): KnownAnswer<{ authors: readonly string[] }> {
   return known({ authors: [...state.marks.hiddenAuthors].map((number) => board.authors.idOf(number)) })
 }
 
 /**
- * In which rooms of a shard a suspension of this identity has posts left to hide (`hidden` is 1), or its end to show again, among the
- * posts after `from`. `next`: where to go on, 0: nowhere.
+ * The rooms of a shard that still have posts to hide for a suspension of this identity (`hidden` is 1), or to show again after its end,
+ * among the posts after `from`. `next`: where to continue, 0 if done.
  */
 function roomsLeft(
   { board, state }: ReadContext,

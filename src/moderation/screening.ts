@@ -1,9 +1,9 @@
 /**
- * Screening: what becomes of posts in rooms whose policy says `promotion: moderate`, after they were accepted and answered.
+ * Screening: judges posts in rooms whose policy says `promotion: moderate`, after they were accepted and answered.
  *
- * A post judged an advertisement is hidden by a signed command of the board's own identity; whether it still may be is the
- * room's decision, which looks at its policy again. A post that cannot be judged stays as it is. Nothing waits without bound:
- * what comes while the queue is full is not screened, and the log says so.
+ * A post judged to be an advertisement is hidden by a signed command of the board's own identity. The room decides whether that is still
+ * allowed, checking its policy again. A post that cannot be judged stays as it is. The queue is bounded: posts that arrive while it is full
+ * are not screened, and the log says so.
  */
 
 import { windowSeconds } from '../../actors/records/write.ts'
@@ -13,7 +13,7 @@ import { envelopeOf } from '../format/reply.ts'
 import { dataOf } from '../reads/read.ts'
 import type { Judgement } from './advertising.ts'
 
-/** An accepted public post of an author who does not run the room. */
+/** An accepted public post whose author does not run the room. */
 export type Screened = {
   /** 32 hex. */
   readonly id: string
@@ -25,7 +25,7 @@ export type Screened = {
   readonly at: number
 }
 
-/** What came of the wish to hide; `later`: seconds after which it is worth another try. */
+/** The result of a hide; `later`: seconds after which a retry may succeed. */
 export type Hidden = { readonly ok: true } | { readonly ok: false; readonly later?: number; readonly words: string }
 
 export type Report = (level: 'info' | 'warn', event: string, facts: Readonly<Record<string, unknown>>) => void
@@ -39,16 +39,16 @@ type ScreeningOptions = {
   readonly report: Report
 }
 
-/** At least so much hides; a reply is given more benefit of the doubt. */
+/** A score of at least this hides the post; replies get more benefit of the doubt. */
 const threadScore = 0.9
 const replyScore = 0.97
 
-/** Posts that may wait: 32 MiB of text at most. */
+/** Posts that may wait: at most 32 MiB of text. */
 const waitingMax = 1_024
 const atOnceMax = 8
 const triesMax = 5
 
-/** Posts that wait to be screened. */
+/** Posts waiting to be screened. */
 export class ScreeningQueue {
   readonly #report: Report
   readonly #waiting: Screened[] = []
@@ -58,7 +58,7 @@ export class ScreeningQueue {
     this.#report = report
   }
 
-  /** Takes a post and returns at once. */
+  /** Takes a post and returns immediately. */
   add(post: Screened): void {
     if (this.#waiting.length >= waitingMax) {
       this.#report('warn', 'screening.full', { event_id: post.id, room: post.room })
@@ -91,7 +91,7 @@ export class Screening {
     options.queue.onAdded(() => this.#schedule())
   }
 
-  /** One post a turn of the event loop: judging is work, and answers go first. */
+  /** One post per turn of the event loop: judging takes time, and answers go first. */
   #schedule(): void {
     if (this.#scheduled || this.#underWay >= atOnceMax || this.#options.queue.isEmpty) return
     this.#scheduled = true
@@ -136,10 +136,7 @@ export function reasonOf(rule: string, words: string): string {
   return `Advertising: ${rule}${saw}. The owner or a moderator of this room may restore it; room.create makes a room of your own.`
 }
 
-/**
- * Hides a post by a command that the board signs. The same post gives the same command, so that hiding it again has no
- * second effect.
- */
+/** Hides a post by a command that the board signs. The same post gives the same command, so hiding it again has no second effect. */
 export function hideBy(voice: BoardAuthor, post: Screened, reason: string, done: (hidden: Hidden) => void): void {
   const fields = { operation: 'room.hide', event_id: post.id, reason }
   voice.say(fields, { cause: `screen:${post.id}`, at: post.at }, (reply) => {
@@ -152,8 +149,8 @@ export function hideBy(voice: BoardAuthor, post: Screened, reason: string, done:
 }
 
 /**
- * Queues what was accepted and not screened when the board last stopped. Hides are signed as of the time of the post, so only
- * posts inside the window of signatures are still of use. `now`: Unix seconds.
+ * Queues posts that were accepted and not screened when the board last stopped. A hide has the timestamp of its post, so only posts within
+ * the signature window can still be hidden. `now`: Unix seconds.
  */
 export function resumeScreening(
   actors: Actors,

@@ -1,6 +1,6 @@
 /**
- * Files on their way in: each is on disk before the actor decides about it, and removed again when the actor refuses.
- * Bounded: so many files at once, and so many bytes for each identity, those on their way counted in.
+ * Receives uploaded files: each is on disk before the actor decides about it, and is removed again if the actor refuses. Bounded in
+ * concurrent files, and in bytes per identity, including uploads in progress.
  */
 
 import { hash } from 'node:crypto'
@@ -24,7 +24,7 @@ type Incoming = {
   readonly bytes: Buffer
 }
 
-/** A file that is on disk; `settle` takes what the actor answered to the command that names it. */
+/** A file that is on disk. `settle` takes the actor's answer to the command that names it. */
 type Stored = { readonly settle: (answer: ShardAnswer | NoAnswer) => void }
 
 const overloaded = refusal('overloaded', 'too many files are being uploaded at once: try again', undefined, 1)
@@ -37,13 +37,13 @@ const full = refusal(
 
 export class BlobIntake {
   readonly files: BlobFiles
-  /** Bytes that the files of one identity may take in all. */
+  /** Bytes that all files of one identity may take. */
   readonly bytesMax: number
-  /** Bytes under way by identity. */
+  /** Bytes of uploads in progress, by identity. */
   readonly #underWay = new Map<string, number>()
-  /** Ends the process: after a failed sync nothing that is read back can be trusted. */
+  /** Ends the process: after a failed sync, nothing read back can be trusted. */
   readonly #fail: (error: SyncFailed) => void
-  /** Records what stood in the way of one file, under the id that it gives. */
+  /** Logs an error with one file, and returns its id. */
   readonly #fault: (error: unknown) => string
   #open = 0
 
@@ -59,12 +59,12 @@ export class BlobIntake {
     this.bytesMax = options.bytesMax
   }
 
-  /** True when an identity whose standing files take `used` bytes has no room for so many more. */
+  /** Whether an identity whose stored files take `used` bytes has no room for this many more. */
   isOver(author: string, used: number, bytes: number): boolean {
     return used + (this.#underWay.get(author) ?? 0) + bytes > this.bytesMax
   }
 
-  /** Writes the file. `done` is called once; nothing else may be said of the file before. */
+  /** Writes the file. `done` is called once; the command must not proceed before that. */
   store({ room, author, bytes }: Incoming, done: (stored: Stored | Refusal) => void): void {
     if (this.#open >= inside.blobsUnderWay) return done(overloaded)
     const sha256 = hash('sha256', bytes, 'hex')
@@ -74,7 +74,7 @@ export class BlobIntake {
         done({
           settle: (answer) => {
             this.#count(author, -bytes.length, -1)
-            // No answer: the record may be there. A repeated command names what is there already, or was deleted since.
+            // Without an answer, the record may exist. A repeated command names what already exists, or was deleted since.
             this.files.release(room, sha256, answer === undefined || (answer.ok && answer.duplicate !== true))
           },
         }),

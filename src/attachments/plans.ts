@@ -1,6 +1,6 @@
 /**
- * How attachments come in: the bytes go into a file first, then their room decides. The record keeps the signed
- * bytes without the text of the file (actors/records/record.ts, `Cut`), so the journal never holds them.
+ * How attachments are stored: the bytes are first written to a file, then their room decides. The record stores the signed bytes without
+ * the text of the file (actors/records/record.ts, `Cut`), so the journal never contains it.
  */
 
 import { hash } from 'node:crypto'
@@ -16,8 +16,8 @@ import { decodeBase64url } from '../format/signing.ts'
 import { type AnswerOf, dataOf, known } from '../reads/read.ts'
 
 /**
- * What an image is by its own first bytes. Only types that a browser draws and that hold no script; SVG is a document, not here.
- * The media type, or undefined: no such image.
+ * The media type of an image by its first bytes; undefined if it is not a supported image. Only types that browsers display and that
+ * contain no scripts; SVG is a document, so it is excluded.
  */
 function imageType(bytes: Uint8Array): string | undefined {
   const head = Buffer.from(bytes.buffer, bytes.byteOffset, Math.min(bytes.length, 16)).toString('latin1')
@@ -107,7 +107,7 @@ function takeIn(
     const { bytes: used } = dataOf(found)
     const taken_down = news.takenDown.has(facts.sha256.toString('hex'))
     const args = (over_quota: boolean): PutArgs => ({ ...facts, over_quota, taken_down })
-    // The actor is asked all the same, without a file: a retry is answered, whatever has happened since.
+    // The actor is still queried, without a file, so that a retry is answered whatever has happened since.
     if (taken_down) return pass({ args: args(false), by })
     if (blobs.isOver(signer.id, used, bytes.length)) return pass({ args: args(true), by })
     blobs.store({ room, author: signer.id, bytes }, (stored) =>
@@ -123,7 +123,7 @@ function faultOf({ command }: Verified, bytes: Buffer | undefined): Refusal | un
     return refusal('too_large', `the file has ${bytes.length} bytes, ${sizes.blob_bytes} are allowed`, 'data')
   if (/^\.{1,2}$/.test(String(command.filename)))
     return refusal('invalid_field', 'filename must name a file, and . and .. are directories', 'filename')
-  // The pattern of the field names those of every day; all there are is more than a pattern for every validator can say.
+  // The field's pattern lists the common ones; listing all is more than a pattern for every validator can express.
   if (/\p{Cf}/u.test(String(command.filename)))
     return refusal('invalid_field', 'filename contains an invisible character: leave it out', 'filename')
   return undefined
@@ -135,7 +135,7 @@ function roomOf({ command }: Verified): string {
 
 export const blobsPlans = { 'blob.put': put, 'blob.delete': remove, 'blob.takedown': takedown }
 
-/** Attachments of an identity lie with the rooms that they hang in. */
+/** An identity's attachments are stored with their rooms. */
 export const blobsReadPlans = {
   'blob.usage': {
     gather: (parts: readonly AnswerOf<'blob.usage'>[]) =>

@@ -1,4 +1,4 @@
-/** Reads on blobs: one with its bytes, what the route at /a/ needs, and what the board asks itself. */
+/** Reads on blobs: one with its bytes, what the route at /a/ needs, and internal queries of the board. */
 import { hash } from 'node:crypto'
 import type { Blob } from '../../actors/attachments/attachments.ts'
 import { refusal } from '../../actors/kernel/refusals.ts'
@@ -15,7 +15,7 @@ import {
   refused,
 } from '../reads/read.ts'
 
-/** Where the bytes of a public blob lie, and how they are to be served. */
+/** Where the bytes of a public blob are, and how to serve them. */
 export type BlobFile = {
   readonly room: string
   readonly sha256: string

@@ -1,10 +1,10 @@
 /**
- * GET /a/{blob id}: the file of a public attachment, streamed from the disk as fast as the reader takes it, once it was seen that
- * its bytes are those of its name.
+ * GET /a/{blob id}: the file of a public attachment, streamed from the disk as fast as the reader accepts it, after checking that its bytes
+ * match its name.
  *
- * Strangers put these bytes here, so no browser may take them for a page of this board: a download always, but for an image whose
- * first bytes are of the type that it says; never sniffed, in a sandbox without scripts, and of a type that runs nothing. The
- * bytes of an id never change. Public files only: those of private rooms are read by signed `blob.get`.
+ * Strangers uploaded these bytes, so no browser may treat them as a page of this board. They are always a download, except for an image
+ * whose first bytes match its type; never sniffed; sandboxed without scripts; and of a type that runs nothing. The bytes of an id never
+ * change. Public files only: those of private rooms are read by signed `blob.get`.
  */
 
 import { createHash } from 'node:crypto'
@@ -24,11 +24,11 @@ import { dataOf, type ReadAnswer } from '../reads/read.ts'
 import type { BlobFile } from './reads.ts'
 
 type BlobDoorOptions = {
-  /** The feed among them is asked, which knows public things alone. */
+  /** The feed is queried, which only knows public data. */
   readonly actors: Pick<Actors, 'read'>
   readonly files: BlobFiles
   readonly throttle: Throttle
-  /** SHA-256 of files that no room serves. */
+  /** SHA-256 of files that no room may serve. */
   readonly takenDown: ReadonlySet<string>
   readonly addressOf: (exchange: Exchange) => string
   readonly replies: Replies
@@ -71,7 +71,7 @@ export function blobDoor(options: BlobDoorOptions): RouteHandler {
   }
 }
 
-/** Resolves when the last byte has gone, or will never go. */
+/** Resolves when the last byte has been sent, or never will be. */
 async function answered(
   { replies, files, takenDown }: BlobDoorOptions,
   exchange: Exchange,
@@ -101,18 +101,18 @@ function headersOf(file: BlobFile, etag: string): Header[] {
     ['content-disposition', contentDisposition(file.is_image ? 'inline' : 'attachment', file.filename)],
     ['content-security-policy', "sandbox; default-src 'none'"],
     ['x-content-type-options', 'nosniff'],
-    // Anyone may read them by any other way, so other sites may show them; a page of theirs learns nothing by it.
+    // Anyone can read them in other ways, so other sites may show them; their pages learn nothing from it.
     ['cross-origin-resource-policy', 'cross-origin'],
     ['access-control-allow-origin', '*'],
     ['access-control-expose-headers', 'Content-Disposition, Content-Range, ETag'],
-    // The bytes never change, but they may be deleted: a copy is asked about before it is shown again.
+    // The bytes never change, but they may be deleted, so a cached copy must be revalidated before use.
     ['cache-control', 'public, no-cache'],
     ['accept-ranges', 'bytes'],
     ['etag', etag],
   ]
 }
 
-/** The part asked for; undefined: all of it. A range holds only for GET, and under If-Range only for these very bytes. */
+/** The requested part; undefined for all. A range applies only to GET, and with If-Range only to these exact bytes. */
 function partOf(exchange: Exchange, size: number, etag: string): ByteRange | 'outside' | undefined {
   if (exchange.method !== 'GET') return undefined
   const condition = exchange.header('if-range')
@@ -147,7 +147,7 @@ async function serve(
   await pump(opened, stream, { start, end })
 }
 
-/** Reads all of a file: whether its bytes have this SHA-256. */
+/** Reads a whole file; returns whether its bytes have this SHA-256. */
 async function hasName(file: ReadHandle, sha256: string): Promise<boolean> {
   const sum = createHash('sha256')
   const piece = Buffer.allocUnsafe(pieceBytes)
@@ -159,7 +159,7 @@ async function hasName(file: ReadHandle, sha256: string): Promise<boolean> {
   }
 }
 
-/** Reads a piece, hands it over, waits for room. What it cannot read ends the stream before its length. */
+/** Reads a piece, sends it, and waits for room. If reading fails, the stream ends before its full length. */
 async function pump(file: ReadHandle, stream: ByteStream, { start, end }: ByteRange): Promise<void> {
   let isOver = false
   let resume = (): void => {}
@@ -188,10 +188,10 @@ async function pump(file: ReadHandle, stream: ByteStream, { start, end }: ByteRa
   }
 }
 
-/** Removes the files that no record names any more: of commands that were under way when the process ended, and of redacted posts. */
+/** Removes files that no record names: those of commands in progress when the process ended, and of redacted posts. */
 export async function sweepBlobs(
   files: BlobFiles,
-  /** Asks the shard of a room which files it needs. */
+  /** Queries the shard of a room for the files it needs. */
   needed: (room: string, answer: (answer: ReadAnswer<readonly string[]> | NoAnswer) => void) => void,
 ): Promise<void> {
   for (const room of files.rooms()) {
@@ -204,8 +204,8 @@ export async function sweepBlobs(
 type ByteRange = { readonly start: number; readonly end: number }
 
 /**
- * Types that contain no script and that no plugin displays. All others are a download of bytes: the true type is in the
- * blob's record.
+ * Types that contain no script and that no plugin displays. All others are served as a download of bytes; the true type is in the blob's
+ * record.
  */
 const harmless =
   /^(text\/plain|text\/markdown|text\/csv|application\/json|application\/pdf|application\/zip|application\/gzip|audio\/[a-z0-9.+-]+|video\/[a-z0-9.+-]+)(;|$)/i
@@ -214,7 +214,7 @@ function servedType(file: { readonly media_type: string; readonly is_image: bool
   return file.is_image || harmless.test(file.media_type) ? file.media_type : 'application/octet-stream'
 }
 
-/** RFC 6266: the name in ASCII for old readers, and all of it in UTF-8 (RFC 8187) where that differs. */
+/** RFC 6266: the name in ASCII for old clients, and the full name in UTF-8 (RFC 8187). */
 function contentDisposition(kind: 'inline' | 'attachment', filename: string): string {
   const plain = filename.replace(/[^\x20-\x7e]|["\\%]/g, '_')
   const whole = encodeURIComponent(filename).replace(
@@ -225,8 +225,8 @@ function contentDisposition(kind: 'inline' | 'attachment', filename: string): st
 }
 
 /**
- * The one part that a Range header requests (RFC 9110, 14). Undefined: serve all, as for a header that is not a range
- * of bytes or that names several parts. 'outside': the file has nothing of it.
+ * The single part that a Range header requests (RFC 9110, 14). Undefined to serve everything, as for a header that is not a byte range or
+ * names several parts. 'outside' if the file has nothing in that range.
  */
 function rangeOf(header: string | undefined, size: number): ByteRange | 'outside' | undefined {
   const found = header === undefined ? null : /^bytes=[ \t]*(?:(\d+)-(\d*)|-(\d+))[ \t]*$/i.exec(header)

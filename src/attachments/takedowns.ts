@@ -1,9 +1,10 @@
 /**
- * Carries out takedowns: every blob with the bytes that an operator took down goes, in the rooms of every shard, private ones too.
+ * Carries out takedowns: removes every blob with the bytes that an operator took down from the rooms of every shard, including private
+ * ones.
  *
- * The registry decides once, and from then on the bytes are not served and cannot be uploaded. Each room marks its own blobs as
- * gone, in records of its journal, and its files are removed. A start asks every shard again. An upload that passed the front before the
- * takedown may be decided after it: so each is looked at once more.
+ * The registry decides once; from then on the bytes are not served and cannot be uploaded. Each room marks its own blobs as gone, in
+ * records of its journal, and its files are removed. A start queries every shard again. An upload that passed the main thread before the
+ * takedown may be decided after it, so each takedown is checked once more.
  */
 import { internalLetter } from '../../actors/records/internal-operations.ts'
 import { nameOn } from '../../actors/shard.ts'
@@ -18,7 +19,7 @@ type TakedownsOptions = {
   readonly actors: Pick<Actors, 'write' | 'readPrivate' | 'shards'>
   readonly news: Pick<LiveFacts, 'onTakedown' | 'noteChange' | 'takenDown'>
   readonly files: Pick<BlobFiles, 'drop'>
-  /** Identity id of the board, which does this. */
+  /** Identity id of the board, which carries this out. */
   readonly board: string
   readonly later: Clock['later']
   readonly report: (facts: Readonly<Record<string, unknown>>) => void
@@ -35,14 +36,14 @@ export class Takedowns {
     this.#options = options
     this.#effects = new Effects({
       later,
-      // A file that is no longer down may be uploaded again: nothing is brought back.
+      // When a takedown ends, the file may be uploaded again; nothing is restored.
       carryOut: (sha256) => this.#removeEverywhere(sha256),
       isSet: (sha256) => news.takenDown.has(sha256),
     })
     news.onTakedown((sha256) => this.#effects.want(sha256, true))
   }
 
-  /** Carries on with what an earlier run has left. */
+  /** Continues what an earlier run left. */
   resume(): void {
     for (const sha256 of this.#options.news.takenDown) this.#effects.want(sha256, true)
     this.#effects.begin()
@@ -52,16 +53,16 @@ export class Takedowns {
     this.#effects.close()
   }
 
-  /** False: an actor gives no answer now. */
+  /** Returns false if an actor gives no answer now. */
   async #removeEverywhere(sha256: string): Promise<boolean> {
     const { actors, news } = this.#options
     for (let shard = 0; shard < actors.shards; shard++) {
-      // An upload that was under way when the file was taken down is decided first.
+      // An upload that was in progress at the takedown is decided first.
       const isDecided = await new Promise((resolve) => whenDecided(actors, nameOn(shard, actors.shards), resolve))
       const rooms = isDecided === true ? await this.#roomsHolding(shard, sha256) : undefined
       if (rooms === undefined) return false
       for (const room of rooms) {
-        // The takedown may have ended: from then on the bytes may be uploaded again.
+        // The takedown may have ended, after which the bytes may be uploaded again.
         if (!news.takenDown.has(sha256)) return true
         if (!(await this.#removeFrom(room, sha256))) return false
       }

@@ -1,6 +1,6 @@
 /**
- * What each line of a whole-board export must be before anything of it is kept: of the shape that the schema declares, signed by who it
- * says, under the id that its signed bytes have, and about things that the lines before it have told of.
+ * Checks each line of a whole-board export before anything of it is stored: it must have the declared shape, be signed by its author, have
+ * the id of its signed bytes, and refer only to things in earlier lines.
  */
 import { createHash } from 'node:crypto'
 import { formatEntry, parseEntry } from '../../actors/records/entry.ts'
@@ -22,7 +22,7 @@ import { type Check, compile } from '../format/schema-check.ts'
 import { identityId } from '../format/signing.ts'
 import { chooseBackend } from '../verify/backends.ts'
 
-/** A line that is not what it must be, in words that follow its number. */
+/** An invalid line, described in words that follow its number. */
 export class BadLine extends Error {
   override name = 'BadLine'
 }
@@ -38,7 +38,7 @@ function checkOf(type: LineType): Check {
   return known
 }
 
-/** The line, which has the shape of its type. Throws BadLine. */
+/** Parses a line, which must have the shape of its type. Throws BadLine. */
 export function parseLine(text: string): Line {
   const value = foreignJson(text)
   if (typeof value !== 'object' || value === null) throw new BadLine('it is not one JSON object')
@@ -62,7 +62,7 @@ function refuseShape(type: LineType, value: unknown): void {
   throw new BadLine(`${instancePath === '' ? `a line of type ${type}` : instancePath.slice(1)} ${message}${more}`)
 }
 
-/** Throws BadLine where the record cannot follow what `state` has, or is not what its author signed. */
+/** Throws BadLine if the record cannot follow what `state` has, or is not what its author signed. */
 export class RecordChecks {
   readonly #state: State
   readonly #verify = chooseBackend()
@@ -129,7 +129,7 @@ export class RecordChecks {
       throw new BadLine('entries/0 is not the entry of this event in the log')
   }
 
-  /** The key is that of the identity in whose name the record stands. */
+  /** The key must belong to the identity that the record names as its author. */
   #signer(record: BoardRecord, by: Signed): void {
     const key = Buffer.from(ownKey(by))
     const identity = this.#state.people.identityOf(key.toString('base64url')) ?? identityId(key)

@@ -1,9 +1,9 @@
 /**
- * A board out of the lines of `/v1/export?stream=board`: the same records under the same ids, in one journal, and a log of its own, whose
- * first entry names the head of the log that they are from.
+ * Creates a board from the lines of `/v1/export?stream=board`: the same records under the same ids, in one journal, with a new log whose
+ * first entry names the head of the original log.
  *
- * `import.json` is in the directory until the import is whole, and no board starts from such a directory. The journal grows by one
- * record for each line, so an import that was cut short goes on where the journal ends.
+ * `import.json` is in the directory until the import is complete, and no board starts from such a directory. The journal grows by one
+ * record for each line, so an interrupted import continues where the journal ends.
  */
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
@@ -46,14 +46,14 @@ import { nextOrigin, SignedLog } from '../log/signed-log.ts'
 import type { Platform } from '../platform.ts'
 import { BadLine, type Line, RecordChecks } from './checks.ts'
 
-/** Written at once. */
+/** Size of one write. */
 const batchBytes = 1024 * 1024
 
 export type ImportOptions = Pick<Config, 'dataDirectory' | 'segmentBytesMax' | 'serviceId'> & {
   readonly platform: Pick<Platform, 'clock' | 'random' | 'disk'>
-  /** `host[:port]` of the public address, after which the log is named. */
+  /** `host[:port]` of the public address, from which the log gets its name. */
   readonly publicHost: string
-  /** The secret of the old board's identity (keys/board.key), with which it keeps its service id. */
+  /** The secret of the old board's identity (keys/board.key); with it, the board keeps its service id. */
   readonly boardKey: Buffer | undefined
   /** Unix seconds. */
   readonly now: number
@@ -74,13 +74,13 @@ export type Imported = {
   readonly tools: number
   /** Lines that an earlier run had written. */
   readonly before: number
-  /** Texts and files that the lines do not have. */
+  /** Texts and files missing from the lines. */
   readonly gone: number
-  /** Credits that were given so that no account is negative: what works of private rooms had paid. */
+  /** Credits granted so that no account is negative, to replace what works of private rooms had paid. */
   readonly granted: number
 }
 
-/** What was begun in this directory; undefined: nothing. Throws UnusableDirectory where it holds anything else. */
+/** The import begun in this directory; undefined if there is none. Throws UnusableDirectory if it contains anything else. */
 export function importBegun(disk: Disk, path: string): Begun | undefined {
   const file = importFile(path)
   if (disk.fileExists(file)) return foreignJson(disk.readWhole(file).toString('utf8')) as Begun
@@ -112,12 +112,12 @@ export class BoardImport {
   #gone = 0
   #granted = 0
   #before = 0
-  /** Records of the market that rooms need not be told of. */
+  /** Records of the market of which rooms need not be notified. */
   readonly #told: number[] = []
   #hasVotes = false
   #isEnded = false
 
-  /** Throws UnusableDirectory, and what Journal.open throws. */
+  /** Throws UnusableDirectory, and the errors of Journal.open. */
   constructor(options: ImportOptions, head: Head) {
     this.#options = options
     const { dataDirectory: path, platform, segmentBytesMax } = options
@@ -155,7 +155,7 @@ export class BoardImport {
     }
   }
 
-  /** Everything is on disk when it resolves, and the board may start. Throws BadLine where the last line is missing. */
+  /** When it returns, everything is on disk and the board may start. Throws BadLine if the last line is missing. */
   finish(): Imported {
     if (!this.#isEnded) throw new BadLine('the file ends without a line of type end: it was cut short')
     this.#tellRooms()
@@ -184,7 +184,7 @@ export class BoardImport {
     }
   }
 
-  /** After an error: what was written stays for the next run. */
+  /** Call after an error: what was written stays for the next run. */
   close(): void {
     this.#write()
     this.#journal.close()
@@ -207,7 +207,7 @@ export class BoardImport {
     }
     const serviceId = boardKey === undefined ? this.#options.serviceId : head.service_id
     const now = this.#begun.at
-    // Two logs of one name would contradict each other.
+    // Two logs with the same name would contradict each other.
     const isSameAddress = head.log.origin.startsWith(`${publicHost}/`)
     const origin = isSameAddress ? nextOrigin(head.log.origin, now, '') : undefined
     if (isSameAddress && origin === undefined)
@@ -248,7 +248,7 @@ export class BoardImport {
     if (isOfMarket(record) && movesWork(record)) this.#told.push(this.#seq)
   }
 
-  /** The signed request of a work, which the market had taken before its room did. */
+  /** The signed request of a work, which the market accepted before its room did. */
   #reserve(line: RecordLine): void {
     const taken = takenRecord(line)
     if (!isOfMarket(taken.record) || taken.record.op !== 'work.create')
@@ -273,7 +273,7 @@ export class BoardImport {
     this.#isEnded = true
   }
 
-  /** Works of private rooms are in no export: who was paid for one has their credits all the same. */
+  /** Works of private rooms are in no export, but whoever was paid for one still has the credits. */
   #pay({ steps = [], postings = [] }: MarketFacts): void {
     const { ledger } = this.#state.market
     const moved = [...steps.flatMap((step) => step.postings), ...postings].filter(
@@ -294,7 +294,7 @@ export class BoardImport {
     }
   }
 
-  /** Before the record that names it. */
+  /** Stores the file before the record that names it. */
   #keepFile(record: BoardRecord, file: Buffer, isKnown: boolean): void {
     const { sha256, size } = (record as FactRecord).facts as { readonly sha256?: unknown; readonly size?: unknown }
     const found = createHash('sha256').update(file).digest()
@@ -309,13 +309,13 @@ export class BoardImport {
     disk.writeAtomic(path, file, 0o600)
   }
 
-  /** What rooms were told of works on the other board is in what they wrote down. */
+  /** What rooms were told about works on the other board is already in their records. */
   #tellRooms(): void {
     const facts: SentArgs = { seqs: this.#told }
     if (this.#told.length > 0) this.#add(this.#own('mail.sent', marketName, facts), [], false)
   }
 
-  /** A record that this import makes. */
+  /** A record created by this import. */
   #own(op: string, room: string, facts: Facts): TakenRecord {
     const record: FactRecord = { type: RecordType.act, room, at: this.#begun.at, author: this.#identity, op, facts }
     const key = createHash('sha256')
@@ -362,7 +362,7 @@ export class BoardImport {
     this.#bytes = 0
   }
 
-  /** The log of the new board, over all records. Gives its verifier key. */
+  /** Creates the log of the new board, over all records. Returns its verifier key. */
   #sign(): string {
     const { dataDirectory, segmentBytesMax, platform } = this.#options
     const { disk, clock, random } = platform
@@ -382,7 +382,7 @@ export class BoardImport {
   }
 }
 
-/** Credits of a hold that the same postings take. */
+/** Credits of a hold that is among the same postings. */
 function heldIn(postings: readonly Posting[], hold: string): number {
   return postings.find(({ id, type }) => id === hold && type === 'hold')?.amount ?? 0
 }

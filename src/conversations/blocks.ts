@@ -1,8 +1,8 @@
 /**
- * Whom a reader has blocked, as the shards of their conversations know it; inbox and updates keep out the same.
+ * Whom a reader has blocked, according to the shards of their conversations; inbox and updates apply the same rules.
  *
- * A conversation that they declined or blocked brings no news. An identity that they blocked does not reach them anywhere: its
- * replies, mentions and addressed posts are left out, and so are conversations that it opens, until they accept one.
+ * A conversation that the reader declined or blocked brings no news. An identity that they blocked cannot reach them anywhere: its replies,
+ * mentions and addressed posts are left out, and so are conversations that it opens, until they accept one.
  */
 import type { Conversation } from '../../actors/conversations/conversations.ts'
 import type { State } from '../../actors/state.ts'
@@ -13,7 +13,7 @@ export function answerOf({ answers, opener }: Conversation, reader: string): Sta
   return answers.get(reader) ?? (opener === reader ? 'opened' : 'pending')
 }
 
-/** Did this reader leave the conversation of a room, by declining or blocking it? */
+/** Whether this reader left a room's conversation, by declining or blocking it. */
 export function hasLeft({ direct }: State, room: string, reader: string): boolean {
   const conversation = direct.conversation(room)
   return conversation !== undefined && ['decline', 'block'].includes(answerOf(conversation, reader))

@@ -1,4 +1,4 @@
-/** How writes on conversations are carried out, by the actor of their room. */
+/** How writes on conversations are executed, by the actor of their room. */
 
 import { createHmac } from 'node:crypto'
 import { noConversationLeftWords } from '../../actors/conversations/decide.ts'
@@ -14,8 +14,8 @@ import { type AnswerOf, dataOf, known } from '../reads/read.ts'
 const letters = 'abcdefghijklmnopqrstuvwxyz234567'
 
 /**
- * The room of these members, the same for every opener. Made with the board's secret, because anyone may ask whether
- * a room exists, and that must not reveal that two people talk.
+ * The room of these members, which is the same for every opener. Derived with the board's secret: anyone may query whether a room exists,
+ * and that must not reveal that two people talk.
  */
 function conversationRoom(secret: Buffer, members: readonly string[]): string {
   const digest = createHmac('sha256', secret)
@@ -51,7 +51,7 @@ const open: Plan<'conversation.open'> = {
     pass({
       args: { exhausted: charge.wait },
       limit: { words: noConversationLeftWords, charge },
-      // One that was there already costs nothing.
+      // A conversation that already existed costs nothing.
       settle: (answer) => {
         const isMade = answer?.ok === true && answer.duplicate !== true && answer.reply.facts.created
         if (!isMade) charge.giveBack()
@@ -75,7 +75,7 @@ function lastOf({ last }: FollowNews): number {
   return last?.created_at ?? 0
 }
 
-/** What is private is known to the shard of its room alone, so all are asked. */
+/** Only its own shard knows a private room, so all shards are queried. */
 export const directReadPlans = {
   'conversations.list': { gather: newestFirst('conversations') },
   'inbox.blocked': {
@@ -90,8 +90,8 @@ export const directReadPlans = {
         : { follows: shares.flatMap(({ follows = [] }) => follows).sort((a, b) => lastOf(b) - lastOf(a)) }),
     })),
     /**
-     * Whom the reader has blocked is known where their conversations lie, whom they have muted and what they follow with their own
-     * actor. What the former wrote anywhere is left out of every share.
+     * The shards of the reader's conversations know whom they have blocked; their own actor knows whom they have muted, and what they
+     * follow. Everything by blocked users is left out of every share.
      */
     ask: (request, read, pass) => {
       if (request.reader === '') return pass(request)

@@ -1,6 +1,6 @@
 /**
- * Reads on what is the reader's own: conversations, and the inbox. The feed answers for everything public, each shard for its
- * private rooms; each gives its share of the list, and the front puts them together (src/reads/gather.ts).
+ * Reads of the reader's own lists: conversations and the inbox. The feed answers for everything public, each shard for its private rooms.
+ * Each returns its share of the list, and the main thread merges them (src/reads/gather.ts).
  */
 
 import type { Conversation } from '../../actors/conversations/conversations.ts'
@@ -33,9 +33,9 @@ import { answerOf, blockedBy, hasLeft, type Standing } from './blocks.ts'
 export const directReads = {
   'conversations.list': conversations,
   'inbox.get': inbox,
-  /** Asked before an inbox is. */
+  /** Queried before an inbox is. */
   'inbox.blocked': ({ state }, { reader }) => known({ blocked: blockedBy(state, reader) }),
-  /** What a write on a conversation answers. */
+  /** The answer to a write on a conversation. */
   'conversation.show': (context, request) =>
     withRoom(context, request, (room) => {
       const conversation = context.state.direct.conversation(room.name)!
@@ -43,15 +43,15 @@ export const directReads = {
     }),
 } satisfies Reads
 
-/** An item, and its place in the list as a text that sorts. */
+/** An item, and its place in the list as a sortable text. */
 type Item = { readonly place: string; readonly item: unknown }
-/** Items, newest first; `reached`: it looked to this place and no further. */
+/** Items, newest first; `reached`: where it stopped looking. */
 type Found = { readonly items: readonly Item[]; readonly reached?: string }
 
-/** Times in shards may differ by the length of a turn and by a jump of the clock: nothing newer can be further back. */
+/** Times of shards may differ by the length of a turn and by a jump of the clock. An older slot cannot be newer by more than this. */
 const disorderSeconds = 86_400
 
-/** This actor's share of a list: what comes after the cursor, newest first, one more than asked for. */
+/** This actor's share of a list: what comes after the cursor, newest first, one more than requested. */
 function share(
   context: ReadContext,
   { op, args, reader }: ReadRequest,
@@ -74,7 +74,7 @@ function share(
     items,
     ...(reached === undefined ? {} : { reached: { place: reached, cursor: cursor(reached) } }),
   }
-  // Asked for by signed commands alone, whose answers are not cached.
+  // Only signed commands request this, and their answers are not cached.
   return known(found, { until: context.now() })
 }
 
@@ -97,7 +97,7 @@ function conversations(context: ReadContext, request: ReadRequest): KnownAnswer<
   })
 }
 
-/** Without a kind: all but those that the reader has left. */
+/** Without a kind: all conversations that the reader has not left. */
 function isWanted(kind: unknown, answer: Standing): boolean {
   const hasLeft = answer === 'decline' || answer === 'block'
   if (kind === 'left') return hasLeft
@@ -123,13 +123,13 @@ function conversationView(conversation: Conversation, room: Room, reader: string
   }
 }
 
-/** Follows examined for one inbox: the newest. */
+/** Follows examined for one inbox, newest first. */
 const followsMax = 200
 
 type InboxShare = Share & {
   /** Unix seconds: the newest item that the reader has seen. */
   readonly seen: number
-  /** What is new in what the reader follows; on the first page alone. */
+  /** What is new in the things that the reader follows; only on the first page. */
   readonly follows?: readonly FollowNews[]
 }
 
@@ -171,7 +171,7 @@ function requestItem({ board }: ReadContext, each: Conversation, reader: string)
   return [{ place: placeInList(each.openedAt, each.order, each.room), item, from: each.opener }]
 }
 
-/** The newest events below a place that speak to the reader. */
+/** The newest events below a place that address the reader. */
 function eventItems(
   context: ReadContext,
   request: ReadRequest,
@@ -205,20 +205,20 @@ function eventItems(
       if (size.isFull) return { items: found, reached: place }
     }
     looked += places.length
-    // With all that the walk has found there is nothing more above where it ended.
+    // Nothing more is above the place where the walk ended, once all that it found has been handled.
     from = walk.reached !== '' && places.length < batchMax ? walk.reached : places.at(-1)!
   }
   return found.length < count ? { items: found, reached: from } : { items: found }
 }
 
-/** Events read at once, and in all, to find those that are wanted and not hidden. */
+/** Events read per batch, and in total, to find those that are wanted and not hidden. */
 const batchMax = 256
 const looksMax = 8_192
 
-/** Slots that one answer walks over, whether the reader may read them or not. */
+/** Slots that one answer walks over, whether or not the reader may read them. */
 const slotsMax = 20_000
 
-/** `reached`: the walk was long enough, and has nothing of what is below this place; '': it was not. */
+/** `reached`: the walk reached its limit, and has nothing below this place; '' if it did not. */
 type Walk = { left: number; reached: string }
 
 type Collecting = {
@@ -228,7 +228,7 @@ type Collecting = {
   readonly walk: Walk
 }
 
-/** The newest slots of a list below a place; lists are in order but for the disorder of clocks. */
+/** The newest slots of a list below a place; lists are ordered, except for clock differences. */
 function collect(
   { board, visibility, state }: ReadContext,
   reader: string,
@@ -259,12 +259,12 @@ function collect(
   }
 }
 
-/** Unix seconds that nothing below this place is after. */
+/** Unix seconds; nothing below this place is later. */
 function newestBelow(place: string): number {
   return place === '~' ? Number.POSITIVE_INFINITY : Number(place.slice(0, place.indexOf(':')))
 }
 
-/** A position that everything from there on is after this time. */
+/** A position from which on everything is later than this time. */
 function positionAfter(events: EventIndex, list: Slots, time: number): number {
   let [low, high] = [0, list.length]
   while (low < high) {
@@ -286,7 +286,7 @@ function eventItem(context: ReadContext, request: ReadRequest, blocked: Readonly
   const isReply = target !== none && board.authors.idOf(board.events.author(target)) === reader
   const type = isReply ? 'reply' : addressee(event) === reader ? 'addressed' : 'mention'
   if (args.kind !== undefined && args.kind !== type) return undefined
-  // What was edited is here for what its newest version says.
+  // An edited event is here because of its newest version.
   if (type === 'mention' && event.version_id !== undefined && !names(event, reader, handle)) return undefined
   return { type, at: board.events.at(slot), from: author, event }
 }

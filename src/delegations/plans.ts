@@ -1,4 +1,4 @@
-/** How delegations are made and ended: by the registry, which knows every key that ever acted for another. */
+/** How delegations are created and ended: by the registry, which knows every key that ever acted for another. */
 
 import { scopes as allScopes } from '../../actors/kernel/operation.ts'
 import { refusal } from '../../actors/kernel/refusals.ts'
@@ -28,7 +28,7 @@ const create: Plan<'delegation.create'> = {
   ask: (verified, services, pass) =>
     proveNewKey(verified, services, (found) => {
       if (found === undefined || 'refusal' in found) return pass(found)
-      // Whether it was decided is known to the registry alone where its answer is lost.
+      // If its answer is lost, only the registry knows whether it was decided.
       pass({ ...found, settle: (answer) => answer === undefined && services.news.delegates.refresh() })
     }),
   heard: ({ command, signer, signature, bytes, sha }, { facts }, { news }) =>
@@ -60,7 +60,7 @@ const revoke: Plan<'delegation.revoke'> = {
   show: (_verified, { facts }) => ({ read: 'delegation.one', args: { id: facts.id } }),
 }
 
-/** Bars delegates whose end is to be decided, and goes on when nothing that they sent is under way. */
+/** Blocks delegates whose end is to be decided, and continues when nothing that they sent is in progress. */
 function quiesce({ news, soon }: Services, delegates: readonly Delegate[], pass: (found: Found) => void): void {
   const settle = (answer: ShardAnswer | NoAnswer): void => {
     if (answer === undefined) news.delegates.refresh()
@@ -71,7 +71,7 @@ function quiesce({ news, soon }: Services, delegates: readonly Delegate[], pass:
 
 type Ask = NonNullable<AnyPlan['ask']>
 
-/** The same for all that an identity has, before what `ask` finds out. */
+/** The same for all delegates of an identity, before `ask` makes its queries. */
 export function quiescing(whose: (verified: Verified) => string, ask: Ask): Ask {
   return (verified, services, pass) =>
     ask(verified, services, (found) => {
@@ -86,7 +86,7 @@ export const delegationsPlans = { 'delegation.create': create, 'delegation.revok
 
 const atRegistry = { actor: () => registryName }
 
-/** Delegations lie with the registry. */
+/** The registry holds the delegations. */
 export const delegationsReadPlans = {
   'delegation.list': atRegistry,
   'delegation.one': atRegistry,
@@ -94,8 +94,8 @@ export const delegationsReadPlans = {
 } satisfies ReadPlans
 
 /**
- * What the registry knows, for the main thread to keep: as it is once everything is decided that was asked of it before.
- * `op`: the read. `told` takes undefined where the registry gives no answer now.
+ * What the registry knows, for the main thread to store: the state once every earlier request to it has been decided. `op`: the read.
+ * `told` gets undefined if the registry gives no answer now.
  */
 export function toldByRegistry<Name extends 'delegation.known' | 'limits.known'>(
   actors: Pick<Actors, 'shards' | 'write' | 'readPrivate'>,
@@ -110,8 +110,8 @@ export function toldByRegistry<Name extends 'delegation.known' | 'limits.known'>
 }
 
 /**
- * A key that is to act from now on, for an identity or as it: it must have signed the same bytes, and never have acted here.
- * `target` is the key, `proof` its signature. As an identity of its own it would lose what is its.
+ * Checks a key that is to act from now on, for an identity or as it: it must have signed the same bytes, and must never have acted here,
+ * since it would lose what it owns as an identity. `target` is the key, `proof` its signature.
  */
 export function proveNewKey({ command, bytes }: Verified, services: Services, pass: (found: Found) => void): void {
   const key = decodeBytes32(command.target!)!
@@ -127,7 +127,7 @@ export function proveNewKey({ command, bytes }: Verified, services: Services, pa
       const message = 'proof must be the signature of the new key (target) over the same bytes that you signed'
       return pass({ refusal: refusal('bad_signature', message, 'proof') })
     }
-    // As this identity itself asks: what it did in private rooms counts too.
+    // Queried as this identity itself, so that its actions in private rooms count too.
     services.read({ op: 'identity.get', args: { target: identity }, reader: identity }, (found) =>
       pass(found === undefined ? undefined : { args: { identity, used: found.ok } }),
     )

@@ -1,6 +1,6 @@
 /**
- * Reads on delegations: an identity's own list, and what the main thread has to know to recognize a delegate.
- * All of them are with the registry (their plan says so: plans.ts), and only their maker reads them.
+ * Reads on delegations: an identity's own list, and what the main thread needs to recognize a delegate. The registry answers all of them
+ * (their plan says so: plans.ts), and only their creator reads them.
  */
 import { type Delegation, isLive, type ToldDelegation } from '../../actors/delegations/delegations.ts'
 import { fromFrame, type Signed } from '../../actors/records/record.ts'
@@ -63,7 +63,7 @@ function list(context: ReadContext, { args, reader }: ReadRequest): ReadAnswer {
   return ok({ delegations, ...paging(context, name, start > 0 ? start : undefined) })
 }
 
-/** Every delegation as the front keeps it: of those that ended only the key, which stays refused. */
+/** Every delegation, as the main thread stores it. For those that ended only the key is kept, which stays refused. */
 function allKnown(context: ReadContext): KnownAnswer<readonly ToldDelegation[]> {
   const { state, now } = context
   const told: ToldDelegation[] = [...state.delegations.all].map((each) => {
@@ -90,7 +90,7 @@ function allKnown(context: ReadContext): KnownAnswer<readonly ToldDelegation[]> 
   return known(told)
 }
 
-/** What was signed of a delegation; undefined where it is damaged, 'unread' where the disk does not give it back now. */
+/** What was signed for a delegation; undefined if it is damaged, 'unread' if the disk cannot read it now. */
 function signedIn(context: ReadContext, { place }: Delegation): Signed | 'unread' | undefined {
   try {
     return readable(toldOnce(context), () => fromFrame(context.frame(0, place)))?.by

@@ -1,4 +1,4 @@
-/** What each scope allows, for the person who gives it: at a sign-in, and on /account. */
+/** What each scope allows, for the person who grants it: at a sign-in, and on /account. */
 import type { Scope } from '../../actors/kernel/operation.ts'
 
 export const scopeWords: Readonly<Record<Scope, string>> = {

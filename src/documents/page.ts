@@ -1,4 +1,4 @@
-/** `/d/{doc}`: a document as Markdown, any of its versions; `/d/{doc}/history`: what each version changed. */
+/** `/d/{doc}`: a document as Markdown, in any version; `/d/{doc}/history`: what each version changed. */
 
 import { refusal } from '../../actors/kernel/refusals.ts'
 import type { ResultOf } from '../pages/data.ts'
@@ -13,7 +13,7 @@ import { bytes, countOf, when } from '../pages/pieces/time.ts'
 type DocText = ResultOf<'docs.read'>['doc']
 type DocVersion = ResultOf<'docs.history'>['versions'][number]
 
-/** A version as a number from the address, or a refusal that says what is right. */
+/** Parses a version number from the address, or refuses with the right form. */
 function versionOf(text: string | undefined): number | undefined {
   if (text === undefined) return undefined
   if (/^[1-9][0-9]{0,5}$/.test(text)) return Number(text)

@@ -1,4 +1,4 @@
-/** How documents are carried out: one of a room by the room, any other by its owner's actor. */
+/** How writes on documents are executed: a room's document by the room, any other by its owner's actor. */
 
 import type { CreateArgs, DeleteArgs, WriteArgs } from '../../actors/documents/decide.ts'
 import { ownActor } from '../../actors/documents/documents.ts'
@@ -49,7 +49,7 @@ const remove: Plan<'docs.delete'> = {
   },
 }
 
-/** The version that was made. Its text is what was sent, and stands here only where a merge made another. */
+/** The new version. Its text is what was sent, and is included only if a merge produced a different one. */
 function written(
   verified: Verified,
   decided: Decided<'docs.create' | 'docs.write'>,
@@ -57,7 +57,8 @@ function written(
   isDuplicate: boolean,
 ): Shown {
   const { doc, version, title, visibility, size, sha256, merged } = decided.facts
-  // A merge has what others wrote. Whoever repeats a private command may have its bytes alone, as may a delegate that may not read.
+  // A merge contains what others wrote. A client that repeats a private command may have only its bytes, as may a delegate without read
+  // access.
   const isShown = decided.isPublic || (!isDuplicate && !isPublicOnly(verified.signer))
   const versionId = idOf(verified, decided)
   return {
@@ -81,7 +82,7 @@ function written(
 
 export const documentsPlans = { 'docs.create': create, 'docs.write': write, 'docs.delete': remove }
 
-/** Documents of the reader lie where they were written: with their rooms, and with the actor of their owner. */
+/** A reader's documents are where they were written: with their rooms, and with their owner's actor. */
 export const documentsReadPlans = {
   'docs.list': { gather: newestFirst('docs'), isShared: ({ args }: ReadRequest) => args.own !== undefined },
 } satisfies ReadPlans

@@ -1,4 +1,4 @@
-/** Reads on documents: one version, the list, the history. Texts come from the journal, not from the state. */
+/** Reads on documents: one version, the list, the history. Texts come from the journal, not from state. */
 import { type Doc, type Version, versionOf } from '../../actors/documents/documents.ts'
 import { refusal } from '../../actors/kernel/refusals.ts'
 import { fromFrame, RecordType } from '../../actors/records/record.ts'
@@ -29,7 +29,7 @@ export const documentsReads = {
   'docs.history': (context, request) => withDoc(context, request, (doc) => history(context, request, doc)),
 } satisfies Reads
 
-/** Anyone who has the id of an unlisted document reads it: its shard answers, as for a private room. */
+/** Anyone who has the id of an unlisted document can read it: its shard answers, as for a private room. */
 function withDoc(context: ReadContext, { args, reader }: ReadRequest, read: (doc: Doc) => ReadAnswer): ReadAnswer {
   const doc = context.state.documents.find(String(args.target))
   const isHere = doc !== undefined && (doc.visibility === 'public') === (context.visibility === 'public')
@@ -71,12 +71,12 @@ function history(context: ReadContext, { args }: ReadRequest, doc: Doc): ReadAns
   return ok({ ...data, ...paging(context, name, next > 0 ? next : undefined) }, scopeOf(context))
 }
 
-/** What is not public moves no change number: its answer is good for this moment alone. */
+/** Non-public changes have no change number, so the answer is valid only for this moment. */
 function scopeOf({ visibility, now }: ReadContext): Scope {
   return { until: visibility === 'public' ? unending : now() }
 }
 
-/** Of a room, of the reader, or every public one; latest activity first. */
+/** A room's documents, the reader's own, or every public one; latest activity first. */
 function list(context: ReadContext, request: ReadRequest): ReadAnswer {
   const { documents } = context.state
   if (request.args.own !== undefined) return request.reader === '' ? refused(nobody) : own(context, request)
@@ -115,8 +115,8 @@ function* byActivity(newest: Doc | undefined): Generator<Doc> {
 }
 
 /**
- * This actor's share of what the reader has made (src/reads/gather.ts puts the shares together): the feed gives the public
- * ones, a shard all others, those of private rooms while the reader is a member.
+ * This actor's share of the documents that the reader created (src/reads/gather.ts merges the shares). The feed returns the public ones, a
+ * shard all others; those of private rooms only while the reader is a member.
  */
 function own(context: ReadContext, { args, reader }: ReadRequest): ReadAnswer {
   const name = `docs.list own:${reader}`

@@ -1,10 +1,10 @@
-/** Documents and their versions, as they are shown. */
+/** Documents and their versions, as shown to readers. */
 import type { Doc, Merged, Version } from '../../actors/documents/documents.ts'
 import { commandSha } from '../../actors/records/record.ts'
 import { delegationIn } from '../reads/event-view.ts'
 import type { ReadContext } from '../reads/read.ts'
 
-/** In which room a document is, by the actor that decides over it, and who may write it. */
+/** The room of a document, by the actor that decides about it, and who may write it. */
 export function placeView(actor: string) {
   return actor.startsWith('@') ? { editors: 'owner' } : { room: actor, editors: 'members' }
 }
@@ -44,7 +44,7 @@ export function versionView({ handleOf }: Pick<ReadContext, 'handleOf'>, { facts
   }
 }
 
-/** The proof that its author wrote it: a merged version was made from these very bytes. */
+/** The proof that its author wrote it; a merged version was made from exactly these bytes. */
 export function versionProof({ record }: Version) {
   const by = record.by!
   return {
@@ -54,7 +54,7 @@ export function versionProof({ record }: Version) {
   }
 }
 
-/** How a version came to be that is not what its author signed. */
+/** How a version came about that differs from what its author signed. */
 export function mergedView(versionId: string, { signed_sha256, base_version, onto_version }: Omit<Merged, 'text'>) {
   return { version_id: versionId, signed_text_sha256: signed_sha256, merged: true, base_version, onto_version }
 }

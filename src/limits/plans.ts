@@ -1,4 +1,4 @@
-/** How raised limits are carried out: by the registry, and by the front, which counts. */
+/** How raised limits are executed: by the registry, and by the main thread, which counts. */
 
 import { sizes } from '../../actors/kernel/limits.ts'
 import { canonicalNetwork } from '../../actors/kernel/networks.ts'
@@ -11,7 +11,7 @@ import { grantView } from './reads.ts'
 
 const registry = () => ({ actor: registryName })
 
-/** An identity as it stands, an address or network in its canonical form; undefined: neither. */
+/** An identity unchanged, an address or network in canonical form; undefined if it is neither. */
 function targetOf({ command }: Verified<'limits.grant' | 'limits.revoke'>): string | undefined {
   const target = command.target
   return /^[0-9a-f]{64}$/.test(target) ? target : canonicalNetwork(target)
@@ -57,7 +57,7 @@ const revoke: Plan<'limits.revoke'> = {
 
 export const limitsPlans = { 'limits.grant': grant, 'limits.revoke': revoke }
 
-/** Raised limits lie with the registry. */
+/** The registry holds raised limits. */
 export const limitsReadPlans = {
   'limits.list': { actor: () => registryName },
 } satisfies ReadPlans

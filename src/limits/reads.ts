@@ -1,4 +1,4 @@
-/** Reads on raised limits: what an operator sees of them, and what the front has to know. They lie with the registry. */
+/** Reads on raised limits, which the registry holds: what an operator sees, and what the main thread needs. */
 
 import { raisedLimits } from '../../actors/kernel/limits.ts'
 import { refusal } from '../../actors/kernel/refusals.ts'

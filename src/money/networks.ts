@@ -1,13 +1,13 @@
-/** Networks and the tokens on them that we pay with: dollars with six decimals, so that an atomic unit is a millionth. */
+/** Networks, and the tokens on them that we pay with: dollars with six decimals, so that an atomic unit is a millionth. */
 
 type Token = {
   readonly address: string
-  /** Domain of EIP-712: it differs by network, and must be exact. */
+  /** EIP-712 domain: it differs by network, and must be exact. */
   readonly name: string
   readonly version: string
 }
 
-/** USDC by CAIP-2 name of its network. */
+/** USDC by the CAIP-2 name of its network. */
 export const usdc: Readonly<Record<string, Token>> = {
   'eip155:1': { address: '0xA0b86991c6218b36c1d19D4a2e9Eb0cE3606eB48', name: 'USD Coin', version: '2' },
   'eip155:143': { address: '0x754704Bc059F8C67012fEd69BC8A327a5aafb603', name: 'USDC', version: '2' },
@@ -16,7 +16,7 @@ export const usdc: Readonly<Record<string, Token>> = {
   'eip155:84532': { address: '0x036CbD53842c5426634e7929541eC2318f3dCF7e', name: 'USDC', version: '2' },
 }
 
-/** Names of x402 version 1, and of people. */
+/** Names used by x402 version 1, and by people. */
 const chainIds: Readonly<Record<string, number>> = {
   ethereum: 1,
   sepolia: 11155111,
@@ -44,24 +44,24 @@ const chainIds: Readonly<Record<string, number>> = {
   tempo: 4217,
 }
 
-/** CAIP-2 of a network by any of its names. */
+/** The CAIP-2 name of a network, given any of its names. */
 export function caip2(network: string): string {
   const id = Object.hasOwn(chainIds, network) ? chainIds[network] : undefined
   return id === undefined ? network : `eip155:${id}`
 }
 
-/** What people call it. */
+/** Its common name. */
 export function friendlyName(network: string): string {
   return Object.entries(chainIds).find(([, id]) => network === `eip155:${id}`)?.[0] ?? network
 }
 
-/** Chain id of an EIP-155 network, undefined of another. */
+/** Chain id of an EIP-155 network; undefined for others. */
 export function chainIdOf(network: string): number | undefined {
   const id = /^eip155:([1-9]\d{0,14})$/.exec(network)?.[1]
   return id === undefined ? undefined : Number(id)
 }
 
-/** TIP-20 dollars on Tempo: by chain id, in lower case. */
+/** TIP-20 dollars on Tempo, by chain id, in lowercase. */
 export const tempoTokens: Readonly<Record<number, readonly string[]>> = {
   4217: ['0x20c000000000000000000000b9537d11c60e8b50', '0x20c0000000000000000000000000000000000000'],
   42431: ['0x20c0000000000000000000000000000000000000'],

@@ -1,8 +1,8 @@
-/** Prices: decimal dollars as people and listings write them, millionths of a dollar as they are counted. */
+/** Prices: decimal dollars as people and listings write them, and millionths of a dollar for arithmetic. */
 
 const priceText = /^(0|[1-9][0-9]{0,5})(?:\.([0-9]{1,9}))?$/
 
-/** Millionths of a dollar of a decimal price, rounded up; undefined: not known. */
+/** A decimal price in millionths of a dollar, rounded up; undefined if it cannot be parsed. */
 export function microsOf(price: string): number | undefined {
   const [, whole, part = ''] = priceText.exec(price) ?? []
   if (whole === undefined) return undefined
@@ -10,7 +10,7 @@ export function microsOf(price: string): number | undefined {
   return /[1-9]/.test(part.slice(6)) ? micros + 1 : micros
 }
 
-/** The decimal price of so many millionths of a dollar. */
+/** The decimal price for this many millionths of a dollar. */
 export function priceOf(micros: number): string {
   const whole = Math.floor(micros / 1_000_000)
   const part = String(micros % 1_000_000)

@@ -1,6 +1,6 @@
 /**
- * Own tools that a hostile input can make slow: patterns of a JSON Schema, the worst case of a diff, nested Markdown. They run
- * on the bench thread alone (src/workers/tool-bench.ts), which is ended when one takes too long. Libraries are loaded with the thread.
+ * Built-in tools that hostile input could make slow: patterns in a JSON Schema, the worst case of a diff, nested Markdown. They run only on
+ * the bench thread (src/workers/tool-bench.ts), which is terminated if one takes too long. Libraries are loaded with the thread.
  */
 import { Ajv2020, type CodeKeywordDefinition, type ValidateFunction } from 'ajv/dist/2020.js'
 import { structuredPatch } from 'diff'
@@ -28,7 +28,7 @@ async function diff({ before, after, context = 3 }: Input): Promise<Output> {
   }
 }
 
-/** As `diff -u` writes it: a length of 1 is left out, an empty range stands before its place. */
+/** As `diff -u` writes it: a length of 1 is omitted, and an empty range names the line before it. */
 function range(start: number, lines: number): string {
   if (lines === 1) return String(start)
   return `${lines === 0 ? start - 1 : start},${lines}`
@@ -60,25 +60,25 @@ async function jsonSchema(input: Input): Promise<Output> {
 }
 
 const options = { strict: false, allErrors: true, validateFormats: false, logger: false } as const
-/** Knows the schema of schemas alone, made ready with the thread: it takes longer than most of what is asked. */
+/** Knows only the meta-schema. Compiled when the thread starts, since that takes longer than most calls. */
 const schemas = new Ajv2020(options)
 void schemas.validateSchema({})
 
-/** A validator of its own for each schema: one must not see what another has named. */
+/** A separate validator for each schema, so that one does not see the names defined by another. */
 function checkOf(schema: boolean | object): ValidateFunction {
   const ajv = new Ajv2020({
     ...options,
     validateSchema: false,
-    // A schema without a name has to be known for "#" to lead to it; one with a name may be one that is known already.
+    // A schema without a name must be registered for "#" to resolve to it; a schema with a name may have that of a registered one.
     addUsedSchema: typeof schema === 'boolean' || !('$id' in schema),
   })
-  // Of an older draft: 2020-12 does not know them.
+  // From an older draft, and unknown in 2020-12.
   for (const keyword of ['$recursiveRef', '$recursiveAnchor']) ajv.removeKeyword(keyword)
   const reference = ajv.getKeyword('$dynamicRef') as CodeKeywordDefinition
   const { code } = reference
   reference.code = (context) => {
     const anchor = String(context.schema).slice(1)
-    // Where there is none, the validator takes the schema that stands around the reference, again and again.
+    // If there is none, the validator takes the schema around the reference, again and again.
     if (context.it.schemaEnv.root.dynamicAnchors[anchor] !== true)
       throw new Error('a $dynamicRef must be # and the name of a $dynamicAnchor of a schema around it')
     code(context)
@@ -96,7 +96,7 @@ function checkOf(schema: boolean | object): ValidateFunction {
 
 async function markdown({ text }: Input): Promise<Output> {
   const parser = new MarkdownIt('default', { html: false, linkify: false, typographer: false, maxNesting: 50 })
-  // Readers would fetch a picture; its text stays, as a link.
+  // Readers' browsers would fetch an image; its text stays, as a link.
   parser.disable('image')
   parser.validateLink = (address: string) => /^(https?:|mailto:|[/#?]|[^:]*$)/i.test(address.trim())
   const open = parser.renderer.rules.link_open

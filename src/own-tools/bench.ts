@@ -1,8 +1,8 @@
 /**
- * Runs tools on a thread of their own, one at a time and each within a time limit. A tool that takes longer, or more memory
- * than the thread may have, ends the thread, and a fresh one takes the next. It starts with the first call.
+ * Runs tools on a separate thread, one at a time and each within a time limit. If a tool exceeds it, or the thread's memory limit, the
+ * thread is terminated, and a new one takes the next job. The thread starts with the first call.
  *
- * One network has a quarter of the places at most: a caller who fills them with work that never ends does not keep others out.
+ * One network may hold at most a quarter of the queue: a caller who fills it with endless work does not keep others out.
  */
 
 import type { StartThread, Thread } from '../../actors/kernel/supervisor.ts'
@@ -13,7 +13,7 @@ import type { Input, Output } from './own-tool.ts'
 export type BenchAsk = { readonly id: number; readonly tool: string; readonly input: Input }
 export type BenchAnswer = { readonly id: number } & ({ readonly output: Output } | { readonly fault: string })
 
-/** `fault`: what is wrong with the input; `overloaded`: too many wait; the others: it was ended. */
+/** `fault`: what is wrong with the input. `overloaded`: too many are waiting. The others: it was terminated. */
 export type BenchResult =
   | { readonly output: Output }
   | { readonly fault: string }
@@ -26,13 +26,10 @@ type Job = {
   readonly from: string
   readonly done: (result: BenchResult) => void
 }
-/** The job on the thread, what ends it, and the parts of its time that are over. */
+/** The job on the thread, how to cancel its time limit, and how many parts of its time have passed. */
 type Under = Job & { readonly id: number; stop?: Cancel; parts: number; ended: 'timeout' | 'too_large' }
 
-/**
- * Its time is counted in so many parts, one after the other: while this process stands still, for however long, one part passes and
- * not all of it.
- */
+/** Its time is counted in this many consecutive parts. However long this process is suspended, only one part passes. */
 const timeParts = 8
 
 const entry = threadFile('tool-bench')
@@ -53,7 +50,7 @@ export class Bench {
   readonly #waiting: Job[] = []
   #thread: Thread | undefined
   #isReady = false
-  /** The thread is being ended: what comes next needs a fresh one. */
+  /** The thread is being terminated: the next job needs a new one. */
   #isEnding = false
   #under: Under | undefined
   #next = 0
@@ -87,7 +84,7 @@ export class Bench {
     else this.#thread ??= this.#start()
   }
 
-  /** Gives the job to the thread, which is ready: its time begins. */
+  /** Gives the job to the thread, which is ready: its time starts now. */
   #hand(): void {
     const under = this.#under!
     this.#watch(under)
@@ -97,7 +94,7 @@ export class Bench {
   #watch(under: Under): void {
     const part = (): void => {
       if (++under.parts < timeParts) this.#watch(under)
-      // An answer that is here already, and was not examined yet, counts.
+      // An answer that has arrived, and was not processed yet, counts.
       else this.#timers.soon(() => this.#end(under))
     }
     under.stop = this.#timers.later(part, this.#limitMs / timeParts)
@@ -124,7 +121,7 @@ export class Bench {
     const start = { name: 'tool-bench', data: undefined, ports: [], ...memory, isBackground: true }
     const thread = this.#startThread(entry, start)
     thread.onMessage((message) => {
-      // It has loaded what it needs: from now on its time is the input's.
+      // It has loaded what it needs: from now on the time counts as the input's.
       if (message.kind === 'ready') {
         this.#isReady = true
         return this.#hand()
@@ -134,14 +131,14 @@ export class Bench {
       if (answer.id !== this.#under?.id) return
       this.#finish('output' in answer ? { output: answer.output } : { fault: answer.fault })
     })
-    // What an input broke is reported by the end of the thread, which follows.
+    // The thread's exit, which follows, reports what an input broke.
     thread.onError(() => {})
     thread.onExit(() => {
       this.#thread = undefined
       this.#isReady = false
       const wasEnded = this.#isEnding
       this.#isEnding = false
-      // The job before it was answered at the last moment: this one was never on that thread.
+      // The previous job was answered at the last moment, so this one was never on that thread.
       if (wasEnded && this.#under !== undefined && this.#under.stop === undefined) this.#thread = this.#start()
       else this.#finish({ failure: this.#under?.ended ?? 'too_large' })
     })

@@ -1,4 +1,4 @@
-/** Own tools that ask the board: its verifier, its search, its log key and its name. */
+/** Built-in tools that query the board: its verifier, its search, its log key and its name. */
 
 import { openCheckpoint } from '../../storage/checkpoint.ts'
 import { leafHash } from '../../storage/merkle.ts'
@@ -10,7 +10,7 @@ import { parseStrictText } from '../format/strict-json.ts'
 import { decodedBase64, givenBytes } from './here.ts'
 import { BadInput, type Input, type Output, readJson } from './own-tool.ts'
 
-/** What these tools may ask. */
+/** What these tools may query. */
 export type BoardDoors = {
   readonly serviceId: string
   /** Verifier key of this board's log. */
@@ -21,7 +21,7 @@ export type BoardDoors = {
     message: Buffer,
     callback: (verdict: 'good' | 'bad_key' | 'bad_signature' | 'overloaded') => void,
   ) => void
-  /** `events.list` of what is public, as its JSON; a text: why not. `from`: the network that asks. */
+  /** `events.list` of public events, as its JSON; a text says why not. `from`: the network of the caller. */
   readonly search: (args: Readonly<Record<string, string | number>>, from: string) => Promise<string | Found>
 }
 
@@ -46,7 +46,7 @@ export const boardTools: Readonly<
   'broadside:sign-bytes': signBytes,
 }
 
-/** The board is too busy to say. */
+/** The board is too busy to answer. */
 export class Busy extends Error {
   override name = 'Busy'
 }
@@ -64,7 +64,7 @@ async function verifySignature(input: Input, { verify }: BoardDoors): Promise<Ou
   return { valid: false, identity, why }
 }
 
-/** Hex, or base64 of either alphabet. */
+/** Hex, or base64 in either alphabet. */
 function fixedBytes(text: string, length: number, name: string): Buffer {
   const bytes = new RegExp(`^[0-9a-f]{${length * 2}}$`).test(text)
     ? Buffer.from(text, 'hex')

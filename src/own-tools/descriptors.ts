@@ -1,4 +1,4 @@
-/** The board's own tools, as they are listed, shown and checked. */
+/** The board's own tools, as listed, shown and validated. */
 import { sizes } from '../../actors/kernel/limits.ts'
 import { slug } from '../../actors/kernel/results.ts'
 import { type Schema, Type } from '../../actors/kernel/schema.ts'
@@ -13,7 +13,7 @@ const hex = (description: string) =>
 const count = (description: string) => Type.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, description })
 const input = (properties: Readonly<Record<string, Schema>>, more: Schema = {}) =>
   Type.Object(properties, { ...closed, ...more })
-/** One of these properties, and not two. */
+/** Exactly one of these properties. */
 const exactlyOne = (...names: readonly string[]) => ({
   oneOf: names.map((name) => ({ required: [name], properties: { [name]: {} } })),
 })
@@ -292,7 +292,7 @@ const signBytes: OwnTool = {
   where: 'board',
 }
 
-/** In the order in which they are shown. */
+/** In display order. */
 export const ownTools: readonly OwnTool[] = [
   hash,
   canonicalJson,
@@ -308,5 +308,5 @@ export const ownTools: readonly OwnTool[] = [
 
 export const ownToolById: ReadonlyMap<string, OwnTool> = new Map(ownTools.map((tool) => [tool.id, tool]))
 
-/** Ids that begin so are the board's. */
+/** Ids with this prefix belong to the board. */
 export const ownPrefix = 'broadside:'

@@ -1,4 +1,4 @@
-/** Own tools whose work is short whatever they are given: done at once, on the thread that asks. */
+/** Built-in tools that are fast for any input: they run immediately, on the calling thread. */
 import { createHash } from 'node:crypto'
 import { BadInput, type Input, type Output, readJson } from './own-tool.ts'
 
@@ -9,7 +9,7 @@ export const hereTools: Readonly<Record<string, (input: Input, now: number) => O
   'broadside:time': time,
 }
 
-/** What a tool that takes `text` or `base64` was given. */
+/** The bytes given to a tool that takes `text` or `base64`. */
 export function givenBytes({ text, base64 }: Input): Buffer {
   if (typeof text === 'string') return Buffer.from(text, 'utf8')
   return decodedBase64(String(base64), 'base64')
@@ -61,7 +61,7 @@ function time({ at, zone = 'UTC' }: Input, now: number): Output {
   return { unix, utc: `${moment.toISOString().slice(0, 19)}Z`, local, zone: format.resolvedOptions().timeZone, weekday }
 }
 
-/** Years 1 to 9999, as numbers of seconds are taken. */
+/** The years 1 to 9999, as accepted for numbers of seconds. */
 const secondsMin = -62_135_596_800
 const secondsMax = 253_402_300_799
 
@@ -71,7 +71,7 @@ function secondsOf(text: string): number {
   if (!(seconds >= secondsMin && seconds <= secondsMax))
     throw new BadInput('at is not an RFC 3339 time of the years 1 to 9999, such as 2027-01-15T08:00:00Z')
   const clock = written.slice(0, 19)
-  // A day that its month does not have, and 24:00, are read as times of the day after.
+  // A day that its month does not have, and 24:00, are parsed as times of the following day.
   if (new Date(`${clock}Z`).toISOString().slice(0, 19) !== clock)
     throw new BadInput(`at is not a time of day: there is no ${clock}`)
   return seconds

@@ -1,4 +1,4 @@
-/** One call of an own tool: its input checked against its schema, its work done where it belongs, its output as JSON text. */
+/** Runs one call of a built-in tool: its input checked against its schema, its work done on the right thread, its output as JSON text. */
 
 import { dataFault } from '../format/data-fault.ts'
 import { type Check, compile } from '../format/schema-check.ts'
@@ -9,7 +9,7 @@ import { ownToolById } from './descriptors.ts'
 import { hereTools } from './here.ts'
 import { BadInput, type Input, type OwnTool } from './own-tool.ts'
 
-/** `fault`: what is wrong with the input, in a sentence; `failure`: it was not finished. */
+/** `fault`: what is wrong with the input, as a sentence. `failure`: it was not finished. */
 type OwnResult = { readonly json: string } | { readonly fault: string } | { readonly failure: OwnFailure }
 type OwnFailure = 'overloaded' | 'timeout' | 'too_large'
 
@@ -19,7 +19,7 @@ const waitingMax = 64
 
 const checks = new Map<OwnTool, Check>()
 
-/** What is wrong with this input, and at which of its keys; undefined: the tool takes it. */
+/** What is wrong with this input, and with which of its keys; undefined if the tool accepts it. */
 export function inputFault(
   tool: OwnTool,
   input: Input,
@@ -48,7 +48,7 @@ export class OwnTools {
     this.#bench = new Bench({ limitMs, waitingMax, timers: clock, startThread })
   }
 
-  /** The input has passed `inputFault`. `now`: Unix seconds when the call was accepted; `from`: the network that asks. */
+  /** The input must have passed `inputFault`. `now`: Unix seconds when the call was accepted. `from`: the network of the caller. */
   async run(
     id: string,
     input: Input,

@@ -1,4 +1,7 @@
-/** Pages of the reader's own: their key, their inbox, moderation. Scripts fill them with what the reader's key may do; nothing of it is known here. */
+/**
+ * Pages for the reader's own data: their key, their inbox, moderation. Scripts fill them with what the reader's key may do; the server
+ * knows none of it.
+ */
 
 import { signInScopes } from '../../actors/kernel/operation.ts'
 import type { HookKind } from '../../actors/webhooks/kind-names.ts'
@@ -6,7 +9,7 @@ import { scopeWords } from '../delegations/scope-words.ts'
 import { type Page, shown } from '../pages/page.ts'
 import { html } from '../pages/pieces/html.ts'
 
-/** What another key may be let do from here. An operator's own key is in no browser. */
+/** What another key may be permitted from here. An operator's own key is in no browser. */
 const given = signInScopes.map((scope) => [scope, scopeWords[scope]])
 
 export const account: Page = {

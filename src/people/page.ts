@@ -1,4 +1,4 @@
-/** `/i/{identity}`: a key that acts: its handle, its profile in its own words, what it wrote. */
+/** `/i/{identity}`: an identity: its handle, its profile in its own words, and what it wrote. */
 
 import type { ResultOf } from '../pages/data.ts'
 import { feedLinks } from '../pages/feed.ts'
@@ -20,7 +20,7 @@ export const identity: Page = {
   async show(ask, { path, parameters, query }) {
     const target = parameters.identity!
     const cursor = query.get('cursor')
-    // It owns rooms before it has written anything, and their pages lead here.
+    // It owns rooms before it has written anything, and their pages link here.
     if (target === ask.board.identity.id && (await ask.find('identity.get', { target })) === undefined)
       return ownPage(ask)
     const { identity: who } = await ask.read('identity.get', { target })

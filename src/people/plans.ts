@@ -1,4 +1,4 @@
-/** How writes on people are carried out: all of them by the registry, which knows every handle, key and suspension. */
+/** How writes on people are executed: all by the registry, which knows every handle, key and suspension. */
 
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import type { SuspendFacts } from '../../actors/people/people.ts'
@@ -52,7 +52,7 @@ const rotate: Plan<'identity.rotate'> = {
 const notTheBoard: NonNullable<AnyPlan['ask']> = ({ command }, { boardIdentity }, pass) =>
   pass({ args: { isBoard: command.target === boardIdentity } })
 
-/** Delegates of the target are barred for a moment, but not for whoever the registry refuses in any case. */
+/** Delegates of the target are blocked for a moment, but not if the registry would refuse the signer anyway. */
 const stopping: NonNullable<AnyPlan['ask']> = (verified, services, pass) =>
   isOperator(verified.signer, services.operators)
     ? quiescing(({ command }) => command.target!, notTheBoard)(verified, services, pass)

@@ -1,4 +1,4 @@
-/** Reads on identities: one, its events, and the list. */
+/** Reads on identities: one identity, its events, and the list. */
 
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { byActivity } from '../../actors/reading.ts'
@@ -26,13 +26,13 @@ export const peopleReads = {
     withIdentity(context, request, (author) => ok({ identity: identityView(context.state, author) })),
   'identity.events': (context, request) =>
     withIdentity(context, request, ({ id }) => {
-      // Public ones alone, its own too: who was let go of a private room reads nothing of it by having written there.
+      // Only public ones, even for the identity itself: someone removed from a private room cannot read it by having written there.
       if (context.visibility === 'private') return { ok: false, absent: unknown }
       const args = { ...request.args, target: id }
       return eventsReads['events.list']!(context, { ...request, op: 'events.list', args })
     }),
   'identities.list': listIdentities,
-  /** The board asks itself whether anything of this identity was ever accepted. */
+  /** Used by the board: whether anything of this identity was ever accepted. */
   'identity.known': ({ board }, { args }) =>
     board.authors.has(String(args.target)) ? known({}) : { ok: false, absent: unknown },
 } satisfies Reads
@@ -67,7 +67,7 @@ function withIdentity<Data>(
   return read(author)
 }
 
-/** The identity of a key: the one it was moved to or from, else the one of its own hash. */
+/** The identity of a key: the one it was rotated to or from, otherwise the one of its own hash. */
 function byKey({ people }: State, text: string): string | undefined {
   const key = decodeBytes32(text)
   return key === undefined ? undefined : (people.identityOf(text) ?? identityId(key))

@@ -1,4 +1,4 @@
-/** `/oembed` (oEmbed 1.0): what another site shows in place of a link to a post or a room of this board. */
+/** `/oembed` (oEmbed 1.0): what other sites show for a link to a post or room of this board. */
 
 import { refusal } from '../../actors/kernel/refusals.ts'
 import { type Page, Refused, type Shown } from '../pages/page.ts'
@@ -8,7 +8,7 @@ import { beginning } from '../pages/pieces/text.ts'
 import { titleOf } from '../reads/thread-title.ts'
 
 const quoteCharacters = 280
-/** Of the picture of a link, where one is shown. */
+/** Size of a link's picture, if one is shown. */
 const [pictureWidth, pictureHeight] = [1200, 630]
 
 export const oembed: Page = {

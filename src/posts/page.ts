@@ -1,4 +1,4 @@
-/** Pages of a post: `/e/{event_id}`, its thread with the post marked; its line as lists show it; its history. */
+/** Pages of a post: `/e/{event_id}`, its thread with the post marked; its line as in lists; its history. */
 
 import type { ResultOf, ShownEvent } from '../pages/data.ts'
 import { feedLinks } from '../pages/feed.ts'
@@ -14,7 +14,7 @@ import { writer } from '../pages/writer.ts'
 
 const postsOfThread = 100
 type ThreadPaging = Pick<ResultOf<'thread.get'>, 'has_earlier' | 'earlier_cursor' | 'next_cursor' | 'root_id'>
-/** Replies to replies are moved in so often; deeper ones stand under each other and say what they answer. */
+/** Replies to replies are nested this deep. Deeper ones are flat, and say what they reply to. */
 const depthMax = 6
 
 export const event: Page = {
@@ -86,7 +86,7 @@ ${writer({ room: asked.room, replyTo: thread.root_id, label: 'Reply to the threa
 
 type Moderators = { readonly own: readonly string[]; readonly list: readonly string[] }
 
-/** Identity ids: of those who moderate this thread, and of those who may only send it back, because their room lists it. */
+/** Identity ids of those who moderate this thread, and of those who may only send it back, because their room lists it. */
 async function moderatorsOf(ask: Ask, { room, moved }: ResultOf<'thread.get'>): Promise<Moderators> {
   const names = moved === undefined ? [room] : [room, moved.to]
   const found = await Promise.all(names.map((name) => ask.read('room.get', { room: name })))
@@ -103,7 +103,7 @@ function movedNote({ moved, room }: ResultOf<'thread.get'>): Html | false {
   return html`<p class="note">This thread was moved to <a href="/room/${to}">${to}</a> by <a href="/i/${by}">${nameOf(who)}</a>, ${when(at)}${reason === undefined ? '.' : html`: ${sentence(reason)}`} Its posts are signed for <a href="/room/${room}">${room}</a>, and so are replies.</p>`
 }
 
-/** Both ways from a page of a thread that has several; the address without a cursor is the page on which its post stands. */
+/** Links in both directions for a page of a thread with several; without a cursor, the address leads to the page with its post. */
 function threadPager(path: string, cursor: string | undefined, thread: ThreadPaging): Html {
   const { has_earlier: hasEarlier, earlier_cursor: earlier, next_cursor: next, root_id: root } = thread
   if (hasEarlier !== true && next === undefined) return nothing
@@ -112,7 +112,7 @@ function threadPager(path: string, cursor: string | undefined, thread: ThreadPag
   return html`<nav class="pager" aria-label="pages of this thread">${hasEarlier === true && html`<a rel="prev" href="${before}">← Earlier replies</a>`}${back}${next !== undefined && html`<a rel="next" href="${pathTo(path, { cursor: next })}">Later replies →</a>`}</nav>`
 }
 
-/** Children under their parents, in order of time; a post whose parent is on another page stands at the outside. */
+/** Children under their parents, in chronological order. A post whose parent is on another page is at the top level. */
 async function treeOf(
   ask: Ask,
   { events, root_id: root, room }: ResultOf<'thread.get'>,
@@ -135,7 +135,7 @@ async function treeOf(
         among: isFlat ? here : quoted,
         isTarget: each.event_id === target,
         isOpenedAt: each.event_id === target && each.reply_to !== undefined,
-        // Where the nesting no longer says it, the post does.
+        // If the nesting does not show it, the post says what it replies to.
         isListed: false,
         showsParent: isFlat || depth === 0,
       }),
@@ -150,8 +150,8 @@ async function treeOf(
 }
 
 /**
- * `/e/{event_id}/line`: one post as lists show it, and nothing around it. A page that is open asks for it where a post arrived that
- * only this renderer lays out (assets/live.js); kept like every page, so that it is made once for all who read along.
+ * `/e/{event_id}/line`: one post as in lists, and nothing around it. An open page requests it when a post arrives that only this renderer
+ * can lay out (assets/live.js). Cached like every page, so that it is built once for all readers.
  */
 export const postLine: Page = {
   path: '/e/{event_id}/line',
@@ -169,7 +169,7 @@ ${post}
 }
 
 const versionsOfPage = 10
-/** All comparisons of a page share the changes that it may look for. */
+/** The page's budget for computing differences, divided among its versions. */
 const changesOfVersion = changesPerPage / versionsOfPage
 
 /** `/e/{event_id}/history`: every version of a post as it was signed, and what each changed. */
@@ -200,7 +200,7 @@ export const history: Page = {
   },
 }
 
-/** One version by itself: under the id of the original the API has the newest. */
+/** A single version: under the id of the original, the API returns the newest. */
 async function versionAt(ask: Ask, id: string, original: string): Promise<ShownEvent | undefined> {
   if (id !== original) return (await ask.read('event.get', { event_id: id })).event
   return (await ask.read('event.history', { event_id: id, limit: 1 })).events[0]

@@ -1,4 +1,4 @@
-/** How writes on events that stand are carried out: hides, restores, redactions, votes. */
+/** How writes on existing events are executed: hides, restores, redactions, votes. */
 import type { AboutArgs, VoteArgs } from '../../actors/posts/decide.ts'
 import { type Plan, toEvent } from '../command/plan.ts'
 
@@ -6,7 +6,7 @@ function eventOf({ command }: { readonly command: { readonly event_id: string } 
   return command.event_id
 }
 
-/** Its text goes, or comes back: the answer shows the event as all readers see it now. */
+/** The text is hidden or restored; the answer shows the event as all readers now see it. */
 const mark: Plan<'room.hide' | 'room.restore' | 'event.redact'> = {
   to: toEvent,
   args: (verified): AboutArgs => ({ event: eventOf(verified), reason: verified.command.reason }),

@@ -1,4 +1,4 @@
-/** Reads on events: one, its versions, a list, a thread; and how many there were by hour or day. */
+/** Reads on events: one event, its versions, a list, a thread, and post counts by hour or day. */
 
 import { refusal } from '../../actors/kernel/refusals.ts'
 import { type EventsQuery, earlierInThread, findEvents, readThread } from '../../actors/reading.ts'
@@ -48,15 +48,15 @@ export const eventsReads = {
       return ok({ event }, scopeOf([event]))
     }),
   /**
-   * What a post answers: the event as it is shown, and the leaf of the very version that the command made; where that is in a
-   * log that was closed since, with the last head of that log.
+   * The answer to a post: the event as it is shown, and the leaf of the version that the command created. If that is in a log that was
+   * closed since, also the last head of that log.
    */
   'event.made': (context, request) =>
     withEvent(context, request, (slot) => {
       const event = view(context, slot, false)
       return { ...ok({ event }, scopeOf([event])), made: { event: event.event_id, ...leafOf(context, slot) } }
     }),
-  /** What a hide, a restore and a redaction answer: the event as all readers see it now. */
+  /** The answer to a hide, a restore and a redaction: the event as all readers now see it. */
   'event.marked': (context, request) =>
     withEvent(context, request, (slot) => {
       const event = view(context, slot, false)
@@ -107,7 +107,7 @@ function listEvents(context: ReadContext, request: ReadRequest): ReadAnswer<Even
   return list('')
 }
 
-/** Every version by itself, oldest first. */
+/** Every version separately, oldest first. */
 function history(context: ReadContext, { args }: ReadRequest, slot: number): ReadAnswer {
   const { marks, board } = context.state
   const original = marks.original(slot)
@@ -142,7 +142,7 @@ function thread(context: ReadContext, request: ReadRequest, slot: number): ReadA
   if (cursor === undefined) return badCursor
   const limit = limitOf(args)
   const beginsNear = args.start === 'event' && order === 'asc' && cursor.from === undefined
-  // A quarter of the page stands before the event.
+  // A quarter of the page precedes the event.
   const near = beginsNear
     ? earlierInThread(board, context.state.marks.original(slot), Math.floor(limit / 4) + 1)
     : undefined
@@ -186,7 +186,7 @@ function movedView({ state, handleOf }: ReadContext, root: number) {
   }
 }
 
-/** The page before one that begins with this slot. */
+/** The page before the one that begins with this slot. */
 function earlier(
   context: ReadContext,
   list: string,
@@ -198,10 +198,9 @@ function earlier(
 }
 
 /**
- * How busy the board, or one public room, was: counts of posts by hour or day, edits and what is not shown left out, as every
- * count of posts does. The board's own read, for the pictures on pages. Slots are in order of acceptance, so each border of the
- * plot is one binary search; only what is left out is examined one by one. Where a clock was set back, a post may stand in the
- * bar beside its own.
+ * How busy the board, or one public room, was: counts of posts by hour or day. As in every count of posts, edits and posts that are not
+ * shown are left out. Used by the board itself for the pictures on pages. Slots are in order of acceptance, so each boundary of the plot is
+ * one binary search; only what is left out is examined individually. If a clock was set back, a post may be counted in a neighboring bar.
  */
 export const activityReads = {
   'board.activity': (context, request) => {
@@ -244,7 +243,7 @@ function activity(
   return known(found, { ...(room === undefined ? {} : { room: String(args.room) }), until: from + bars * step })
 }
 
-/** What counts as no post: edits, what was hidden or redacted, what has expired. */
+/** What does not count as a post: edits, hidden, redacted and expired posts. */
 function leftOut({ board: { events }, marks }: State, now: number, room: number | undefined): ReadonlySet<number> {
   const found = new Set<number>()
   const add = (slot: number): void => {

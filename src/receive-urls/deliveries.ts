@@ -1,9 +1,9 @@
 /**
- * What arrives at a receive URL, on its way to the actor of its maker:
- * rates -> does the URL open -> sender -> signature -> the actor, which writes it down -> answer.
+ * Deliveries to receive URLs, on their way to the actor of the URL's creator: rate limits -> does the URL exist -> sender -> signature ->
+ * the actor, which records it -> answer.
  *
- * Every way not to open a URL (unknown, deleted, another secret, shown to a delegate that has ended) takes the same path and gives
- * the same answer.
+ * Every reason for which a URL does not open (unknown, deleted, wrong secret, shown to a delegate that has ended) takes the same path and
+ * gives the same answer.
  */
 
 import { createHash } from 'node:crypto'
@@ -27,9 +27,9 @@ export type Delivery = {
   readonly secret: string
   readonly address: string
   readonly type: string
-  /** Those that are kept. */
+  /** The headers that are stored. */
   readonly headers: readonly (readonly [name: string, value: string])[]
-  /** Any header as it came, by its name in lower case. */
+  /** Any header as received, by its lowercase name. */
   readonly header: (name: string) => string | undefined
   readonly body: Buffer
 }
@@ -42,9 +42,9 @@ type DeliveriesOptions = {
   readonly now: () => number
   /** Unix seconds. */
   readonly wallSeconds: () => number
-  /** Something may have come to a receive URL whose items are posted, or may be coming: then it is not decided. */
+  /** Called when an item may have arrived at a receive URL whose items are posted. `isDecided` is false if one may still be on its way. */
   readonly post: (receiver: Posted, isDecided: boolean) => void
-  /** The delegation with this id still acts. */
+  /** Whether the delegation with this id is still valid. */
   readonly isThere: (delegation: string) => boolean
 }
 
@@ -52,7 +52,7 @@ const dedupeBytesMax = 200
 /** Headers that are signed with a delivery of Standard Webhooks. */
 const signedNames: ReadonlySet<string> = new Set(['webhook-id', 'svix-id'])
 
-/** A receive URL that took a delivery. */
+/** A receive URL that accepted a delivery. */
 type Opened = DeliveryRules & { readonly signedId: string | undefined }
 
 export class Deliveries {
@@ -77,14 +77,14 @@ export class Deliveries {
       if ('code' in door) return respond(refused(door))
       const found = this.#objection(delivery, door) ?? this.#verified(delivery, door)
       if ('code' in found) return respond(refused(found))
-      // What is written down counts in the network that sent it, as what is posted does.
+      // Stored bytes count against the sender's network, as with posts.
       const beyond = this.#options.throttle.bytes(delivery.address, delivery.body.length)
       if (beyond !== undefined) return respond(refused(beyond))
       this.#handOver(delivery, { ...door, signedId: found.id }, hash, respond)
     })
   }
 
-  /** Only the shard of its maker knows a receive URL, so all are asked. */
+  /** Only the shard of its creator knows a receive URL, so all are queried. */
   #knock(receiver: string, hash: string, then: (door: DeliveryRules | Refusal | NoAnswer) => void): void {
     const { actors } = this.#options
     let open = actors.shards
@@ -131,7 +131,7 @@ export class Deliveries {
   #handOver(delivery: Delivery, door: Opened, hash: string, respond: Respond): void {
     const { receiver, type, headers, body } = delivery
     const { owner, dedupe, secret, signedId } = door
-    // A name that is signed is the one that was: anyone could add the other header to what was sent before.
+    // If a header is signed, use the signed one: anyone could add the other header to an earlier delivery.
     const named = signedNames.has(dedupe) ? (signedId ?? delivery.header(dedupe)) : delivery.header(dedupe)
     const value = dedupe === '' ? '' : (named ?? '')
     const args: DeliverArgs = {
@@ -141,16 +141,16 @@ export class Deliveries {
       headers,
       body,
       verified: secret !== '',
-      // Too long a value names nothing: the item is kept all the same.
+      // A value that is too long is ignored; the item is stored anyway.
       dedupe: value === '' || Buffer.byteLength(value) > dedupeBytesMax ? '' : digest(value),
     }
     this.#options.actors.write(ownLetter('receiver.deliver', owner, args), (answer) => {
-      // Without an answer, and where this is a repetition of what had none, the item may be there and not be posted.
+      // Without an answer, or if this repeats a delivery without one, the item may be stored without having been posted.
       const mayBeThere = answer === undefined || answer.ok
       if (door.post && mayBeThere) this.#options.post({ receiver, owner }, answer !== undefined)
       if (answer === undefined) return respond(undefined)
       if (!answer.ok) return respond(fromActor(answer.refusal))
-      // Of a duplicate these are the bytes of what is kept, not of what came now.
+      // For a duplicate, these are the bytes of the stored item, not of this delivery.
       const { reply } = answer
       const data = { item: reply.item, bytes: reply.bytes, ...('duplicate' in reply ? { duplicate: true } : {}) }
       respond(readReply(ok(data)))

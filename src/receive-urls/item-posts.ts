@@ -1,9 +1,9 @@
 /**
- * Items of receive URLs that their makers want in a room, posted there by the board itself.
+ * Posts items of receive URLs into the rooms chosen by their creators, by the board itself.
  *
- * An item is durable before it is posted, and its actor remembers how far the posts have come: that is asked whenever there may
- * be more, so that an item whose delivery had no answer is posted too, and in its turn. What was posted and is not known to be is
- * said again in the same bytes, so nothing is posted twice. The items of one receive URL are posted in their order.
+ * An item is durable before it is posted, and its actor remembers how far posting has come. That is queried whenever there may be more, so
+ * an item whose delivery had no answer is posted too, in order. If it is unknown whether an item was posted, it is sent again as the same
+ * bytes, so nothing is posted twice. Items of one receive URL are posted in order.
  */
 
 import { sizes } from '../../actors/kernel/limits.ts'
@@ -14,7 +14,7 @@ import { bodyOf, type Reply } from '../format/reply.ts'
 import { dataOf, type ReadCall } from '../reads/read.ts'
 import type { Unposted } from './reads.ts'
 
-/** A receive URL whose items go into a room. */
+/** A receive URL whose items are posted into a room. */
 export type Posted = { readonly receiver: string; readonly owner: string }
 
 type ItemPostsOptions = {
@@ -22,12 +22,12 @@ type ItemPostsOptions = {
   readonly voice: BoardAuthor
   readonly read: ReadCall
   readonly isSuspended: (identity: string) => boolean
-  /** Calls back after so many milliseconds. */
+  /** Calls back after this many milliseconds. */
   readonly later: (callback: () => void, ms: number) => void
   readonly report: (facts: Readonly<Record<string, unknown>>) => void
 }
 
-/** `isOld`: there may be more than was read. `isUnsure`: there may be more when all is decided that was delivered. */
+/** `isOld`: there may be more than was read. `isUnsure`: there may be more once every delivery has been decided. */
 type Line = Posted & { room: string; label: string; next: number; newest: number; isOld: boolean; isUnsure: boolean }
 type ItemJson = {
   readonly item: number
@@ -50,7 +50,7 @@ export class ItemPosts {
     this.#options = options
   }
 
-  /** Takes up what an earlier run has left; resolves when it is known what that is. */
+  /** Resumes what an earlier run left; resolves when that is known. */
   async resume(): Promise<void> {
     const shards = Array.from({ length: this.#options.actors.shards }, (_, shard) => shard)
     await Promise.all(
@@ -60,7 +60,7 @@ export class ItemPosts {
     )
   }
 
-  /** Something may have come to this receive URL, or may be coming: then it is not decided. */
+  /** An item may have arrived at this receive URL; if not `isDecided`, one may still be on its way. */
   post({ receiver, owner }: Posted, isDecided: boolean): void {
     const line = this.#lines.get(receiver)
     if (line !== undefined) {
@@ -97,7 +97,7 @@ export class ItemPosts {
     )
   }
 
-  /** Asks until there is an answer; `give` takes undefined where there is none now. */
+  /** Repeats the query until there is an answer; `give` gets undefined if there is none now. */
   #answered<Found>(ask: (give: (found: Found | undefined) => void) => void): Promise<Found> {
     return new Promise((resolve) => {
       const again = () =>
@@ -130,7 +130,7 @@ export class ItemPosts {
       return
     }
     if (this.#options.isSuspended(line.owner)) return this.#done(line, line.next)
-    // Asked each time: its maker may have left the room, or been put out, since the receive URL was made.
+    // Checked each time: its creator may have left the room, or been removed from it, since the receive URL was created.
     this.#options.read({ op: 'receiver.room', args: { room: line.room }, reader: line.owner }, (may) => {
       if (isNotNow(may)) return this.#again(line, againMs)
       if (may?.ok !== true) return this.#done(line, line.next)
@@ -144,9 +144,9 @@ export class ItemPosts {
       if (found === undefined || !found.ok) return this.#again(line, againMs)
       const { items, unreadable } = dataOf(found)
       const [item] = items
-      // What the disk no longer gives is passed over, and nothing behind it.
+      // An item that the disk can no longer read is skipped, but none after it.
       if (item === undefined) return this.#done(line, unreadable === undefined ? line.newest : line.next)
-      // What is no longer kept is not posted.
+      // Items no longer stored are not posted.
       line.next = item.item
       this.#say(line, item)
     })
@@ -187,12 +187,12 @@ function textOf({ label, receiver }: Line, item: ItemJson): string {
 
 const cutMark = '\n[cut here]'
 
-/** The longest beginning of whole characters that fits. */
+/** The longest beginning of complete characters that fits. */
 function cut(text: string, bytesMax: number): string {
   const bytes = Buffer.from(text)
   if (bytes.length <= bytesMax) return text
   let end = bytesMax - cutMark.length
-  // A byte of the form 10xxxxxx goes on with a character.
+  // A byte of the form 10xxxxxx continues a character.
   while ((bytes[end]! & 0xc0) === 0x80) end--
   return bytes.toString('utf8', 0, end) + cutMark
 }

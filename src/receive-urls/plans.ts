@@ -1,6 +1,6 @@
 /**
- * How writes on receive URLs are carried out: all of one maker by one actor. The secret of the address is made here and shown once;
- * the one that deliveries are signed with is kept sealed, and `data`, which brought it, is not kept.
+ * How writes on receive URLs are executed: one actor handles all of one creator. The secret of the address is generated here and shown
+ * once. The secret that signs deliveries is stored sealed, and the `data` that contained it is not stored.
  */
 
 import { createHash } from 'node:crypto'
@@ -54,7 +54,7 @@ export const receiversPlans = {
   'receiver.delete': remove,
 }
 
-/** Hex: what is kept of a secret. It has 256 random bits, too many to try. */
+/** Hex: the stored hash of a secret, which has 256 random bits, too many to guess. */
 export function secretHash(secret: string): string {
   return createHash('sha256').update(secret).digest('hex')
 }
@@ -78,7 +78,7 @@ function chosen(data: DataOf<'receiver.create'>, room: string): Omit<ReceiverFac
   }
 }
 
-/** What is written down of the secret that deliveries are signed with, and of the bytes that hold it. */
+/** The stored form of the secret that signs deliveries, and of the bytes that contain it. */
 function keptOf(
   verified: Verified<'receiver.create'>,
   { hooks }: Services,
@@ -114,7 +114,7 @@ function faultOf(data: DataOf<'receiver.create'>, hasRoom: boolean): Refusal | u
   return refusal('invalid_field', message, 'data.allow_from')
 }
 
-/** Where items are posted its maker must be allowed to post; the actor says no, so that a retry is still a retry. */
+/** The creator must be allowed to post where items are posted. The actor refuses, so that a retry stays a retry. */
 function maySpeak({ command, signer }: Verified, services: Services, pass: (args: object | undefined) => void): void {
   const room = command.room ?? ''
   if (room === '') return pass({})
@@ -126,7 +126,7 @@ function maySpeak({ command, signer }: Verified, services: Services, pass: (args
   })
 }
 
-/** Receive URLs lie with the actor of their maker. */
+/** The actor of their creator holds the receive URLs. */
 export const receiversReadPlans = {
   'receiver.list': { actor: ({ reader }: ReadRequest) => receiversOf(reader) },
   'receiver.items': { actor: ({ reader }: ReadRequest) => receiversOf(reader) },

@@ -1,6 +1,6 @@
 /**
- * Reads on receive URLs: their maker's lists, and what the routes ask before they let a delivery in.
- * All of one maker lie in one shard (their plan says so: plans.ts), so nothing here is ever absent.
+ * Reads on receive URLs: their creator's lists, and what the routes query before accepting a delivery. One shard holds all of one creator
+ * (their plan says so: plans.ts), so nothing here is ever absent.
  */
 
 import { isUtf8 } from 'node:buffer'
@@ -44,7 +44,7 @@ export const receiversReads = {
   'receiver.room': mayPost,
 } satisfies Reads
 
-/** What a reader sees of a receive URL; the secret is not known here. */
+/** What a reader sees of a receive URL; its secret is not known here. */
 export function receiverView(receiver: Omit<Receiver, 'owner' | 'hash' | 'posted' | 'items' | 'seen'>) {
   const { id, facts, createdAt, count, deletedAt, delegation } = receiver
   const { label, room, dedupe, allow, post } = facts
@@ -117,7 +117,7 @@ function itemView({ item, at }: Item, { receiver, type, headers, body, verified 
   }
 }
 
-/** What a receive URL got and its room has not yet. */
+/** Items that a receive URL has received and its room has not. */
 export type Unposted = {
   readonly receiver: string
   readonly owner: string
@@ -126,14 +126,14 @@ export type Unposted = {
   readonly items: readonly number[]
 }
 
-/** What a delivery has to pass. `secret`: what it is signed with, or ''. */
+/** What a delivery must satisfy. `secret`: the one that signs it, or ''. */
 export type DeliveryRules = Pick<ReceiverFacts, 'label' | 'room' | 'dedupe' | 'allow' | 'post'> & {
   readonly owner: string
   readonly delegation: string
   readonly secret: string
 }
 
-/** The house asks whether a URL opens, and what its maker asks of a delivery. Every way not to open is alike. */
+/** Used by the board: whether a URL opens, and what its creator requires of a delivery. Every reason for not opening looks the same. */
 function door({ state, cursors }: ReadContext, { args }: ReadRequest): KnownAnswer<DeliveryRules> {
   const receiver = state.receivers.find(String(args.receiver))
   if (!opens(receiver, String(args.hash))) return { ok: false, absent: refusal('not_found', '') }
@@ -144,7 +144,7 @@ function door({ state, cursors }: ReadContext, { args }: ReadRequest): KnownAnsw
   return known({ ...asked, owner, delegation, secret })
 }
 
-/** The house asks what it has not posted yet: of one receive URL, or at its start of all. */
+/** Used by the board: what has not been posted yet, for one receive URL or, at its start, for all. */
 function unposted({ state }: ReadContext, { args }: ReadRequest): KnownAnswer<readonly Unposted[]> {
   const only = args.receiver === undefined ? undefined : String(args.receiver)
   return known(
@@ -158,7 +158,7 @@ function unposted({ state }: ReadContext, { args }: ReadRequest): KnownAnswer<re
   )
 }
 
-/** May this reader begin a thread in the room? Asked of who wants items posted there; the post itself is the board's. */
+/** Whether this reader may begin a thread in the room. Queried for the user who wants items posted there; the board itself posts them. */
 function mayPost(context: ReadContext, request: ReadRequest): KnownAnswer {
   return withRoom(context, request, (room) => {
     const { board, state, now } = context

@@ -1,6 +1,6 @@
 /**
- * The route of receive URLs: `/in/<id>/<secret>`. POST and PUT deliver, GET and HEAD say what this is and do nothing.
- * What is kept of the head of a delivery is chosen here: what it says of itself, never what proves who sent it.
+ * The route of receive URLs: `/in/<id>/<secret>`. POST and PUT deliver; GET and HEAD only explain. This file chooses which headers of a
+ * delivery are stored: those that describe it, never those that authenticate the sender.
  */
 
 import { sizes } from '../../actors/kernel/limits.ts'
@@ -26,7 +26,7 @@ export function receiveDoor({ deliveries, addressOf, replies }: ReceiveOptions):
     if (method === 'GET' || method === 'HEAD') return exchange.reply(200, explained, words)
     if (method !== 'POST' && method !== 'PUT') return replies.wrongMethod(exchange, methods)
     const { receiver, secret } = partsOf(parameter)
-    // Everything is read off the request now: it is gone once this returns.
+    // Everything is read from the request now, since it is gone once this returns.
     const address = addressOf(exchange)
     exchange.readBody(sizes.delivery_bytes, (result) => {
       if (!result.ok) {
@@ -56,7 +56,7 @@ const explained = [
 
 const shape = /^([0-9a-f]{32})\/([A-Za-z0-9_-]{43})$/
 
-/** What has not the shape of a receive URL goes the way of one that opens nothing. */
+/** An address without the form of a receive URL takes the same path as one that opens nothing. */
 function partsOf(parameter: string): { receiver: string; secret: string } {
   const [, receiver = '', secret = ''] = shape.exec(parameter) ?? []
   return { receiver, secret }
@@ -81,7 +81,7 @@ const named: ReadonlySet<string> = new Set([
 const shaped = /^ce-[a-z0-9-]{1,61}$|^[a-z0-9-]{1,51}-(event|delivery|request)-id$/
 const secretive = /auth|cookie|signature|secret|token/
 
-/** The first of each name that says what the delivery is. `fields`: names in lower case and values, in turn. */
+/** The first of each header that describes the delivery. `fields`: lowercase names and values, alternating. */
 function keptHeaders(fields: readonly string[]): [name: string, value: string][] {
   const kept = new Map<string, string>()
   for (let i = 0; i < fields.length && kept.size < headersMax; i += 2) {
@@ -92,7 +92,7 @@ function keptHeaders(fields: readonly string[]): [name: string, value: string][]
   return [...kept]
 }
 
-/** A header's value without what cannot be shown, cut to its bound. */
+/** A header's value without unprintable characters, cut to its maximum length. */
 function plain(value: string): string {
   return value.replaceAll(/[^\x20-\x7e]/g, '\u{fffd}').slice(0, valueMax)
 }

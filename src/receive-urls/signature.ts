@@ -1,18 +1,19 @@
 /**
- * Signatures that other services put on what they deliver: HMAC-SHA256 with a secret that both sides know.
+ * Signatures of other services on their deliveries: HMAC-SHA256 with a shared secret.
  *
  * A secret of the form `whsec_<base64>` means Standard Webhooks: `webhook-signature` holds one or more `v1,<base64>` over
- * `<webhook-id>.<webhook-timestamp>.<body>`; services that send through Svix call the same three headers `svix-…`. Any other secret means `X-Hub-Signature-256: sha256=<hex>` over the body, as
- * GitHub has it. One secret is good for one form: what one form signs could otherwise be sent as the other.
+ * `<webhook-id>.<webhook-timestamp>.<body>`; services that send through Svix name the same three headers `svix-…`. Any other secret means
+ * `X-Hub-Signature-256: sha256=<hex>` over the body, as GitHub sends it. One secret is valid for only one form: otherwise what one form
+ * signs could be sent as the other.
  */
 import { createHmac, timingSafeEqual } from 'node:crypto'
 
-/** Farthest that a delivery's own time may be from ours, in seconds. */
+/** Maximum difference between a delivery's own time and ours, in seconds. */
 const toleranceSeconds = 300
 
 const standardPrefix = 'whsec_'
 
-/** The key of a secret; undefined where base64 is promised and something else follows. */
+/** The key of a secret; undefined if the prefix promises base64 and something else follows. */
 export function webhookKey(secret: string): Buffer | undefined {
   if (!secret.startsWith(standardPrefix)) return Buffer.from(secret)
   const text = secret.slice(standardPrefix.length)
@@ -29,9 +30,9 @@ export type Delivery = {
 }
 
 export type Verified = {
-  /** Why the signature is not good, as a sentence; absent: it is. */
+  /** A sentence that says why the signature is not valid; absent if it is. */
   readonly fault?: string
-  /** What the sender calls the delivery, where that is signed. */
+  /** The sender's id for the delivery, if it is signed. */
   readonly id?: string
 }
 
@@ -41,7 +42,7 @@ export function verifyWebhook(secret: string, delivery: Delivery): Verified {
   return fault === undefined ? {} : { fault }
 }
 
-/** What the three headers of Standard Webhooks begin with. */
+/** Prefixes of the three headers of Standard Webhooks. */
 const standardNames = ['webhook', 'svix'] as const
 
 function verifyStandard(secret: string, delivery: Delivery): Verified {

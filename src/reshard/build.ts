@@ -1,7 +1,7 @@
 /**
- * Writes the new journals: each record into that of its new shard, and the frames of the log with the same sizes, roots, entries and
- * checkpoints. Only where the records of a frame stand is new. The order of everything public, by which its changes are numbered, is
- * the same; so a frame may name one shard several times.
+ * Writes the new journals: each record into that of its new shard, and the log's frames with the same sizes, roots, entries and
+ * checkpoints. Only the places of a frame's records are new. The order of everything public, by which changes are numbered, stays the same,
+ * so a frame may name one shard several times.
  */
 
 import { join } from 'node:path'
@@ -22,15 +22,15 @@ import { moved } from './moved.ts'
 import type { OldJournals } from './old-journals.ts'
 import type { PlaceInShard, Places } from './places.ts'
 
-/** Ranges of one frame are counted in 16 bits. */
+/** The number of ranges in a frame has 16 bits. */
 const rangesMax = 65_535
 const logFrameBytesMax = 64 * 1024 * 1024
-/** Written at once. */
+/** Size of one write. */
 const batchBytes = 1024 * 1024
 
 export type Build = {
   readonly disk: Disk
-  /** The data directory, and the one that is made. */
+  /** The data directory, and the new one. */
   readonly source: string
   readonly target: string
   readonly facts: BoardFacts
@@ -40,7 +40,7 @@ export type Build = {
   readonly onProgress: (records: number) => void
 }
 
-/** Throws UnusableDirectory, DiskFull, and what reading and writing journals throws. */
+/** Throws UnusableDirectory, DiskFull, and the errors of reading and writing journals. */
 export function buildJournals(build: Build): void {
   const { disk, target, facts, segmentBytesMax, old, places, onProgress } = build
   const shards = Array.from(
@@ -80,7 +80,7 @@ function placedFrame(head: Frame, log: LogFrame, ranges: readonly Range[]): NewF
   return encodeLogFrame({ ...log, ranges }, head.type === openFrameType ? closedBefore(head) : [])
 }
 
-/** Nothing is new in it: it names every shard once, in order, which the newest frame always does. */
+/** A frame without anything new: it names every shard once, in order, as the newest frame always must. */
 function lastFrame(newest: LogFrame, ranges: readonly Range[]): NewFrame {
   const { size, root, checkpoint } = newest
   const firstChange = newest.ranges.reduce((sum, { changes }) => sum + changes, newest.firstChange)
@@ -97,7 +97,7 @@ function lastFrame(newest: LogFrame, ranges: readonly Range[]): NewFrame {
   })
 }
 
-/** What else is in the directory of the log: the tree, and what witnesses have signed. */
+/** The other files in the log's directory: the tree, and what witnesses have signed. */
 function copyBeside({ disk, source, target }: Build): void {
   const from = logDirectory(source)
   for (const name of disk.listFiles(from))
@@ -106,7 +106,7 @@ function copyBeside({ disk, source, target }: Build): void {
   disk.syncDirectory(logDirectory(target))
 }
 
-/** Frames on their way into a new journal. */
+/** Frames being written to a new journal. */
 class Copy {
   readonly #journal: Journal
   #frames: NewFrame[] = []
@@ -122,7 +122,7 @@ class Copy {
     if (this.#bytes >= batchBytes) this.#write()
   }
 
-  /** All of it is on disk then. */
+  /** When it returns, everything is on disk. */
   close(): void {
     this.#write()
     this.#journal.close()
@@ -135,7 +135,7 @@ class Copy {
   }
 }
 
-/** Where the public records of one frame of the log stand, in their order. */
+/** Where the public records of one frame of the log are, in order. */
 class Ranges {
   readonly #covered: number[]
   #runs: Range[] = []
@@ -151,7 +151,7 @@ class Ranges {
       this.#runs[this.#runs.length - 1] = { ...run, last: seq, changes: run.changes + 1, leaves: run.leaves + leaves }
   }
 
-  /** Those since the last call, and an empty one for each shard that has none: every frame says where every shard stands. */
+  /** The ranges since the last call, and an empty one for each shard that has none: every frame states the position of every shard. */
   take(head: number): Range[] {
     const runs = this.#runs
     this.#runs = []

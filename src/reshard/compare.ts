@@ -1,7 +1,7 @@
 /**
- * The proof that nothing was lost or changed: the new journals are read as any reader reads them, beside the old ones. Every record of the
- * old ones stands in its place with the same bytes, nothing else is there, and every frame of the log says the same of the same records
- * in the same order.
+ * Proves that nothing was lost or changed: reads the new journals as any reader does, alongside the old ones. Every record of the old ones
+ * must be in its place with the same bytes, with nothing else there, and every frame of the log must say the same about the same records in
+ * the same order.
  */
 
 import { closedBefore, decodeLogFrame, type LogFrame, openFrameType } from '../../actors/log/frame.ts'
@@ -14,7 +14,7 @@ import { moved } from './moved.ts'
 import { type OldJournals, openThrough } from './old-journals.ts'
 import type { PlaceInShard, Places } from './places.ts'
 
-/** What was built is not what it was built from. */
+/** What was built differs from its source. */
 export class Differs extends Error {
   override name = 'Differs'
 }
@@ -23,7 +23,7 @@ type Compared = {
   readonly disk: Disk
   readonly old: OldJournals
   readonly places: Places
-  /** The directory that was made. */
+  /** The new directory. */
   readonly target: string
   readonly onProgress: (records: number) => void
 }
@@ -52,7 +52,7 @@ export function compareJournals({ disk, old, places, target, onProgress }: Compa
       if ((frame.flags & PUBLIC) !== 0) published.push({ ...place, change: change++, leaves: leavesOf(frame) })
       onProgress(++done)
     }
-    // One more, with nothing in it.
+    // One more, without anything new.
     nextOf(heads, 'the log')
     for (const [n, rest] of [...following, heads].entries())
       if (rest.next().done !== true) throw new Differs(`journal ${n} has more than was put into it`)
@@ -99,7 +99,7 @@ function compareHeads(head: Frame, old: LogFrame, found: Frame): void {
   if (!isSame) throw new Differs(`frame ${head.seq} of the log is not what it was`)
 }
 
-/** As who follows the log reads it. */
+/** Reads them as followers of the log do. */
 function comparePublic(
   log: JournalReader,
   shards: readonly JournalReader[],

@@ -1,4 +1,4 @@
-/** A record as it stands in the new journal: byte for byte as before, but for what it says of places in the old ones. */
+/** A record in its new journal: identical bytes, except where it refers to places in the old ones. */
 
 import {
   ActsOf,
@@ -21,7 +21,7 @@ const told = new ActsOf<TellArgs>('work.tell')
 const opened = new ActsOf<OpenFacts>('work.open')
 const sent = new ActsOf<SentArgs>('mail.sent')
 
-/** In memory of its own, and without MORE: every decision is whole on disk, and its records need not stand together any more. */
+/** Copied, and without MORE: every decision is complete on disk, so its records need not stay together. */
 export function moved(frame: Frame, places: Places): NewFrame {
   const flags = frame.flags & ~MORE
   const record = frame.type === RecordType.act ? placedAnew(fromFrame(frame), places) : undefined
@@ -30,7 +30,7 @@ export function moved(frame: Frame, places: Places): NewFrame {
   return toFrame(record, frameKey(frame), (flags & PUBLIC) !== 0, keptEntries(frame))
 }
 
-/** Undefined: it names no place. */
+/** Undefined if it refers to no place. */
 function placedAnew(record: BoardRecord, places: Places): BoardRecord | undefined {
   if (madeHooks.is(record)) return { ...record, facts: { ...record.facts, marks: places.marks(record.facts.marks) } }
   if (told.is(record)) return { ...record, facts: { ...record.facts, n: places.ofMarket(record.facts.n) } }

@@ -1,6 +1,6 @@
 /**
- * The journals of a stopped board as one list: every record once, in an order that has the records of each shard in theirs and those of
- * the signed log in its own, and else goes by time. After the records that a frame of the log covers comes that frame.
+ * The journals of a stopped board as one list: every record once, with the records of each shard and of the signed log in their own order,
+ * otherwise by time. Each frame of the log follows the records that it covers.
  */
 
 import { decodeLogFrame, type LogFrame } from '../../actors/log/frame.ts'
@@ -10,7 +10,7 @@ import { type Frame, JournalReader } from '../../storage/journal.ts'
 import { JournalEnd } from '../../storage/journal-copy.ts'
 import { logDirectory, readFacts, shardDirectory, UnusableDirectory } from '../board-directory.ts'
 
-/** Payloads are views that the next step overwrites. */
+/** Payloads are views, overwritten by the next step. */
 export type Step = { readonly shard: number; readonly frame: Frame } | { readonly head: Frame; readonly log: LogFrame }
 
 export class OldJournals {
@@ -29,12 +29,12 @@ export class OldJournals {
     this.logEnd = endOf(disk, logDirectory(path))
   }
 
-  /** All frames of the shards. */
+  /** Number of frames in all shards. */
   get records(): number {
     return this.ends.reduce((sum, end) => sum + end, 0)
   }
 
-  /** Throws UnusableDirectory where the log does not cover what is public, and Damage. */
+  /** Throws UnusableDirectory if the log does not cover everything public, and Damage. */
   *inOrder(): Generator<Step, void, undefined> {
     const readers = this.ends.map((_, shard) => openThrough(this.#disk, shardDirectory(this.#path, shard)))
     const shards = readers.map((reader, shard) => new Cursor(shard, reader))
@@ -68,7 +68,7 @@ export class OldJournals {
 
 type Next = { readonly shard: number; readonly frame: Frame /** Unix seconds. */; readonly at: number }
 
-/** The next frame of a shard. The one before is overwritten when it is asked for. */
+/** The next frame of a shard. Requesting it overwrites the previous one. */
 class Cursor {
   readonly #shard: number
   readonly #frames: Generator<Frame, void, undefined>
@@ -94,7 +94,7 @@ class Cursor {
   }
 }
 
-/** What is private has no place in the log: it goes where its time is, as far as the order of its own shard allows. */
+/** Private records have no place in the log: they are ordered by time, as far as the order of their own shard allows. */
 function* earlier(shards: readonly Cursor[], { shard, at }: Next): Generator<Step, void, undefined> {
   for (const [other, cursor] of shards.entries())
     while (other !== shard) {
@@ -111,7 +111,7 @@ function earliest(shards: readonly Cursor[]): Next | undefined {
   }, undefined)
 }
 
-/** A reader of a journal that nobody writes: all of it may be read. */
+/** A reader of a journal that nobody is writing, so all of it may be read. */
 export function openThrough(disk: Disk, directory: string): JournalReader {
   const reader = JournalReader.open(disk, directory)
   reader.advance(endOf(disk, directory))

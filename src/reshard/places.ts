@@ -1,6 +1,6 @@
 /**
- * Where each record of the old journals stands in the new ones: on the shard of the actor that decided it. What records and files say of
- * places in shards is said anew: the positions of webhooks, and the numbers by which the market and the rooms speak of its records.
+ * Where each record of the old journals is in the new ones: on the shard of the actor that decided it. References to places in shards are
+ * translated: the positions of webhooks, and the numbers by which the market and the rooms refer to its records.
  */
 
 import { ActsOf, fromFrame } from '../../actors/records/record.ts'
@@ -10,20 +10,20 @@ import { marketName } from '../../actors/works/market/letters.ts'
 import { UnusableDirectory } from '../board-directory.ts'
 import type { OldJournals } from './old-journals.ts'
 
-/** What makes a webhook, or renews it. */
+/** Operations that create or renew a webhook. */
 export const madeHooks = new ActsOf<HookFacts>('webhook.create', 'hook.subscribe')
 
 export type PlaceInShard = { readonly shard: number; readonly seq: number }
 
 export class Places {
-  /** Records of each new shard. */
+  /** Number of records in each new shard. */
   readonly counts: number[]
-  /** By old shard, by number: the new shard and the number there. */
+  /** By old shard and number: the new shard, and the number there. */
   readonly #shards: Uint8Array[]
   readonly #seqs: Uint32Array[]
   /** The old shard of the market. */
   readonly #market: number
-  /** Webhook -> the old shard of its owner's. */
+  /** Webhook -> the old shard of its owner. */
   readonly #hooks = new Map<string, number>()
 
   /** Reads all of the journals. */
@@ -56,26 +56,26 @@ export class Places {
     return place
   }
 
-  /** Undefined: the old journals have no such frame. */
+  /** Undefined if the old journals have no such frame. */
   find(shard: number, seq: number): PlaceInShard | undefined {
     const to = this.#shards[shard]?.[seq - 1]
     return to === undefined ? undefined : { shard: to, seq: this.#seqs[shard]![seq - 1]! }
   }
 
-  /** Number of a record of the market. */
+  /** The new number of a record of the market. */
   ofMarket(seq: number): number {
     return this.of(this.#market, seq).seq
   }
 
-  /** Number of the record that made a webhook; 0: there is none of this name. */
+  /** The new number of the record that created a webhook; 0 if there is none with this name. */
   ofHook(hook: string, seq: number): number {
     const shard = this.#hooks.get(hook)
     return shard === undefined ? 0 : (this.find(shard, seq)?.seq ?? 0)
   }
 
   /**
-   * Next places of the feed and of each old shard, as next places of the feed and of each new one. Nothing after the old places is
-   * before the new ones; where an old shard was behind the others, what was before may follow again.
+   * Translates the next places of the feed and of each old shard to those of the feed and of each new one. Nothing after the old places is
+   * before the new ones. If an old shard was behind the others, some earlier records may be repeated.
    */
   marks([feed, ...old]: readonly number[]): number[] {
     if (feed === undefined) return []

@@ -1,6 +1,6 @@
 /**
- * A stopped board gets another number of shards. The new journals are built beside the old ones, read and compared in full, and put in
- * place by one write (exchange.ts). A kill before that leaves the old board, and what was built is thrown away.
+ * Gives a stopped board a different number of shards. The new journals are built next to the old ones, read and compared in full, and put
+ * in place by one write (exchange.ts). A kill before that leaves the old board, and what was built is discarded.
  */
 
 import { join } from 'node:path'
@@ -30,16 +30,16 @@ export type ReshardStage = 'read' | 'write' | 'compare' | 'check'
 
 export type ReshardOptions = CoverOptions & {
   readonly shards: number
-  /** What is done of a stage, and what there is to do. */
+  /** Progress of a stage, and its total. */
   readonly onProgress: (stage: ReshardStage, done: number, total: number) => void
 }
 
 export type Resharding = {
   readonly from: number
   readonly to: number
-  /** Records that each new shard gets. */
+  /** Number of records in each new shard. */
   readonly records: readonly number[]
-  /** Bytes that the new journals need beside the old ones. */
+  /** Bytes that the new journals need in addition to the old ones. */
   readonly bytes: number
   readonly freeBytes: number
 }
@@ -55,8 +55,7 @@ export function planReshard(options: ReshardOptions): Resharding {
 }
 
 /**
- * The caller holds the lock of the directory. Throws UnusableDirectory, RolledBack, Differs, Damage, DiskFull; the board is then as it
- * was.
+ * The caller holds the lock of the directory. Throws UnusableDirectory, RolledBack, Differs, Damage, DiskFull; the board is then unchanged.
  */
 export async function reshard(options: ReshardOptions): Promise<Resharding> {
   const { dataDirectory, platform, shards, segmentBytesMax, onProgress } = options
@@ -90,9 +89,9 @@ export async function reshard(options: ReshardOptions): Promise<Resharding> {
   return made
 }
 
-/** Bytes kept free for all else. */
+/** Bytes kept free for everything else. */
 const spareBytes = 16 * 1024 * 1024
-/** Of a range in a frame of the log. */
+/** Size of a range in a frame of the log. */
 const rangeBytes = 28
 
 function refuseTooLarge(options: ReshardOptions, old: OldJournals): void {
@@ -103,7 +102,7 @@ function refuseTooLarge(options: ReshardOptions, old: OldJournals): void {
   )
 }
 
-/** What the new journals need at most: as much as the old ones, and in the log a range for each shard and each record. */
+/** The maximum that the new journals need: as much as the old ones and, in the log, a range for each shard and each record. */
 function resources({ dataDirectory: path, platform: { disk }, shards }: ReshardOptions, old: OldJournals) {
   const log = logDirectory(path)
   const journals = [log, ...old.ends.map((_, shard) => shardDirectory(path, shard))]
@@ -116,7 +115,7 @@ function resources({ dataDirectory: path, platform: { disk }, shards }: ReshardO
   return { bytes, freeBytes: disk.freeBytes(path) }
 }
 
-/** How far webhooks have come. A damaged file is left out, as a start would: each begins where it was made. */
+/** Copies the progress of webhooks. A damaged file is left out, as a start would do: each webhook restarts from its creation. */
 async function copyDeliveries(
   disk: Disk,
   { source, target }: { readonly source: string; readonly target: string },

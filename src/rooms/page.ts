@@ -1,4 +1,4 @@
-/** `/rooms`, and `/room/{room}`: its threads, its posts as they come, its documents. */
+/** `/rooms` and `/room/{room}`: a room's threads, its posts as they arrive, its documents. */
 
 import type { ResultOf } from '../pages/data.ts'
 import { feedLinks } from '../pages/feed.ts'
@@ -29,7 +29,7 @@ const scriptsOf = { threads: ['thread.js'], posts: ['live.js'], older: [], docum
 
 type RoomData = ResultOf<'room.get'>['room']
 
-/** What the address of a room asks for. */
+/** What the address of a room requests. */
 type Place = {
   readonly room: RoomData
   readonly page: string | undefined
@@ -45,7 +45,8 @@ export const room: Page = {
     const name = parameters.room!
     const [page, cursor] = [query.get('page'), query.get('cursor')]
     const view = views.find(([each]) => each === query.get('view'))?.[0] ?? 'threads'
-    // The stream brings the whole room. Its newest is asked for before the list: what comes between the two is shown twice, never missed.
+    // The stream delivers the entire room. Its newest event is read before the list, so that anything arriving between the two is shown
+    // twice rather than missed.
     const isLive = view === 'posts' && cursor === undefined
     const [{ room: about }, newest] = await Promise.all([
       ask.read('room.get', { room: name }),
@@ -84,13 +85,13 @@ ${rulesOf(about)}
   },
 }
 
-/** `newest`: of the room, where its posts are shown live. */
+/** `newest`: of the room, if its posts are shown live. */
 function contentOf(ask: Ask, place: Place, newest: string | undefined): Promise<Html> {
   if (place.view === 'posts') return postsOf(ask, place, newest)
   return place.view === 'threads' ? threadsOf(ask, place) : docsOf(ask, place)
 }
 
-/** The fields of a request for a list of this place. */
+/** The request fields for a list of this place. */
 function listed({ room: { name }, page, cursor }: Place) {
   return { room: name, ...(page === undefined ? {} : { page }), ...(cursor === undefined ? {} : { cursor }) }
 }
@@ -140,12 +141,12 @@ function pagerOf({ room, page, view, cursor }: Place, list: Parameters<typeof pa
   return pager(`/room/${room.name}`, { page, view: viewName(view), cursor }, list, words)
 }
 
-/** As addresses have it: threads are what a room shows by itself. */
+/** As in addresses, where threads are the default view. */
 function viewName(view: View): string | undefined {
   return view === 'threads' ? undefined : view
 }
 
-/** Filled by assets/posts.js for who follows the room. */
+/** Filled by assets/posts.js for readers who follow the room. */
 const unread = html`<p class="quiet unread" id="unread" role="status"></p>`
 
 function barOf({ room, page, view }: Place, pages: ResultOf<'room.pages'>['pages']): Html {
@@ -205,7 +206,7 @@ ${pager('/rooms', { q, cursor }, list, 'More')}`,
   },
 }
 
-/** A room in the list: its name, what it is about, how much is in it. */
+/** A room in the list: its name, topic and size. */
 function roomLine({ name, about, count, updated_at: at, closed }: RoomData): Html {
   return html`<a href="/room/${name}"><b>${name}</b></a>${closed && html` <span class="tag">closed</span>`}${about !== undefined && html`<p class="quiet">${excerpt(about, 110)}</p>`}<div class="line"><span>${countOf(count, 'post')}</span>${count > 0 && html`<span>${when(at)}</span>`}</div>`
 }

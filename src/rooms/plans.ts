@@ -1,4 +1,4 @@
-/** How writes on rooms are carried out: roles, invites, policy, reports. */
+/** How writes on rooms are executed: roles, invites, policy, reports. */
 
 import { createHash } from 'node:crypto'
 import { refusal } from '../../actors/kernel/refusals.ts'
@@ -69,7 +69,7 @@ const invite: Plan<'room.invite.create'> = {
 const acceptance: Plan<'room.invite.accept'> = {
   to: ({ data }) => ({ actor: roomIn(data.code) }),
   args: ({ data }) => ({ hash: hashIn(data.code) }),
-  // What a delegate made ends with its delegation; the actor says no, so that a retry is still a retry.
+  // An invite made by a delegate ends with its delegation. The actor refuses, so that a retry stays a retry.
   ask: ({ data }, { read, news }, pass) => {
     const code = data.code
     read({ op: 'room.invite.maker', args: { room: roomIn(code), hash: hashIn(code) }, reader: '' }, (found) => {
@@ -129,7 +129,7 @@ export const roomsPlans = {
   'report.resolve': resolution,
 }
 
-/** Parts of the code of an invite: the room's name, a dot, the secret. */
+/** Parts of an invite code: the room's name, a dot, the secret. */
 const roomIn = (code: string) => code.slice(0, code.indexOf('.'))
 const hashIn = (code: string) => hashOf(code.slice(code.indexOf('.') + 1))
 
@@ -137,7 +137,7 @@ function hashOf(secret: string): string {
   return createHash('sha256').update(secret).digest('hex')
 }
 
-/** Reports lie with the rooms that they are about; an invite with the room that it opens. */
+/** Reports are held by the rooms they are about, an invite by the room it opens. */
 export const roomsReadPlans = {
   'reports.list': { gather: newestFirst('reports') },
   'reports.summary': { gather: newestFirst('reported') },

@@ -1,4 +1,4 @@
-/** Reads on rooms: one, its pages, its people, its policy, the list. */
+/** Reads on rooms: one room, its pages, its people, its policy, and the list. */
 
 import { byActivity, countsOf, pagesOf } from '../../actors/reading.ts'
 import type { Room } from '../../actors/records/board.ts'
@@ -32,7 +32,7 @@ export const roomsReads = {
   'room.invite.maker': inviteMaker,
 } satisfies Reads
 
-/** The board asks by which delegation an open invite was made, before it is accepted; '' for none, and for no invite. */
+/** Used by the board before an invite is accepted: the delegation by which it was made; '' if there is none, or no such invite. */
 function inviteMaker({ state, now }: ReadContext, { args }: ReadRequest): KnownAnswer<{ delegation: string }> {
   const open = state.rules.openInvites(String(args.room), now())
   return known({ delegation: open.find(({ hash }) => hash === args.hash)?.delegation ?? '' })
@@ -72,7 +72,7 @@ function pages(context: ReadContext, { args }: ReadRequest, room: Room): ReadAns
 
 const ranks: readonly Role[] = ['owner', 'moderator', 'member']
 
-/** By role, then by id: an order that stays while people come and go. */
+/** By role, then by id: an order that is stable while people come and go. */
 function members(context: ReadContext, { args }: ReadRequest, room: Room): ReadAnswer {
   const list = `members:${room.name}`
   const after = args.cursor === undefined ? '' : context.cursors.open(list, String(args.cursor))
@@ -113,7 +113,7 @@ function listRooms(context: ReadContext, { args }: ReadRequest): ReadAnswer {
   return ok({ rooms, ...paging(context, list, cut?.version ?? next) }, { until: untilStale(context, entries) })
 }
 
-/** A room that is to close, or an event that is to expire, makes the answer old at that moment. */
+/** When a room closes or an event expires, the answer becomes outdated. */
 function untilStale({ state, now }: ReadContext, rooms: readonly Room[]): number {
   const ends = rooms
     .flatMap((room) => [state.rules.policyOf(room.name).closes_at, countsOf(state, room, now()).until])

@@ -1,9 +1,9 @@
-/** A pool whose threads have all loaded their modules before it is used, and before it can be ended. */
+/** Starts a pool whose threads have all loaded their modules before it can be used or ended. */
 import type { Pool, StartPool } from './thread-pool.ts'
 
 /**
- * Starts the pool and runs the exported function `question` once on each thread. Returns the pool and the answers. Ends the pool and
- * rejects when a thread fails to answer.
+ * Starts the pool and runs the exported function `question` once on each thread. Returns the pool and the answers. If a thread fails to
+ * answer, ends the pool and rejects.
  */
 export async function startReadyPool<Answer>(
   startPool: StartPool,

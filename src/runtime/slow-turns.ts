@@ -1,9 +1,9 @@
 /**
  * Development mode (`SLOW_TURN_MS`): reports every turn of a thread's event loop that takes longer, with what ran in it.
  *
- * A turn is one iteration of the loop, as libuv counts them. What runs in it is seen by the hooks of Node, which name the cause
- * that was noted where the work began; callbacks of native modules are unknown to them and are named where they arrive.
- * Without the variable nothing is installed, and each function here is one comparison.
+ * A turn is one iteration of the loop, as libuv counts them. Node's async hooks observe what runs in it, and attribute it to the cause
+ * noted where the work began. Callbacks of native modules are unknown to them, and are named where they arrive. Without the variable
+ * nothing is installed, and each function here is a single comparison.
  */
 import { AsyncLocalStorage, createHook, executionAsyncResource } from 'node:async_hooks'
 import { performance } from 'node:perf_hooks'
@@ -12,9 +12,9 @@ import { getEnvironmentData, setEnvironmentData, threadName } from 'node:worker_
 export type SlowTurn = {
   readonly thread: string
   readonly ms: number
-  /** Processor time of the thread in that turn: far less than `ms` where the machine was busy with something else. */
+  /** Processor time of the thread in that turn; far less than `ms` if the machine was busy with something else. */
   readonly cpu_ms: number
-  /** What ran, longest first, without what ran inside of it. */
+  /** What ran, longest first, excluding nested work. */
   readonly ran: readonly { readonly cause: string; readonly ms: number; readonly times: number }[]
 }
 
@@ -25,21 +25,21 @@ type TurnReport = {
 }
 type TurnOptions = TurnReport & { readonly thread: string; readonly limitMs: number }
 
-/** Where work began; named more exactly as soon as more is known of it. */
+/** Where work began; named more precisely as soon as more is known. */
 type Cause = { name: string }
-/** Work under way: what runs inside of it is counted there, not here. */
+/** Work in progress. Nested work is counted separately, not here. */
 type Section = { readonly cause: Cause; readonly begin: number; insideMs: number }
 type Turn = { readonly loop: number; readonly begin: number; readonly cpuUs: number; end: number; readonly ran: Ran }
 type Ran = Map<string, { ms: number; times: number }>
 
 const causesShown = 5
 
-/** Under this name every thread finds the limit. */
+/** The environment data key under which every thread finds the limit. */
 const limitName = 'broadside slow turns'
 
 let watch: Watch | undefined
 
-/** Watches this thread, the main one, and all threads that start after this; 0: nothing is watched. */
+/** Watches this thread, which is the main one, and all threads started later; 0 to watch nothing. */
 export function watchTurns(limitMs: number, report: TurnReport): void {
   if (limitMs === 0) return
   setEnvironmentData(limitName, limitMs)
@@ -52,22 +52,22 @@ export function watchTurnsHere(report: TurnReport): void {
   if (typeof limitMs === 'number') watch = new Watch({ ...report, thread: threadName ?? 'thread', limitMs })
 }
 
-/** Runs `work`, and names what it costs, now and in whatever it goes on with later. */
+/** Runs `work`, and attributes its cost to `cause`, now and in everything it continues with later. */
 export function inTurn<Result>(cause: string, work: () => Result): Result {
   return watch === undefined ? work() : watch.run(cause, work)
 }
 
-/** Says more exactly what the work under way is. Never a text that a user sent. */
+/** Names the work in progress more precisely. Never a text that a user sent. */
 export function noteCause(name: string): void {
   watch?.note(name)
 }
 
-/** The callback, to be run for the same cause wherever it is called from. */
+/** Wraps the callback so that it runs for the current cause, wherever it is called from. */
 export function withCause<Args extends unknown[]>(callback: (...args: Args) => void): (...args: Args) => void {
   return watch === undefined ? callback : watch.bound(callback)
 }
 
-/** The functions, each run under its name. */
+/** The functions, each attributed to its name. */
 export function eachNamed<Args extends unknown[], Result>(
   functions: Readonly<Record<string, (...args: Args) => Result>>,
 ): Readonly<Record<string, (...args: Args) => Result>> {
@@ -135,7 +135,7 @@ class Watch {
     this.#turn.ran.set(section.cause.name, ran)
   }
 
-  /** The turn before this one is judged when the next begins: no request waits for the report. */
+  /** A turn is judged when the next one begins, so that no request waits for the report. */
   #enterTurn(begin: number): void {
     const { loopCount: loop } = performance.nodeTiming.uvMetricsInfo
     if (this.#turn?.loop === loop) return

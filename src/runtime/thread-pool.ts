@@ -1,9 +1,9 @@
-/** Threads of this machine that take the tasks of one file: piscina, behind what a simulation can do in its place. */
+/** Threads of this machine that run the tasks of one file: piscina, behind an interface that a simulation can replace. */
 import { Piscina } from 'piscina'
 
 type PoolOptions = {
   readonly threads: number
-  /** Tasks that one thread is given at a time. */
+  /** Tasks given to one thread at a time. */
   readonly tasksPerThread: number
   /** What each thread finds in its `workerData`. */
   readonly data?: unknown
@@ -15,20 +15,20 @@ type PoolOptions = {
 }
 
 export interface Pool {
-  /** Runs an exported function of the file. Rejects with its error, when its thread died, and when `signal` says so: that ends the thread. */
+  /** Runs an exported function of the file. Rejects with its error, if its thread died, or if `signal` aborts, which ends the thread. */
   run<Answer>(
     name: string,
     task: unknown,
     options?: { readonly transfer?: readonly ArrayBuffer[]; readonly signal?: AbortSignal },
   ): Promise<Answer>
-  /** Those that live. */
+  /** Number of live threads. */
   readonly threads: number
-  /** A thread died. It is replaced, unless the new one dies at birth. */
+  /** Called if a thread died. It is replaced, unless the new one fails to start. */
   onError(take: (error: Error) => void): void
   end(): Promise<void>
 }
 
-/** Starts the threads of a file. They are not ready yet: a task that is the first to be asked for waits for one. */
+/** Starts the threads of a file. They are not ready yet, so the first tasks wait for one. */
 export type StartPool = (file: URL, options: PoolOptions) => Promise<Pool>
 
 export class ThreadPool implements Pool {
@@ -47,7 +47,7 @@ export class ThreadPool implements Pool {
       workerData: data,
       ...(memory === undefined ? {} : { resourceLimits: memory }),
     })
-    // Without a listener the event would end the process; the tasks of that thread say why.
+    // Without a listener, the event would end the process. The tasks of that thread report the reason.
     this.#piscina.on('error', (error: Error) => this.#take(error))
   }
 

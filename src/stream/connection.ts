@@ -1,8 +1,8 @@
 /**
- * One connection of /v1/stream. Each command takes the path of a line of POST /v1/commands, in the order of the messages.
+ * One connection of /v1/stream. Each command is processed like a line of POST /v1/commands, in message order.
  *
- * Memory is bounded in both directions: messages without a sent answer by the bounds of one batch, and pages of follows by what
- * the socket takes. While it takes nothing no command is started.
+ * Memory is bounded in both directions: unanswered messages by the limits of one batch, and pages of follows by what the socket accepts.
+ * While it accepts nothing, no command is started.
  */
 import { type CloseCode, closeCodes, streamPath } from '../../actors/follow/stream.ts'
 import { sizes } from '../../actors/kernel/limits.ts'
@@ -29,16 +29,16 @@ export type ConnectionOptions = Pick<FollowOptions, 'members' | 'standing'> & {
   /** Monotonic milliseconds. */
   readonly now: () => number
   readonly timers: Pick<Timers, 'soon' | 'later'>
-  /** A peer that takes nothing for this long is cut off. */
+  /** A peer that accepts nothing for this long is disconnected. */
   readonly stallMs: number
 }
 
 type Received = { readonly asked: Asked; readonly text: string; readonly bytes: number }
 type Outgoing = {
   readonly text: string
-  /** The page of this follow, which can be made again. */
+  /** The follow that this page belongs to; the page can be rebuilt. */
   readonly follow?: Follow
-  /** The socket has taken it. */
+  /** Called when the socket has accepted it. */
   readonly sent: () => void
 }
 
@@ -57,11 +57,11 @@ export class StreamConnection {
   readonly #follows = new Map<string, Follow>()
   readonly #whenGone = new Set<() => void>()
   #socket: WebSocketConnection | undefined
-  /** Messages that are not executed yet. */
+  /** Messages not executed yet. */
   #received: Received[] = []
   #executed = 0
   #isTurnAsked = false
-  /** Of messages whose answers the socket has not taken yet. */
+  /** Messages whose answers the socket has not accepted yet. */
   #unanswered = 0
   #unansweredBytes = 0
   #outgoing: Outgoing[] = []
@@ -72,7 +72,7 @@ export class StreamConnection {
   #pings = 0
   #code: CloseCode | undefined
 
-  /** `closed` is called once, with the code that the board gave. */
+  /** `closed` is called once, with the code that the board sent. */
   constructor(options: ConnectionOptions, address: string, closed: (code: CloseCode | undefined) => void) {
     this.#options = options
     this.#address = address
@@ -115,7 +115,7 @@ export class StreamConnection {
     this.#socket?.ping()
   }
 
-  /** Ends it when everything that was asked is answered. */
+  /** Ends the connection once everything requested has been answered. */
   stop(): void {
     this.#isStopping = true
     for (const follow of [...this.#follows.values()]) follow.end(refused(stopping))
@@ -160,7 +160,7 @@ export class StreamConnection {
     if (!this.#isTurnAsked) this.#execute()
   }
 
-  /** Executes what came, a few messages a turn: other clients are served in between. */
+  /** Executes messages, a few per turn, so that other clients are served in between. */
   #execute(): void {
     for (const each of this.#received.splice(0, messagesPerTurn - this.#executed)) {
       this.#executed++
@@ -206,12 +206,12 @@ export class StreamConnection {
   #faultOfFollow(id: string, command: Buffer): Reply | undefined {
     if (this.#follows.has(id)) return refused(refusal('conflict', 'a follow with this id is open', 'id'))
     const operation = stringAt(command, ['operation'])
-    // Without one, the path of commands says what is wrong with it.
+    // If there is none, the command path says what is wrong.
     if (operation === undefined || operation === updatesRead) return undefined
     return refused(refusal('invalid_field', `only ${updatesRead} can be followed`, 'follow'))
   }
 
-  /** `answer`: refuses it. `isAnswered` is called when messages that wait for its answer may continue. */
+  /** `answer`: used to refuse it. `isAnswered` is called when messages that wait for its answer may continue. */
   #follow(
     id: string,
     request: ReadRequest,
@@ -275,13 +275,13 @@ export class StreamConnection {
     this.#tell({ text: messageOf(id, reply.status, bodyOf(reply)), sent: () => this.#release(bytes) })
   }
 
-  /** The socket has taken the answer to a message of so many bytes. */
+  /** Call when the socket has accepted the answer to a message of this many bytes. */
   #release(bytes: number): void {
     this.#unanswered--
     this.#unansweredBytes -= bytes
   }
 
-  /** Answers come by the turn of an actor: those of one turn of the event loop leave together. */
+  /** Answers come per turn of an actor; those of one turn of the event loop are sent together. */
   #tell(outgoing: Outgoing): void {
     if (this.#socket === undefined) return
     const isBlocked = this.#socket.blockedSince !== undefined

@@ -1,8 +1,8 @@
 /**
- * One follow of /v1/stream: an updates.get that is asked again, from where its last answer ended, as long as its connection takes
- * answers. So a slow reader holds no memory: a page that cannot be sent is dropped, and asked for again.
+ * One follow of /v1/stream: an updates.get that is repeated from where its last answer ended, as long as its connection accepts answers. A
+ * slow reader therefore uses no memory: a page that cannot be sent is dropped and requested again.
  *
- * The key, the identity and the membership are checked before every page, and the page is not sent where one has ended.
+ * The key, the identity and the membership are checked before every page, and the page is not sent if one of them has ended.
  */
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import type { Timers } from '../../actors/kernel/timers.ts'
@@ -14,22 +14,22 @@ import type { Release } from '../rates/places.ts'
 
 export type FollowOptions = {
   readonly poll: Poll
-  /** Its place among those who wait. */
+  /** Releases its place among the waiting requests. */
   readonly leave: Release
   readonly updates: Pick<Updates, 'poll'>
   readonly members: Subscriptions<MemberWatch>
-  /** Why this reader and key get nothing more; undefined: they are good. */
+  /** Why this reader and key get nothing more; undefined if they are valid. */
   readonly standing: (reader: string, key: string) => Refusal | undefined
   readonly timers: Pick<Timers, 'later'>
-  /** Seconds that one updates.get waits. */
+  /** How long one updates.get waits, in seconds. */
   readonly waitSeconds: number
-  /** Takes a page; `sent` or `unsent` is called for it later. */
+  /** Takes a page, for which `sent` or `unsent` is called later. */
   readonly page: (body: string, follow: Follow) => void
-  /** Called once. `reply`: what the client gets at the end; undefined: nothing. */
+  /** Called once. `reply`: what the client gets at the end; undefined for nothing. */
   readonly over: (reply: Reply | undefined) => void
 }
 
-/** How soon updates are asked for again where a thread of the board did not answer. */
+/** Delay before updates are requested again if a thread of the board did not answer. */
 const againMs = 1_000
 const nothingNew = '{"ok":true,"data":{"schema":1,"updates":[],'
 const cursorKey = '"cursor":"'
@@ -38,10 +38,10 @@ export class Follow {
   readonly #options: FollowOptions
   readonly #watch: MemberWatch | undefined
   #cursor: string
-  /** Cursor after the page that is on its way. */
+  /** Cursor after the page being sent. */
   #next = ''
   #state: 'idle' | 'asking' | 'told' | 'over' = 'idle'
-  /** Nothing was sent yet: the first page is, even if it is empty. */
+  /** Nothing has been sent yet: the first page is sent even if it is empty. */
   #isFirst = true
   #gone: () => void = () => {}
 
@@ -57,7 +57,7 @@ export class Follow {
     options.members.add(this.#watch)
   }
 
-  /** Asks for what is new, unless that is asked or being sent already. */
+  /** Requests what is new, unless that is already being requested or sent. */
   ask(): void {
     if (this.#state !== 'idle' || !this.isGood()) return
     this.#state = 'asking'
@@ -74,7 +74,7 @@ export class Follow {
     updates.poll(asked, (reply) => this.#take(reply))
   }
 
-  /** Ends it where its reader or key is refused by now. */
+  /** Ends it if its reader or key is now refused. */
   isGood(): boolean {
     const { poll, standing } = this.#options
     if (this.#state === 'over') return false
@@ -83,7 +83,7 @@ export class Follow {
     return found === undefined
   }
 
-  /** The socket has taken the page. */
+  /** The socket has accepted the page. */
   sent(): void {
     if (this.#state !== 'told') return
     this.#isFirst = false
@@ -92,12 +92,12 @@ export class Follow {
     this.ask()
   }
 
-  /** The socket had no room for the page: it waits for the next `ask`. */
+  /** The socket had no room for the page, which waits for the next `ask`. */
   unsent(): void {
     if (this.#state === 'told') this.#state = 'idle'
   }
 
-  /** `reply`: why; undefined: its client knows it, or is gone. */
+  /** `reply`: the reason; undefined if its client knows it, or is gone. */
   end(reply?: Reply): void {
     if (this.#state === 'over') return
     this.#state = 'over'
@@ -117,7 +117,7 @@ export class Follow {
     }
     if (reply.status !== 200) return this.end(reply)
     const body = bodyOf(reply)
-    // No text of a user comes after it.
+    // No user text comes after it.
     const at = body.lastIndexOf(cursorKey) + cursorKey.length
     this.#next = body.slice(at, body.indexOf('"', at))
     this.#state = 'told'

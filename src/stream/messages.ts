@@ -1,7 +1,4 @@
-/**
- * What a client sends on /v1/stream. A message is one JSON object with an `id` and what is asked; its
- * answer has the same `id`.
- */
+/** Parses client messages on /v1/stream. A message is one JSON object with an `id` and a request; its answer has the same `id`. */
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { listItemsMax } from '../command/check.ts'
 import type { JsonLimits } from '../format/json-fault.ts'
@@ -16,12 +13,12 @@ const idText = /^[\x20\x21\x23-\x5b\x5d-\x7e]{1,64}$/
 const idRule = 'id must be a string of 1 to 64 printable ASCII characters without quotes and backslashes'
 
 /**
- * The form in which most clients write it, read without building values. What follows the command inside the braces is refused with
- * the command: together they are not one JSON object.
+ * The form in which most clients write it, parsed without building values. Anything after the command inside the braces is refused with the
+ * command, since together they are not one JSON object.
  */
 const usual = /^\{\s*"id"\s*:\s*"([\x20\x21\x23-\x5b\x5d-\x7e]{1,64})"\s*,\s*"(command|follow)"\s*:\s*(?=\{)/
 
-/** `text`: the same bytes as latin1. `id`: of a refused message, '' where it has none that can be repeated. */
+/** `text`: the same bytes as latin1. `id`: of a refused message, '' if it has none that can be repeated. */
 export function readMessage(bytes: Buffer, text: string): Asked | { readonly id: string; readonly fault: Refusal } {
   const [head, id, kind] = usual.exec(text) ?? []
   const end = text.trimEnd().length - 1

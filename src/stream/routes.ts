@@ -1,4 +1,4 @@
-/** GET /v1/stream: a WebSocket that takes commands and follows rooms. Each connection counts as an open stream. */
+/** GET /v1/stream: a WebSocket that accepts commands and follows rooms. Each connection counts as an open stream. */
 import { streamPath } from '../../actors/follow/stream.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import type { Cancel, Timers } from '../../actors/kernel/timers.ts'
@@ -11,15 +11,15 @@ import { noteCause } from '../runtime/slow-turns.ts'
 import { type ConnectionOptions, StreamConnection } from './connection.ts'
 
 type StreamsOptions = Omit<ConnectionOptions, 'timers'> & {
-  /** Public address of the board, and the origins beside its own. */
+  /** Public address of the board, and the origins besides its own. */
   readonly address: string
   readonly origins: readonly string[]
-  /** Of all open streams. */
+  /** Counts all open streams. */
   readonly places: Places
   readonly addressOf: (exchange: Exchange) => string
   readonly replies: Replies
   readonly timers: Timers
-  /** Counts an answer, and a connection that the board closed with this code; 0: it did not. */
+  /** Counts an answer, and a connection that the board closed with this code; 0 if the board did not close it. */
   readonly onReply: (status: number) => void
   readonly onClosed: (code: number) => void
 }
@@ -73,7 +73,7 @@ export class Streams {
     this.#open.add(connection)
   }
 
-  /** Each connection ends with 1001 when everything that was asked on it is answered. */
+  /** Each connection ends with 1001 once everything requested on it has been answered. */
   close(): void {
     this.#isStopping = true
     this.#stopWatching()

@@ -1,4 +1,4 @@
-/** How writes on subscriptions are carried out, by the actor of their identity; a room or thread is looked up before it is followed. */
+/** How writes on subscriptions are executed, by the actor of their identity. A room or thread is looked up before it is followed. */
 
 import { type RefusalCode, refusal } from '../../actors/kernel/refusals.ts'
 import { subscriptionsOf } from '../../actors/subscriptions/decide.ts'
@@ -12,7 +12,7 @@ const ownActor = ({ signer }: { readonly signer: Verified['signer'] }) => ({ act
 type Place = { readonly room: string; readonly thread: string; readonly seen: number }
 type Asked = { readonly args: Place & { readonly barred?: readonly [code: RefusalCode, message: string] } } | undefined
 
-/** Looks up what is to be followed, as the signer may read it; the actor says no, so that a retry is still a retry. */
+/** Looks up what is to be followed, as far as the signer may read it. The actor refuses, so that a retry stays a retry. */
 function lookUp(
   { args, reader }: Pick<ReadRequest, 'args' | 'reader'>,
   { read }: Pick<Services, 'read'>,
@@ -97,7 +97,7 @@ export const subscriptionsReadPlans = {
   'subscription.page': home,
   'mutes.list': home,
   'follows.list': {
-    /** What is followed lies with the reader's actor; what is new in it, with the actor of its room. */
+    /** The reader's actor holds what they follow; the actor of each room knows what is new there. */
     ask: (request, read, pass) =>
       read({ ...request, op: 'subscription.page' }, (found) => {
         if (found === undefined || !found.ok) return pass(found)

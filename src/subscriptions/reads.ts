@@ -1,4 +1,4 @@
-/** Reads on subscriptions: what an identity follows and has muted lies with its own actor; what is new there, with that of the room. */
+/** Reads on subscriptions: an identity's own actor knows what it follows and has muted; the actor of a room knows what is new there. */
 
 import type { Followed, OwnSubscription } from '../../actors/subscriptions/subscriptions.ts'
 import { type FollowNews, newsIn } from '../reads/follow-news.ts'
@@ -16,7 +16,7 @@ import {
   withRoom,
 } from '../reads/read.ts'
 
-/** One page of what is followed; the page says so where there is more. */
+/** One page of follows; it says whether there is more. */
 type FollowsPage = Pick<OwnSubscription, 'follows' | 'muted'> & {
   readonly paging: { readonly has_more: boolean; readonly next_cursor?: string }
 }
@@ -37,7 +37,7 @@ function own({ state }: ReadContext, { reader }: ReadRequest): KnownAnswer<OwnSu
   return known({ follows: [...follows.values()].reverse(), muted: [...muted.keys()], inboxSeen })
 }
 
-/** Newest follow first: one that ends meanwhile repeats none. */
+/** Newest follow first, so that ending one in the meantime repeats none. */
 function page(context: ReadContext, request: ReadRequest): KnownAnswer<FollowsPage> {
   const { reader } = request
   const { subscriptions } = context.state
@@ -47,7 +47,7 @@ function page(context: ReadContext, request: ReadRequest): KnownAnswer<FollowsPa
   return known({ follows: page.views, muted: subscriptions.mutedBy(reader), paging: page.paging })
 }
 
-/** Where a follow begins: the room, the first event of the thread, and the number of the newest event there. */
+/** Where a follow begins: the room, the first event of the thread, and the number of the newest event. */
 function place(context: ReadContext, request: ReadRequest): KnownAnswer<Omit<Followed, 'at'>> {
   if (request.args.event_id === undefined)
     return withRoom(context, request, ({ name, events }) => known({ room: name, thread: '', seen: events.length }))
@@ -58,7 +58,7 @@ function place(context: ReadContext, request: ReadRequest): KnownAnswer<Omit<Fol
   })
 }
 
-/** This actor's share of what is new: of the follows on the page, by their places there. */
+/** This actor's share of what is new in the follows on the page, by their index there. */
 function news(
   context: ReadContext,
   { reader, found }: ReadRequest,

@@ -1,4 +1,4 @@
-/** Feeds of a room (its newest threads), of a thread and of an identity (their newest posts). */
+/** Feeds of a room (its newest threads), and of a thread and an identity (their newest posts). */
 
 import { type Feed, feedEntriesMax, feedPages, postEntry, sourced } from '../pages/feed.ts'
 import type { Ask } from '../pages/page.ts'

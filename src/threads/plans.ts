@@ -1,4 +1,4 @@
-/** How pins, locks and moves of threads are carried out. */
+/** How pins, locks and moves of threads are executed. */
 import type { LockArgs, MoveArgs, PinArgs } from '../../actors/threads/decide.ts'
 import { type Plan, toEvent } from '../command/plan.ts'
 import { dataOf } from '../reads/read.ts'
@@ -17,7 +17,7 @@ const lock: Plan<'thread.lock'> = {
 
 const move: Plan<'thread.move'> = {
   to: toEvent,
-  // Another shard may hold the room it goes to. The thread's own room refuses, so that a retry is still a retry.
+  // Another shard may hold the destination room. The thread's own room refuses, so that a retry stays a retry.
   ask: ({ command, data: { to }, signer }, { read }, pass) => {
     const args = { event: command.event_id, to, reason: command.reason ?? '' }
     read(

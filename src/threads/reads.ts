@@ -49,8 +49,8 @@ export const threadsReads = {
 } satisfies Reads
 
 /**
- * The board asks before a move: how the signer stands to the room that the thread goes to, and to the one that lists it. The feed
- * knows both and has their records from the log, so each reader that sees the move knows the room.
+ * Used by the board before a move: the signer's rights in the destination room, and in the room that lists the thread. The feed knows both
+ * and has their records from the log, so each reader that sees the move knows the room.
  */
 function destination(
   { board, state, now }: ReadContext,
@@ -117,7 +117,7 @@ function list(context: ReadContext, request: ReadRequest, room?: Room): ReadAnsw
   return okJson(withLists({}, lists, more), scope)
 }
 
-/** Those in which something is shown. */
+/** Only threads in which something is shown. */
 function pinnedIn(context: ReadContext, index: ThreadIndex, room: Room): Utf8[] {
   const roots = context.state.threadFlags.pinnedIn(room.number)
   return roots.filter((root) => index.isShown(root)).map((root) => threadJson(context, index, root))

@@ -1,4 +1,4 @@
-/** Threads in a list: what each is about, who began it, and how it goes on. */
+/** Threads in a list: title, author, and the state of each. */
 
 import { importedText } from '../format/imported.ts'
 import type { ResultOf } from '../pages/data.ts'
@@ -10,18 +10,18 @@ import { when, whole } from '../pages/pieces/time.ts'
 export type ListedThread = ResultOf<'threads.list'>['threads'][number]
 
 type RowOptions = {
-  /** The room is not the page's: it is shown. */
+  /** Whether to show the room, because it is not the page's. */
   readonly withRoom?: boolean
 }
 
 type ListOptions = RowOptions & {
   readonly hasMore: boolean
-  /** What is said where there is no thread at all. */
+  /** Shown if there is no thread at all. */
   readonly none: Html | string
 }
 
 export function threadRows(threads: readonly ListedThread[], { hasMore, none, ...options }: ListOptions): Html {
-  // A page that ends early, after so many events that were looked at, may have found none of its threads.
+  // A page that ends early, after its limit of examined events, may have found none of its threads.
   if (threads.length === 0)
     return empty(hasMore ? 'No thread was found so far: the list continues on the next page.' : none)
   return html`<ol class="threads">${threads.map((thread) => rowOf(thread, options))}</ol>`

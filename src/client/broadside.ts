@@ -414,7 +414,7 @@ export class Board {
     return this.post(room, text, { ...more, reply_to: event_id })
   }
 
-  /** Posts a new version of an event of yours. */
+  /** Posts a new version of one of your events. */
   async edit(event: Place | string, text: string): Promise<Result<'post'>> {
     const { room, event_id } = await this.#place(event)
     return this.post(room, text, { data: { supersedes: event_id } })
@@ -439,8 +439,8 @@ export class Board {
   }
 
   /**
-   * Follows a room, or several, or (with none) the whole board. Everything after this call is included; with a `cursor`,
-   * everything after it. It continues over lost connections and restarts of the board.
+   * Follows a room, several rooms or, with none, the entire board. Includes everything after this call or, with a `cursor`, everything
+   * after that. Continues across lost connections and restarts of the board.
    */
   async follow(what: string | FollowOptions = {}): Promise<Follow> {
     const options = typeof what === 'string' ? { rooms: [what] } : what
@@ -453,13 +453,13 @@ export class Board {
     return new Follow(ask, cursor, signal)
   }
 
-  /** The posts of a room, one after the other as they are accepted, from this call on or after `cursor`. */
+  /** The posts of a room as they are accepted, one by one, from this call on or after `cursor`. */
   async *tail(room: string, options: Omit<FollowOptions, 'rooms' | 'kinds'> = {}): AsyncGenerator<TailEvent, void> {
     for await (const update of await this.follow({ ...options, rooms: [room], kinds: ['event.posted'] }))
       if ('event' in update && update.event !== undefined) yield update.event
   }
 
-  /** Everything public, line by line, for `verifyExport` or a file. */
+  /** Everything public, line by line, for `verifyExport` or for saving to a file. */
   async *exportLines(): AsyncGenerator<string, void> {
     const response = await fetch(`${this.address}/v1/export`, { redirect: 'manual', credentials: 'omit' })
     if (!response.ok) throw new NoAnswer(this.address, undefined, `status ${response.status} for /v1/export`)
@@ -483,7 +483,7 @@ export class Board {
     return this.sendBatch(signed)
   }
 
-  /** The same for commands that are signed already. Lines without an outcome are sent again. */
+  /** The same for commands that are already signed. Lines without an outcome are sent again. */
   async sendBatch(commands: readonly SignedCommand[]): Promise<Outcome[]> {
     const outcomes = new Map<SignedCommand, Outcome>()
     const unanswered = new Set<SignedCommand>()
@@ -695,9 +695,9 @@ export type FollowOptions = {
 
 type Ask = (cursor: string, wait: number) => Promise<Result<'updates.get'>>
 
-/** Updates, for `for await`. Throws BoardError where the board ends it, for example `private_room` or `expired`. */
+/** Updates, for `for await`. Throws BoardError if the board ends it, for example with `private_room` or `expired`. */
 export class Follow implements AsyncIterable<Update> {
-  /** Everything before it has been handed out and asked beyond. Keep it to resume: nothing is lost, some may come again. */
+  /** Everything before this cursor has been returned. Save it to resume: nothing is lost, but some updates may be repeated. */
   cursor: string
   readonly #ask: Ask
   readonly #signal: AbortSignal | undefined
@@ -723,7 +723,7 @@ export class Follow implements AsyncIterable<Update> {
   }
 }
 
-/** Something does not verify. `line`: of an export, counted from 1. */
+/** Something failed verification. `line`: of an export, counted from 1. */
 export class NotVerified extends Error {
   override readonly name = 'NotVerified'
   readonly line: number | undefined
@@ -739,15 +739,15 @@ type Json = Readonly<Record<string, unknown>>
 /** What a proof shows. */
 export type Proven = {
   readonly eventId: string
-  /** Number of its leaf, and of all leaves under the signed head. */
+  /** Index of its leaf, and the number of all leaves under the signed head. */
   readonly index: number
   readonly size: number
   readonly origin: string
 }
 
 /**
- * Checks the answer of `log.proof`: that the entry of the event is in the log whose key is pinned. `vkey`: as you saved it from
- * /log/vkey or /capabilities. Throws NotVerified.
+ * Checks the answer of `log.proof`: the entry of the event must be in the log whose key is pinned. `vkey`: as you saved it from /log/vkey
+ * or /capabilities. Throws NotVerified.
  */
 export async function verifyProof(proof: object, { vkey }: { readonly vkey: string }): Promise<Proven> {
   const { entry, leaf_index: index, inclusion_path: path, checkpoint, signed_payload, event_id } = proof as Json
@@ -773,7 +773,7 @@ export async function verifyProof(proof: object, { vkey }: { readonly vkey: stri
   return { eventId: event, index, size: head.size, origin: head.origin }
 }
 
-/** RFC 9162 section 2.1.3.2; undefined: the path has the wrong length. */
+/** RFC 9162 section 2.1.3.2; undefined if the path has the wrong length. */
 async function rootFrom(
   leaf: Bytes,
   { index, size, siblings }: { readonly index: number; readonly size: number; readonly siblings: readonly Bytes[] },
@@ -790,7 +790,7 @@ async function rootFrom(
   return last === 0 ? node : undefined
 }
 
-/** What an export shows: counts of its lines, and the head that covers them. */
+/** The contents of an export: counts of its lines, and the head that covers them. */
 export type ExportFacts = {
   readonly events: number
   readonly tombstones: number
@@ -800,9 +800,9 @@ export type ExportFacts = {
 }
 
 /**
- * Checks a whole export (/v1/export, all of it): each signature, the ids of events and authors, that text, room and author are
- * those that were signed, and that every line is the leaf it names of the log whose key is pinned. Throws NotVerified at the
- * first fault. `broadside verify` checks every other field that is shown, too.
+ * Checks a complete export (/v1/export): each signature, and the ids of events and authors. Text, room and author must be those that were
+ * signed, and every line must be the leaf it names in the log whose key is pinned. Throws NotVerified at the first fault. `broadside
+ * verify` also checks every other field.
  */
 export async function verifyExport(
   lines: Iterable<string> | AsyncIterable<string>,
@@ -830,11 +830,11 @@ const leafBytes = 32
 class ExportCheck {
   readonly #keys = new Map<string, string>()
   readonly #claims = new Map<string, Claim[]>()
-  /** Identity of a key that came by rotation. */
+  /** Identity of a key that it got by rotation. */
   readonly #owners = new Map<string, string>()
   #leaves: Bytes[] = []
   #origin: string | undefined
-  /** What the closed log before says of the one that follows. */
+  /** What the previous, closed log says about its successor. */
   #tie: { readonly origin: string; readonly open: string } | undefined
   #head: Head | undefined
   #counts = { events: 0, tombstones: 0, leaves: 0 }
@@ -849,7 +849,7 @@ class ExportCheck {
     if (line.type === 'log') return this.#takeClosed(line)
     if (line.type === 'end') return this.#takeEnd(line)
     const { type, event_id: id, command_sha256: command } = line
-    // What the board itself could not read is named by its leaf, which the root covers.
+    // A record that the board itself could not read is identified by its leaf, which the root covers.
     if (type === 'unreadable') return
     if (typeof command !== 'string' || !/^[0-9a-f]{64}$/.test(command) || command.slice(0, 32) !== id)
       throw new NotVerified('event_id is not the first half of command_sha256')
@@ -896,7 +896,7 @@ class ExportCheck {
     return this.#owners.get(key) ?? (await sha256(fromBase64url(key)))
   }
 
-  /** The leaves that a line says it is: its own, and that of its redaction. */
+  /** The leaves that a line claims to be: its own, and that of its redaction. */
   async #claim(line: Json, number: number): Promise<void> {
     const { type, room, seq, event_id, delegation_id, redaction } = line
     if (Object(line.log).state === 'none') return
@@ -929,12 +929,12 @@ class ExportCheck {
     for (let at = 0; at < bytes.length; at += leafBytes) this.#leaves.push(bytes.slice(at, at + leafBytes))
   }
 
-  /** The end of a closed log: its key is what the log before named, and it names the next. */
+  /** The end of a closed log: its key is the one named by the previous log, and it names the next one. */
   async #takeClosed({ origin, checkpoint, close, open, next: named }: Json): Promise<void> {
     const [last, first] = [bytesOf(close, 'close'), bytesOf(open, 'open')]
     const lines = linesIn(last)
     const begun = linesIn(first)
-    // Of a log whose end is lost the next one says so, and no entry names its key.
+    // If a log's end is lost, the next log says so, and no entry names its key.
     const isLost = begun.get('lost') === `after ${begun.get('size')}`
     const [next = '', nextVkey = ''] = (isLost ? String(named) : (lines.get('next') ?? '')).split(' ')
     const own = this.#leaves.at(-1)
@@ -959,7 +959,7 @@ class ExportCheck {
     await this.#endLog(this.#head)
   }
 
-  /** Every leaf of a log is there: its root, and what the lines say they are. */
+  /** All leaves of a log have arrived: checks its root, and the leaves that the lines claim to be. */
   async #endLog(head: Head): Promise<void> {
     const leaves = this.#leaves
     if (this.#origin !== undefined && head.origin !== this.#origin)
@@ -993,7 +993,7 @@ class ExportCheck {
   }
 }
 
-/** The signed bytes as a command, when they hash to what is said beside them. */
+/** The signed bytes as a command, if they have the stated hash. */
 async function openPayload(
   { signed_payload: text }: Json,
   stated?: unknown,
@@ -1003,7 +1003,7 @@ async function openPayload(
   if (stated !== undefined && digest !== stated)
     throw new NotVerified('command_sha256 is not the hash of the signed bytes')
   const { service, command } = Object(parsed(text))
-  // One command has one spelling: otherwise two readers could read two things in the same bytes.
+  // Each command has exactly one encoding; otherwise two readers could interpret the same bytes differently.
   const isCanonical = typeof service === 'string' && sameBytes(signingBytesOr(service, Object(command)), text)
   if (!isCanonical) throw new NotVerified('the signed_payload is not in the form of signing bytes')
   return { command: Object(command), sha256: digest }
@@ -1045,7 +1045,7 @@ function vkeyOf(vkey: string): { readonly name: string; readonly publicKey: Byte
   return { name, publicKey: bytes.slice(1) }
 }
 
-/** The text of a signed note is an origin, a size and a root; nothing is verified yet. */
+/** Parses the text of a signed note (an origin, a size and a root) without verifying anything. */
 function checkpointIn(note: string): Head {
   const [text = ''] = note.split('\n\n')
   const [origin = '', size = '', root = ''] = text.split('\n')
@@ -1071,7 +1071,7 @@ async function openCheckpoint(note: string, vkey: string): Promise<Head> {
 
 type Bytes = Uint8Array<ArrayBuffer>
 
-/** RFC 9162 section 2.1.1: pairs of each level, and the last alone where they are odd. */
+/** RFC 9162 section 2.1.1: hashes the pairs of each level, and passes on an odd last node unchanged. */
 async function treeRoot(leaves: readonly Bytes[]): Promise<Bytes> {
   if (leaves.length === 0) return new Uint8Array(await crypto.subtle.digest('SHA-256', new Uint8Array()))
   let level = leaves
@@ -1099,7 +1099,7 @@ async function nodeHash(left: Bytes, right: Bytes): Promise<Bytes> {
   return new Uint8Array(await crypto.subtle.digest('SHA-256', Uint8Array.of(1, ...left, ...right)))
 }
 
-/** The lines of a log entry by their first word. */
+/** The lines of a log entry, by their first word. */
 function linesIn(entry: Bytes): ReadonlyMap<string, string> {
   const lines = new TextDecoder().decode(entry).split('\n')
   if (lines.pop() !== '' || lines.shift() !== 'broadside/entry@v1') throw new NotVerified('an entry cannot be read')
@@ -1124,7 +1124,7 @@ function base64Of(bytes: Bytes): string {
   return btoa(text)
 }
 
-/** Milliseconds until the same bytes may be sent again; undefined: the answer is final. */
+/** Milliseconds until the same bytes may be sent again; undefined if the answer is final. */
 function retryMs(answer: Answer, pause: number): number | undefined {
   if ('failed' in answer) return pause
   if ('data' in answer || answer.status !== 429) return undefined
@@ -1141,7 +1141,7 @@ function answerOf(told: unknown, status: number): Answer {
   return { refused: { code: 'no_board', message: `status ${status} without an answer of a board` }, status }
 }
 
-/** What stands in a refusal, as far as it is what it should be. */
+/** The fields of a refusal, as far as they have the right types. */
 function refusalIn({ code, message, field, retry_after, details }: Readonly<Record<string, unknown>>): Refusal {
   return {
     code: String(code),
@@ -1152,7 +1152,7 @@ function refusalIn({ code, message, field, retry_after, details }: Readonly<Reco
   }
 }
 
-/** Pieces of text, as long as what they make together is no longer than any answer of a board is. */
+/** Pieces of text, up to the maximum length of a board's answer in total. */
 async function* piecesOf(response: Response, isWhole: boolean): AsyncGenerator<string, void> {
   if (response.body === null) return
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader()
@@ -1193,7 +1193,7 @@ function parsed(text: string): unknown {
   }
 }
 
-/** Bits of work that a room or board requires of this command. */
+/** Bits of proof of work that a room or board requires for this command. */
 function proofBits({ code, message }: Refusal): number | undefined {
   const [, bits] = code === 'proof_required' ? (/ (\d+) bits of work/.exec(message) ?? []) : []
   return bits === undefined ? undefined : Number(bits)

@@ -1,4 +1,4 @@
-/** What a client gets: a status, and JSON. */
+/** A reply to a client: a status, and JSON. */
 import { type Refusal, refusalBody, statusOf } from '../../actors/kernel/refusals.ts'
 
 /** What the client gets. `undefined`: nothing, and the connection must be closed, because the outcome is unknown. */

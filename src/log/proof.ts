@@ -23,7 +23,7 @@ export type ProofContext = ReadContext & {
   /** The tree of a log. */
   readonly treeOf: (log: BookedLog) => TreeReader
   readonly vkeyOf: (log: BookedLog) => string
-  /** The signed head of exactly this size, or undefined when none was signed. */
+  /** The signed head of exactly this size, or undefined if none was signed. */
   readonly headOf: (log: BookedLog, size: number) => Head | undefined
   /** Entries start..end-1 with their lengths, as in a C2SP bundle. */
   readonly entries: (log: BookedLog, start: number, end: number) => Buffer

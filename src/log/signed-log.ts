@@ -77,7 +77,7 @@ export class SignedLog {
   #newest: LogFrame
   #tree: TreeWriter
 
-  /** Throws UnusableDirectory, RolledBack, RootMismatch, and what Journal.open throws. */
+  /** Throws UnusableDirectory, RolledBack, RootMismatch, and the errors of Journal.open. */
   static open(options: SignedLogOptions): SignedLog {
     const { disk, random, dataDirectory: path, segmentBytesMax } = options
     const journal = Journal.open({

@@ -148,10 +148,9 @@ const closed6 = listOf('ipv6', [
 const loopback4 = listOf('ipv4', ['127.0.0.0/8'])
 
 /**
- * Which IP addresses the board may connect to on behalf of users: those that are globally reachable, by the registries of
- * IANA (RFC 6890 and what was added since). Everything that names this machine, its network or no machine at all is out,
- * and so is every form that carries an IPv4 address inside an IPv6 one (mapped, compatible, NAT64, 6to4, Teredo): the owner of
- * a public IPv4 address can say it plainly.
+ * Which IP addresses the board may connect to on behalf of users: those that are globally reachable according to the IANA registries (RFC
+ * 6890 and later additions). Everything that names this machine, its network or no machine at all is excluded. So is every form that embeds
+ * an IPv4 address in an IPv6 one (mapped, compatible, NAT64, 6to4, Teredo): the owner of a public IPv4 address can give it directly.
  */
 export function isLoopback(address: string): boolean {
   return isIP(address) === 4 ? loopback4.check(address, 'ipv4') : address === '::1'

@@ -28,7 +28,7 @@ export interface Ed25519Backend {
   readonly name: BackendName
   /** True when the signature is good under the rule above. False for wrong lengths, never a throw. */
   verify(signature: Uint8Array, message: Uint8Array, publicKey: Uint8Array): boolean
-  /** Part 1 of the rule: may this be a key at all? */
+  /** Part 1 of the rule: whether this may be a key at all. */
   checkKey(publicKey: Uint8Array): boolean
 }
 
@@ -42,7 +42,7 @@ function isIdentityR(signature: Uint8Array): boolean {
   return true
 }
 
-/** About 300 bytes an entry, more with a KeyObject: a few MiB a thread when full. */
+/** About 300 bytes per entry, more with a KeyObject: a few MiB per thread when full. */
 const cachedKeysMax = 8_192
 
 /**

@@ -1,9 +1,8 @@
 /**
- * The letter to a verifying thread: n signatures in one ArrayBuffer, and n verdict bytes back.
+ * The message to a verifying thread: n signatures in one ArrayBuffer, and n verdict bytes back.
  *
- * Raw bytes and one transferred buffer, because an object per signature costs a structured
- * clone each (about 5 us), a tenth of the verification itself. All integers are u32 in the
- * machine's own byte order: the letter never leaves the process.
+ * Raw bytes in one transferred buffer, because one object per signature costs a structured clone each (about 5 us), a tenth of the
+ * verification itself. All integers are u32 in the machine's own byte order: the message never leaves the process.
  *
  *   offset      size   field
  *   0           4      n

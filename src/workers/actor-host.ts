@@ -445,7 +445,7 @@ export class ActorHost implements Actors {
     this.#shardLinks[number] = this.#link(front.port1, (body) => {
       for (const each of this.#listeners) each.shardNews?.(number, body as ShardNews)
     })
-    // Before anyone can query it. The board's own handle always applies here; only public claims need a record.
+    // Before anyone can query it. The board's handle is valid in every shard; only in public does it have to be claimed.
     this.tellShard(number, ['handles', [[directory.identity.id, boardHandle], ...this.#options.news.handles.all()]])
     return {
       number,

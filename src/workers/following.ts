@@ -34,7 +34,7 @@ export type FollowingAnswer =
 /** What it reports to the main thread. `vacantAfter`: the leader has been silent since this message of the stream and may be replaced. */
 export type FollowingTell = Standing | { readonly vacantAfter: number }
 
-/** A leader with quorum acks is heard every 4 s. A new one, elected by the servers or the network, takes up to 7 s. */
+/** A leader with quorum acks is heard every 4 s. Electing a new leader, of the servers or of the network, takes up to 7 s. */
 const silentMs = 20_000
 /** Spreads several followers apart, so that one is first: within about a second it closes and opens the stream as leader. */
 const apartMs = 6_000

@@ -1,10 +1,10 @@
 /** `identity.suspend` with `hide_posts`: every post of an identity is hidden wherever posts are shown, and shown again exactly. */
-import { spawnSync } from 'node:child_process'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
 import { program } from '../support/program.ts'
+import { runProgram } from '../support/run-program.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
@@ -179,8 +179,8 @@ test('a kill in the middle loses nothing: the next start carries on to the end, 
     await until(async () => (await left()) === (isHiding ? 0 : total))
   }
   await board.stop()
-  const checked = spawnSync(process.execPath, [program, 'fsck', '--data', directory], { encoding: 'utf8' })
-  expect([checked.status, checked.stderr]).toEqual([0, ''])
+  const checked = await runProgram(directory, process.execPath, [program, 'fsck', '--data', directory])
+  expect([checked.code, checked.errors]).toEqual([0, ''])
   board = await startBoard({ directory, env })
   client = await Client.of(board)
   expect(await left()).toBe(total)

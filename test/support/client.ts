@@ -4,8 +4,10 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { Agent, type IncomingHttpHeaders, request } from 'node:http'
 import type { Socket } from 'node:net'
+import { setTimeout as sleep } from 'node:timers/promises'
 import { opensslSigner, type Signer } from '../../src/cli/sign.ts'
 import { type FieldValue, signingBytes } from '../../src/format/signing.ts'
+import { patience } from './patience.ts'
 
 export type Fields = { readonly operation: string } & { readonly [field: string]: FieldValue }
 
@@ -163,6 +165,16 @@ export class Client {
 
   get(path: string, headers: Readonly<Record<string, string>> = {}): Promise<Answer> {
     return this.#request('GET', path, undefined, headers)
+  }
+
+  /** The same, repeated while the board says that it is overloaded: on a slow machine, an honest answer. */
+  async getPatiently(path: string): Promise<Answer> {
+    const until = performance.now() + patience.timeout
+    for (;;) {
+      const answer = await this.get(path)
+      if (answer.code !== 'overloaded' || performance.now() > until) return answer
+      await sleep(Number(answer.headers['retry-after']) * 1_000)
+    }
   }
 
   close(): void {

@@ -1,6 +1,8 @@
 /** Runs a program to its end, with nothing of this environment but where programs are. */
 import { spawn } from 'node:child_process'
+import { withoutProgress } from './progress-lines.ts'
 
+/** `errors`: standard error, without progress lines. */
 export type Ended = { readonly code: number | null; readonly output: string; readonly errors: string }
 
 type More = { readonly input?: string; readonly env?: Readonly<Record<string, string>> }
@@ -25,7 +27,7 @@ export function runProgram(
       errors += chunk.toString()
     })
     child.on('error', reject)
-    child.on('close', (code) => resolve({ code, output, errors }))
+    child.on('close', (code) => resolve({ code, output, errors: withoutProgress(errors) }))
     child.stdin.end(input)
   })
 }

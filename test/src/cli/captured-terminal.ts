@@ -1,8 +1,9 @@
-/** A terminal whose words a test can read. */
+/** A terminal whose output a test can read, without progress lines. */
 import { Writable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Terminal } from '../../../src/cli/command-line.ts'
 import { systemClock } from '../../../src/clock.ts'
+import { withoutProgress } from '../../support/progress-lines.ts'
 
 export type CapturedTerminal = Terminal & { readonly said: { out: string; err: string } }
 
@@ -16,7 +17,7 @@ export function capturedTerminal(): CapturedTerminal {
       said.out += text
     },
     err: (text) => {
-      said.err += text
+      said.err += withoutProgress(text)
     },
     isInteractive: false,
     outStream: new Writable({

@@ -130,7 +130,7 @@ test('after a busy afternoon with two kills every reader sees what was acknowled
 
   // An orderly end first: the kills then find snapshots, and journals that go on behind them.
   const stop = 500 + random(500)
-  const kills = [1_800 + random(1_200), 4_000 + random(2_000)]
+  const kills = [1_200 + random(600), 2_100 + random(600)]
   const restarts: Promise<void>[] = []
   const restart = async (end: (board: Board) => Promise<unknown>): Promise<void> => {
     await new Promise((done) => setTimeout(done, random(8)))

@@ -154,7 +154,7 @@ describe.skipIf(skipWithout(missing))(`the log under failing system calls${skipN
 })
 
 describe.skipIf(skipWithout(missing))(`a rotation that is killed${skipNote(missing)}`, () => {
-  test.each(['fdatasync', 'fsync', 'pwrite64', 'rename', 'unlink'])(
+  test.each(drawn(['fdatasync', 'fsync', 'pwrite64', 'rename', 'unlink']))(
     'at any %s is finished by the next start or was never begun, and can be asked for again',
     async (call) => {
       const base = join(folder, `rotated-${call}`)

@@ -88,7 +88,7 @@ const places: readonly Place[] = [
   ...streams.map(([path, query]) => ({ path, query })),
 ]
 
-describe.each(['uws', 'node'])('on %s', (engine) => {
+describe.each(drawn(['uws', 'node']))('on %s', (engine) => {
   let board: Board
   /** Names of what is there: rooms, events, documents, works, people, logs. */
   let known: Readonly<Record<string, readonly string[]>>

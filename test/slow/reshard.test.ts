@@ -121,10 +121,12 @@ async function balance(world: World, who: Staged['worker']): Promise<number> {
   return Number(available)
 }
 
-test.each([
-  [0, 3],
-  [1, 2],
-])('all is as before, and what was begun goes on: %i, with %i shards', async (round, shards) => {
+test.each(
+  drawn([
+    [0, 3],
+    [1, 2],
+  ] as const),
+)('all is as before, and what was begun goes on: %i, with %i shards', async (round, shards) => {
   // What a start does once is done.
   await board.stop()
   await startAgain()

@@ -4,6 +4,7 @@ import { tooBusy } from '../../actors/kernel/refusals.ts'
 import { missingProgram, skipNote, skipWithout } from '../peers/peers.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { type Answer, Client, person } from '../support/client.ts'
+import { drawn } from '../support/drawn.ts'
 import { Heads, logKeyOf } from '../support/judge.ts'
 import { Ledger } from '../support/load.ts'
 
@@ -131,7 +132,7 @@ describe.skipIf(skipWithout(missing))(`on a disk that takes a second for each sy
     await again.stop()
   })
 
-  test.each(['back', 'threads', 'clerks'])(
+  test.each(drawn(['back', 'threads', 'clerks']))(
     'with PLACEMENT=%s a write that finds the queues full is refused before its signature is checked',
     async (placement) => {
       const directory = boardDirectory()

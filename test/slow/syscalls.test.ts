@@ -152,7 +152,7 @@ describe.skipIf(skipWithout(missing))(`with failing system calls${skipNote(missi
     await inPairs(sweeps, killAtEach)
   })
 
-  test.each(['shard-00', 'log'])(
+  test.each(drawn(['shard-00', 'log']))(
     'after the third sync of %s failed (EIO) the process ends with an error and acknowledges nothing more',
     async (part) => {
       const directory = boardDirectory()

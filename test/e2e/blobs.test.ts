@@ -1,4 +1,4 @@
-/** Attachments as their readers see them, on both engines: what is taken, how it is served, who may. */
+/** Attachments as readers see them, on both engines: what is accepted, how they are served, and who may read them. */
 import { randomBytes } from 'node:crypto'
 import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -32,7 +32,7 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
   const get = (path: string, headers: Record<string, string> = {}, method = 'GET') =>
     fetch(`${board.address}${path}`, { headers, method })
 
-  test('a file is put, read by command, and served at its own path', async () => {
+  test('a file is stored, read by command, and served at its own path', async () => {
     const bytes = randomBytes(5000)
     const answer = await client.command(
       ada,
@@ -69,13 +69,13 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
     expect(filesOf(directory, 'lobby')).toContain(blob.sha256)
   })
 
-  test('without name and type it is attachment.bin of bytes; one byte is enough, none is not', async () => {
+  test('without a name and type a file is attachment.bin of bytes; one byte is enough, an empty file is refused', async () => {
     const blob = await put(Buffer.from('x'))
     expect(blob).toMatchObject({ filename: 'attachment.bin', media_type: 'application/octet-stream', size: 1 })
     expect(told(await client.command(ada, { operation: 'blob.put', data: '' }))).toBe('400 missing_field data')
   })
 
-  test('a file of 1 MiB fits and is streamed whole; one byte more is refused with both sizes', async () => {
+  test('a file of 1 MiB is accepted and streamed whole; one more byte is refused with both sizes', async () => {
     const bytes = randomBytes(1024 * 1024)
     const blob = await put(bytes)
     const served = Buffer.from(await (await get(blob.url!)).arrayBuffer())
@@ -114,7 +114,7 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
     expect(told(await client.command(ada, fields as Fields))).toBe(`400 invalid_field ${field}`)
   })
 
-  test('a name of 128 bytes fits, one of 129 does not, and names of any language come back whole', async () => {
+  test('a name of 128 bytes is accepted, one of 129 is not, and names in any language come back unchanged', async () => {
     const name = `${'ä'.repeat(60)}.tar.gz!`
     expect(Buffer.byteLength(name)).toBe(128)
     const blob = await put(randomBytes(4), { filename: name })
@@ -144,7 +144,7 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
     ['text/javascript', Buffer.from('alert(1)'), 'application/octet-stream', 'attachment'],
     ['application/xhtml+xml', Buffer.from('<html/>'), 'application/octet-stream', 'attachment'],
     ['text/plain; charset=utf-8', Buffer.from('plain'), 'text/plain; charset=utf-8', 'attachment'],
-  ])('%s is served as what cannot hurt', async (media_type, bytes, served, disposition) => {
+  ])('%s is served in a form that cannot do harm', async (media_type, bytes, served, disposition) => {
     const blob = await put(bytes, { media_type })
     expect(blob.media_type).toBe(media_type)
     const { headers } = await get(blob.url!)
@@ -153,7 +153,7 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
     expect(headers.get('content-security-policy')).toBe("sandbox; default-src 'none'")
   })
 
-  test('ranges: any part of the bytes, exactly as RFC 9110 says', async () => {
+  test('any range of bytes is served exactly as RFC 9110 specifies', async () => {
     const bytes = randomBytes(200_000)
     const { url } = await put(bytes)
     const part = async (range: string) => {
@@ -192,7 +192,7 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
     }
   })
 
-  test('conditions: 304 for what the reader has, a range only for the very bytes it began', async () => {
+  test('a conditional request gets 304 for an unchanged file, and a range only of the same bytes', async () => {
     const bytes = randomBytes(1000)
     const { url, sha256: hash } = await put(bytes)
     const statusOf = async (headers: Record<string, string>) => (await get(url!, headers)).status
@@ -212,7 +212,7 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
     ])
   })
 
-  test('what is no blob is refused, and other methods are', async () => {
+  test('an id that names no attachment and unsupported methods are refused', async () => {
     expect(told(await client.get(`/a/${'0'.repeat(32)}`))).toBe('400 not_found id')
     expect(told(await client.get('/a/lobby'))).toBe('400 invalid_field id')
     expect(told(await client.get(`/a/${'0'.repeat(32)}?download=1`))).toBe('400 unknown_field')
@@ -222,7 +222,7 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
     expect(filesOf(directory, 'nowhere')).toEqual([])
   })
 
-  test('a file that is missing or cannot be read costs its reader an answer, and the board nothing', async () => {
+  test('a file that is missing or unreadable fails only the read of that file', async () => {
     const missing = await put(randomBytes(70))
     const bytes = randomBytes(71)
     const broken = await put(bytes)
@@ -239,7 +239,7 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
     expect((await client.command(ben, putFields(bytes))).status).toBe(200)
   })
 
-  test('a file that holds other bytes is served to nobody, and whole again when somebody puts it again', async () => {
+  test('a file whose bytes were changed is not served, and is repaired when somebody uploads it again', async () => {
     const bytes = randomBytes(70_000)
     const blob = await put(bytes)
     const file = join(directory, 'blobs', 'lobby', blob.sha256!)
@@ -254,7 +254,7 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
     expect(told(await client.send(read))).toBe('200 ok')
   })
 
-  test('a private file is for members alone, by signed command alone', async () => {
+  test('a private file is read only by members, with a signed command', async () => {
     const bytes = randomBytes(3000)
     const answer = await client.command(ben, putFields(bytes, { room: 'den', filename: 'canary.bin' }))
     const blob = blobOf(answer)
@@ -268,7 +268,7 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
     expect(told(await client.command(eve, putFields(bytes, { room: 'den' })))).toBe('403 private_room room')
     expect(told(await client.command(eve, { operation: 'blob.delete', target: blob.id }))).toBe('400 not_found target')
     expect(filesOf(directory, 'den')).toEqual([blob.sha256])
-    // The same bytes in another room are another file: what one room holds tells nothing of the other.
+    // The same bytes in another room are another file, so that one room reveals nothing about the files of another.
     await put(bytes, { room: 'yard' }, eve)
     expect(filesOf(directory, 'yard')).toEqual([blob.sha256])
   })
@@ -279,7 +279,7 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
     expect(filesOf(directory, 'den')).toEqual(before)
   })
 
-  test('deleted by who put it or who runs the room, and gone from every read and from the disk', async () => {
+  test('a file is deleted by its uploader or a moderator of its room, and is then gone from every read and from the disk', async () => {
     const bytes = randomBytes(2000)
     const first = await put(bytes, { room: 'yard' }, eve)
     const twin = await put(bytes, { room: 'yard', filename: 'twin' }, ben)
@@ -308,7 +308,7 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
     expect((await get(again.url!)).status).toBe(200)
   })
 
-  test('the same command again has no second effect, nor after its file was deleted', async () => {
+  test('a repeated command has no second effect, even after its file was deleted', async () => {
     const bytes = randomBytes(1500)
     const signed = client.sign(eve, putFields(bytes, { room: 'yard', request_id: `r-${engine}` }))
     const answers = await Promise.all([client.send(signed.body), client.send(signed.body), client.send(signed.body)])

@@ -1,4 +1,4 @@
-/** Where clerks read the commands: what they make of a post is what every read shows, and one that dies is replaced. */
+/** Clerks, the threads that parse commands: every read shows a post as its clerk produced it, and a clerk that dies is replaced. */
 import { setTimeout } from 'node:timers/promises'
 import { expect, test, vi } from 'vitest'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
@@ -10,7 +10,7 @@ vi.setConfig({ testTimeout: 120_000 })
 const ada = person('ada')
 const bob = person('bob')
 
-test.each(['back', 'clerks'])('placed as %s, the answer to any post is the event as it is read', async (placement) => {
+test.each(['back', 'clerks'])('placed as %s, a post is answered with the event as reads show it', async (placement) => {
   const board = await startBoard({ directory: boardDirectory(), env: { PLACEMENT: placement } })
   const client = await Client.of(board)
   await client.command(bob, { operation: 'identity.register', handle: 'bob' })
@@ -43,7 +43,7 @@ test.each(['back', 'clerks'])('placed as %s, the answer to any post is the event
   expect((await board.stop()).code).toBe(0)
 })
 
-/** SIGUSR2 ends the youngest clerk, as running out of memory would. One that is still being started would end the process. */
+/** SIGUSR2 kills the youngest clerk, as running out of memory would. Killing one that is still starting would end the process. */
 const assassin = `
 import { isMainThread } from 'node:worker_threads'
 if (isMainThread) {
@@ -52,7 +52,7 @@ if (isMainThread) {
   process.on('SIGUSR2', () => workers.findLast(({ threadName }) => threadName?.startsWith('clerk-')).terminate())
 }`
 
-test('a clerk that dies is replaced: who was answered has a post, and nobody else waits for ever', async () => {
+test('a clerk that dies is replaced: every answered post is stored, and no other request waits forever', async () => {
   const board = await startBoard({
     directory: boardDirectory(),
     env: {

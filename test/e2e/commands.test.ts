@@ -1,4 +1,4 @@
-/** POST /v1/commands: many commands in one request, and an answer for each, on both engines. */
+/** POST /v1/commands: many commands in one request with an answer for each, on both engines. */
 import { connect } from 'node:net'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { sizes } from '../../actors/kernel/limits.ts'
@@ -42,7 +42,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
   const send = (bodies: readonly string[]) => sendTo(board.address, `${bodies.join('\n')}\n`)
   const post = (fields: object) => client.sign(ada, { operation: 'post', ...fields })
 
-  test('posts of one room are numbered in the order of their lines', async () => {
+  test('posts to one room are numbered in the order of their lines', async () => {
     const posts = Array.from({ length: 200 }, (_, n) => post({ room: 'in-order', text: `line ${n + 1}` }))
     const lines = await send(posts.map(({ body }) => body))
     expect(lines.map(({ line, status }) => [line, status])).toEqual(posts.map((_, n) => [n + 1, 200]))
@@ -50,7 +50,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     expect(lines.map(({ data }) => data!.event!.event_id)).toEqual(posts.map(({ eventId }) => eventId))
   })
 
-  test('a line names what an earlier one makes, in any room', async () => {
+  test('a line may refer to what an earlier line created, in any room', async () => {
     const first = post({ room: 'begun', text: 'the first' })
     const reply = post({ text: 'a reply without a room', reply_to: first.eventId })
     const edit = post({ text: 'edited', data: JSON.stringify({ schema: 1, supersedes: first.eventId }) })
@@ -61,7 +61,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     expect(lines[3]!.data!.event!.text).toBe('edited')
   })
 
-  test('a room and its first posts come together', async () => {
+  test('a room and its first posts can be created in one request', async () => {
     const room = client.sign(ada, { operation: 'room.create', room: 'made-here', visibility: 'private' })
     const lines = await send([room.body, ...[1, 2, 3].map((n) => post({ room: 'made-here', text: `${n}` }).body)])
     expect(lines.map(({ status }) => status)).toEqual([200, 200, 200, 200])
@@ -78,7 +78,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     expect(lines.map(({ data }) => data!.event!.seq)).toEqual(posts.map((_, n) => n + 1))
   })
 
-  test('a refused line has the answer that it has alone, and stops no other', async () => {
+  test('a refused line gets the same answer as it would alone, and stops no other line', async () => {
     const good = [post({ room: 'mixed', text: 'one' }), post({ room: 'mixed', text: 'two' })] as const
     const alone = [
       '{"operation":"post"',
@@ -98,7 +98,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     }
   })
 
-  test('the same bytes again have no second effect', async () => {
+  test('repeating the same bytes has no second effect', async () => {
     const posts = Array.from({ length: 20 }, (_, n) => post({ room: 'again', text: `${n}` }).body)
     const first = await send(posts)
     const second = await send(posts)
@@ -106,7 +106,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     expect(second.map(({ data }) => data!.event!.seq)).toEqual(first.map(({ data }) => data!.event!.seq))
   })
 
-  test('a line that asks for updates after another does not end the waits of others', async () => {
+  test('an updates.get after another one does not end the waits of other requests', async () => {
     const ask = JSON.stringify({ operation: 'updates.get' })
     for (let n = 0; n < 10; n++)
       expect((await send(Array.from({ length: 5 }, () => ask))).map(({ status }) => status)).toEqual([
@@ -115,7 +115,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     expect((await client.get('/api/updates?wait=1')).status).toBe(200)
   })
 
-  test('empty lines and carriage returns are no commands, and count as lines', async () => {
+  test('empty lines and lines with only a carriage return are no commands, but count as lines', async () => {
     const [one, two] = [post({ room: 'spaced', text: 'one' }), post({ room: 'spaced', text: 'two' })]
     const lines = await sendTo(board.address, `\n${one.body}\r\n\r\n\n${two.body}`)
     expect(lines.map(({ line, status }) => [line, status])).toEqual([
@@ -124,7 +124,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     ])
   })
 
-  test('what is no list of commands is refused whole, and says why', async () => {
+  test('a body that is not a list of commands is refused as a whole, with the reason', async () => {
     const code = async (init: RequestInit, query = '') => {
       const answer = await fetch(`${board.address}/v1/commands${query}`, { method: 'POST', ...init })
       const { error } = (await answer.json()) as { error: { code: string; message: string } }
@@ -147,7 +147,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     expect(await code({ method: 'PUT', body: '{}\n' })).toEqual([405, 'method_not_allowed', expect.anything()])
   })
 
-  test('what a cut connection had accepted stays, once', async () => {
+  test('commands accepted before the connection was cut are stored exactly once', async () => {
     const posts = Array.from({ length: 400 }, (_, n) => post({ room: 'cut', text: `${n}` }).body)
     const body = `${posts.join('\n')}\n`
     await new Promise<void>((resolve) => {
@@ -157,7 +157,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
       let received = ''
       socket.on('data', (chunk) => {
         received += chunk
-        // The head may come before any answer.
+        // The head may arrive before any answer.
         if (!received.includes('"line":')) return
         socket.destroy()
         resolve()
@@ -174,7 +174,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     expect(lines.map(({ data }) => data!.event!.seq)).toEqual(posts.map((_, n) => n + 1))
   })
 
-  test('each line is counted by itself, and a refused one says when to come again', async () => {
+  test('each line counts separately against the limits, and a refused line says when to retry', async () => {
     const limited = await startBoard({
       directory: boardDirectory(),
       env: { HTTP_ENGINE: engine, BROADSIDE_LIMITS: 'on' },

@@ -1,4 +1,4 @@
-/** Writing without POST: what a client that can only fetch a URL may do at /c64/, and what it may not, on both engines. */
+/** Writing without POST: what a client that can only fetch URLs can and cannot do at /c64/, on both engines. */
 import { spawn } from 'node:child_process'
 import { mkdtempSync, rmSync } from 'node:fs'
 import { request } from 'node:http'
@@ -21,7 +21,7 @@ type Fetched = {
 const ada = person('ada')
 const c64 = (body: string) => `/c64/${Buffer.from(body).toString('base64url')}`
 
-/** Runs a program to its end: what it printed on both outputs, and its exit code. */
+/** Runs a program until it exits and returns its combined output and exit code. */
 function run(program: string, args: readonly string[], input = ''): Promise<{ code: number | null; output: string }> {
   return new Promise((resolve, reject) => {
     const home = mkdtempSync(join(tmpdir(), 'broadside-peer-'))
@@ -38,7 +38,7 @@ function run(program: string, args: readonly string[], input = ''): Promise<{ co
       rmSync(home, { recursive: true, force: true })
       resolve({ code, output })
     })
-    // A program that ends without reading its input is judged by its exit code.
+    // A program that exits without reading its input is judged by its exit code.
     child.stdin.on('error', () => {})
     child.stdin.end(input)
   })
@@ -57,7 +57,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     body = '',
   ): Promise<Fetched> =>
     new Promise((resolve, reject) => {
-      // Not as a URL, which would be made canonical on its way.
+      // Sent raw: the URL class would normalize it.
       const sent = request({ host: '127.0.0.1', port: board.port, path, method, headers }, (response) => {
         const chunks: Buffer[] = []
         response.on('data', (chunk: Buffer) => chunks.push(chunk))
@@ -85,7 +85,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
   afterAll(() => client.close())
 
   test.each(['GET', 'POST', 'MKCOL'])(
-    '%s does what POSTing the same command does, and no more when repeated',
+    '%s has the same effect as POSTing the command, and none when repeated',
     async (method) => {
       const command = signed()
       const before = await events()
@@ -108,7 +108,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     },
   )
 
-  test('signature rules and refusals are those of POST, with the same words', async () => {
+  test('signatures are checked and refused as for POST, with the same words', async () => {
     const before = await events()
     const unsigned = '{"operation":"post","room":"lobby","text":"nobody signed this"}'
     const forged = signed().body.replace('from a link', 'changed on the way')
@@ -127,7 +127,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     expect(json.data!.room).toMatchObject({ name: 'lobby' })
   })
 
-  test('what a browser fetches ahead of its reader has no effect; Sec-Fetch-* never matter', async () => {
+  test('a browser’s prefetch has no effect; Sec-Fetch-* headers never matter', async () => {
     const command = signed({ text: 'prefetched' })
     const before = await events()
     const ahead: Record<string, string>[] = [
@@ -168,9 +168,9 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     expect(await events()).toBe(before)
   })
 
-  test('one text for one command: no padding, no other alphabet, no stray bits, no query, no body', async () => {
+  test('a command has exactly one encoding: no padding, other alphabet, stray bits, query or body is accepted', async () => {
     const before = await events()
-    // A length that leaves 2 of 3 bytes in the last group, so that the last character has bits to spare.
+    // A length that leaves 2 of 3 bytes in the last group, so that the last character has unused bits.
     const command = ['', '.', '..']
       .map((end) => signed({ text: `from a link${end}` }))
       .find(({ body }) => Buffer.byteLength(body) % 3 === 2)!
@@ -201,10 +201,10 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     expect(await events()).toBe(before)
   })
 
-  test('a URL may have 16,384 bytes; up to 32,768 it is told so, beyond that 431', async () => {
+  test('a URL may have 16,384 bytes; up to 32,768 the refusal names the limit, beyond that it is a 431', async () => {
     const address = (length: number) => {
       const room = '{"operation":"room.get","room":"lobby"}'
-      // White space around JSON means nothing, so any length that base64url can have is a valid command.
+      // White space around JSON is ignored, so every length that base64url can produce is a valid command.
       const bytes = Math.floor(((length - 5) * 3) / 4)
       return c64(room.padEnd(bytes, ' '))
     }
@@ -222,7 +222,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
         (found) => found.status,
         () => 'closed',
       )
-      // Beyond what a head may have at all the parser itself answers, or cuts the connection.
+      // Beyond the maximum head size the parser itself answers, or cuts the connection.
       expect([length, length > 40_960 ? [431, 'closed'].includes(status as never) : status]).toEqual([
         length,
         length > 40_960 ? true : 431,
@@ -230,7 +230,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     }
   })
 
-  test('an encoded slash or a backslash makes a path ambiguous, at any door', async () => {
+  test('a path with an encoded slash or a backslash is refused as ambiguous everywhere', async () => {
     const paths = [
       '/c64/e30%2Fe30',
       '/c64/e30%5c',
@@ -245,11 +245,11 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
           status: 400,
           json: { error: { code: 'ambiguous_path' } },
         })
-    // In a query it is a value like any other.
+    // In a query it is an ordinary value.
     expect((await fetched('GET', '/api/rooms?query=a%2Fb%5C')).status).toBe(200)
   })
 
-  test.skipIf(skipWithout(noCurl))(`curl -X MKCOL posts once${skipNote(noCurl)}`, async () => {
+  test.skipIf(skipWithout(noCurl))(`curl -X MKCOL posts exactly once${skipNote(noCurl)}`, async () => {
     const command = signed({ text: 'made by curl' })
     const before = await events()
     for (let round = 0; round < 3; round++) {
@@ -262,7 +262,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
   })
 
   test.skipIf(skipWithout(noCadaver))(
-    `cadaver, a WebDAV client, makes a collection and has posted${skipNote(noCadaver)}`,
+    `creating a collection with cadaver, a WebDAV client, posts${skipNote(noCadaver)}`,
     async () => {
       const command = signed({ text: 'made by a WebDAV client' })
       const before = await events()

@@ -102,7 +102,7 @@ beforeAll(async () => {
 afterAll(() => client.close())
 
 describe('conversations', () => {
-  test('two who open the same one meet in it, and it is theirs alone', async () => {
+  test('two people who open the same conversation share one room, which only they can see', async () => {
     const [mine, his] = await Promise.all([open(ada, [ben], 'from ada'), open(ben, [ada, ben])])
     expect(his.room).toBe(mine.room)
     expect(mine).toMatchObject({ kind: 'dm' })
@@ -118,7 +118,7 @@ describe('conversations', () => {
       expect((await client.get(path)).text).not.toContain(ada.id)
   })
 
-  test('a conversation that waits for an answer is in the list without a kind, until it is left', async () => {
+  test('a conversation that awaits an answer is listed when no kind is given, until it is left', async () => {
     const [opener, asked] = [person('pending opener'), person('pending asked')]
     const { room } = await open(opener, [asked], 'Shall we?')
     const seen = async (signer: Signer, kind?: string) => (await list(signer, kind)).map((each) => each.room)
@@ -129,14 +129,14 @@ describe('conversations', () => {
     expect([await seen(asked, ''), await seen(asked, 'left')]).toEqual([[], [room]])
   })
 
-  test('a group is another room than any of its pairs, and the order of members does not matter', async () => {
+  test('a group is a different room than any of its pairs, and the order of members does not matter', async () => {
     const group = await open(cleo, [ada, ben])
     expect(group).toMatchObject({ kind: 'group', opener: cleo.id, answer: 'opened' })
     expect((await open(ada, [ben, cleo])).room).toBe(group.room)
     expect((await open(ada, [cleo])).room).not.toBe(group.room)
   })
 
-  test('the same bytes again open nothing and say nothing twice', async () => {
+  test('repeating the same bytes opens nothing and posts nothing twice', async () => {
     const signed = client.sign(ada, { operation: 'conversation.open', members: [eve.id], text: 'once' })
     const [first, again] = [await client.send(signed.body), await client.send(signed.body)]
     expect(again.data.receipt).toMatchObject({ event_id: first.data.receipt?.event_id, duplicate: true })
@@ -144,7 +144,7 @@ describe('conversations', () => {
     expect((await client.command(ada, { operation: 'events.list', room })).data.events).toHaveLength(1)
   })
 
-  test('a first message that is redacted is in no file any more', async () => {
+  test('a redacted first message is removed from every file', async () => {
     const secret = 'a first word to be taken back'
     const opened = await client.command(fay, { operation: 'conversation.open', members: [cleo.id], text: secret })
     const event_id = opened.data.receipt!.event_id
@@ -157,7 +157,7 @@ describe('conversations', () => {
     expect((await list(fay, 'all')).map((each) => each.room)).toContain(room)
   })
 
-  test('before anybody accepts, its opener says ten times 4 KiB, and a block looks like silence', async () => {
+  test('until somebody accepts, the opener may send ten messages of 4 KiB, and a block looks like silence', async () => {
     const ways = ['silence', 'decline', 'block']
     const outcomes: string[][] = []
     for (const way of ways) {
@@ -186,7 +186,7 @@ describe('conversations', () => {
     expect(outcomes[2]).toEqual(outcomes[0])
   })
 
-  test('an answer or a post accepts, and lifts the limits', async () => {
+  test('an answer or a post accepts the conversation and lifts the limits', async () => {
     const { room } = await open(cleo, [eve], 'hello')
     expect(await list(eve, 'requests')).toMatchObject([{ answer: 'pending' }, { answer: 'pending' }])
     expect((await respond(eve, room, 'accept')).data).toMatchObject({
@@ -200,14 +200,14 @@ describe('conversations', () => {
     expect((await client.post(ben, { room: other, text: 'x'.repeat(8000) })).status).toBe(200)
   })
 
-  test('nobody accepts what he opened himself, but takes back that he left it', async () => {
+  test('nobody can accept a conversation they opened themselves, but they can rejoin one they left', async () => {
     const { room } = await open(ida, [cleo])
     expect(await respond(ida, room, 'accept')).toMatchObject({ status: 400, code: 'wrong_state', field: 'room' })
     expect((await respond(ida, room, 'decline')).status).toBe(200)
     expect((await respond(ida, room, 'accept')).data).toMatchObject({ conversation: { accepted: false } })
   })
 
-  test('no other room is called like a conversation', async () => {
+  test('no other room can be named like a conversation', async () => {
     const create = { operation: 'room.create', room: 'dm-mine' }
     expect(await client.command(ada, create)).toMatchObject({ code: 'invalid_field', field: 'room' })
     expect(await client.post(ada, { room: 'dm-mine', text: 'x' })).toMatchObject({
@@ -216,7 +216,7 @@ describe('conversations', () => {
     })
   })
 
-  test('what is wrong is refused', async () => {
+  test('invalid requests are refused', async () => {
     const wrong = async (signer: Signer, fields: object) => {
       const answer = await client.command(signer, { operation: 'conversation.open', ...fields })
       return `${answer.code} ${answer.field}`
@@ -249,7 +249,7 @@ describe('conversations', () => {
       expect(await client.command(signer, { operation, cursor: next_cursor })).toMatchObject({ field: 'cursor' })
   })
 
-  test('lists are the same whatever the size of their pages', async () => {
+  test('lists have the same content whatever their page size', async () => {
     const all = await list(ada, 'all')
     expect(all.length).toBeGreaterThan(3)
     expect(await list(ada, 'all', 1)).toEqual(all)
@@ -260,7 +260,7 @@ describe('the inbox', () => {
   const [gus, hal] = [person('inbox gus'), person('inbox hal')]
   const secret = 'inbox-cellar'
 
-  test('replies, mentions, addressed posts and requests, newest first', async () => {
+  test('the inbox has replies, mentions, addressed posts and requests, newest first', async () => {
     const root = await client.post(gus, { text: 'mine', handle: 'gus' })
     await client.post(gus, { text: '@gus my own word is no news' })
     await client.post(hal, { text: 'a reply', reply_to: root.data.event_id! })
@@ -278,7 +278,7 @@ describe('the inbox', () => {
     ])
   })
 
-  test('a mention in a private room reaches its members alone', async () => {
+  test('a mention in a private room reaches only its members', async () => {
     await client.command(hal, { operation: 'room.create', room: secret, visibility: 'private', members: [ida.id] })
     await client.post(ida, { text: 'ida is here', handle: 'ida' })
     await client.post(hal, { room: secret, text: 'psst @gus and @ida' })
@@ -286,14 +286,14 @@ describe('the inbox', () => {
     expect(texts(await inbox(gus))).not.toContain('mention psst @gus and @ida')
   })
 
-  test('pages of any size give the same, of one type too', async () => {
+  test('the inbox has the same content whatever its page size, also when filtered by type', async () => {
     const all = await inbox(gus)
     expect(await inbox(gus, { limit: 1 })).toEqual(all)
     for (const kind of ['reply', 'mention', 'addressed', 'request'])
       expect(await inbox(gus, { kind, limit: 1 })).toEqual(all.filter(({ type }) => type === kind))
   })
 
-  test('whoever is blocked reaches it no more, in public neither', async () => {
+  test('a blocked identity no longer reaches the inbox, not even from public rooms', async () => {
     const before = await inbox(gus)
     const [{ room }] = (await list(gus, 'requests')) as [Conversation]
     await respond(gus, room, 'block')
@@ -319,7 +319,7 @@ describe('the inbox', () => {
     expect(texts(await inbox(gus))).toContain('mention @gus again')
   })
 
-  test('an edit that names somebody reaches him, one that names him no more does not', async () => {
+  test('an edit that names somebody reaches their inbox; one that removes the name withdraws it', async () => {
     const named = await client.post(ada, { text: 'hey @gus, a slip' })
     const plain = await client.post(ada, { text: 'hey nobody' })
     const secretPost = await client.post(hal, { room: secret, text: 'nobody' })
@@ -345,7 +345,7 @@ describe('the inbox', () => {
     expect(texts(await inbox(gus)).filter((each) => each.includes('nobody at all'))).toEqual([])
   })
 
-  test('all of it is the same after a stop and after a kill', async () => {
+  test('conversations and inboxes are unchanged after a stop and after a kill', async () => {
     const look = async () => [
       await inbox(gus),
       await inbox(ida),
@@ -364,7 +364,7 @@ describe('the inbox', () => {
   })
 })
 
-test('a message by conversation.open is a post: the policy of its room holds for it', async () => {
+test('a message by conversation.open is a post, so the policy of its room applies', async () => {
   const { room } = await open(gil, [hana], 'hello')
   const policy = (set: object) => client.command(gil, { operation: 'room.policy.set', room, data: JSON.stringify(set) })
   const say = async () => {

@@ -1,6 +1,6 @@
 /**
- * What a post costs in counts, which a machine that is busy does not change: a step too many on the way of a post shows here
- * before it shows in any time. Counted by the module that the benches load into a board.
+ * The cost of a post in counts, which do not depend on how busy the machine is: an extra step in the path of a post shows up here before it
+ * shows in any timing. The module that the benches load into a board does the counting.
  */
 
 import { join } from 'node:path'
@@ -15,25 +15,25 @@ import { Client, person } from '../support/client.ts'
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
 const authors = Array.from({ length: 20 }, (_, n) => person(`author ${n}`))
-/** Records of a board that has just been made, and of rooms and people that come with the first posts. */
+/** Records of a newly created board, and of rooms and people that are created by the first posts. */
 const framesBeside = 60
 
-/** However many are in flight. Some are of what comes with new people and rooms. */
+/** Independent of how many posts are in flight. Some belong to new people and rooms. */
 const encodings = { 'json parsed': 1.1, 'json written': 8.5 }
 
-/** Says all counts that are above their bound, and that each was counted at all. */
+/** Reports every count that exceeds its bound, and checks that each was counted at all. */
 function within(each: Counts, bounds: Counts): void {
   const above = countNames.filter((name) => !(each[name] > 0 && each[name] <= bounds[name]))
   expect(above.map((name) => `${name}: ${each[name]} a post, at most ${bounds[name]}`)).toEqual([])
 }
 
-// A clerk packs the post, and its message is one more on the way; an HTTP thread forwards it, and its answer.
-// `alone`: messages of a post that shares none, as on a slow machine: 4.4, 8.3 and 11.4.
+// A clerk packs the post, which costs one more message; an HTTP thread forwards the post and its answer. `alone`: messages for a post that
+// shares none, as on a slow machine: 4.4, 8.3 and 11.4.
 describe.each([
   ['back', '1', 0, 5],
   ['clerks', '1', 3, 9],
   ['clerks', '2', 7, 12],
-])('a post on a board whose actors are placed as %s, with HTTP_THREADS=%s', (placement, httpThreads, more, alone) => {
+])('a post on a board with actors placed as %s and HTTP_THREADS=%s', (placement, httpThreads, more, alone) => {
   let board: Board
   let client: Client
   let sent = 0
@@ -57,7 +57,7 @@ describe.each([
   })
   afterAll(() => client.close())
 
-  /** Posts `count` posts, `inFlight` at a time; what each of them took. */
+  /** Posts `count` posts, `inFlight` at a time, and returns the counts per post. */
   async function posts(count: number, inFlight: number): Promise<Counts> {
     const bodies = Array.from({ length: count }, () => {
       const n = sent++
@@ -74,13 +74,13 @@ describe.each([
     return countsBetween(before, await readCounts(socket), count)
   }
 
-  test('alone in flight is answered after one sync, parsed once, and sent on in few messages', async () => {
+  test('alone in flight is answered after one sync, parsed once, and forwarded in few messages', async () => {
     const each = await posts(200, 1)
     const packed = { 'msgpack read': 8 + more, 'msgpack written': 8 + more }
     within(each, { ...encodings, syncs: 2.1, writes: 3.2, messages: alone, ...packed })
   })
 
-  // How many share a turn depends on what else the machine does: alone each of these is twice as many.
+  // How many posts share a turn depends on what else the machine does: alone each of these is twice as many.
   test('among 32 in flight shares its syncs and messages with others', async () => {
     const each = await posts(960, 32)
     const packed = { 'msgpack read': 4 + more, 'msgpack written': 4 + more }

@@ -22,7 +22,7 @@ const start = async (): Promise<void> => {
 }
 beforeAll(start)
 
-/** Somebody who was never here. */
+/** A person who is new to the board. */
 const fresh = () => opensslSigner(randomBytes(32))
 const list = async (owner: ReturnType<typeof fresh>) =>
   ((await client.command(owner, { operation: 'delegation.list' })).data as { delegations?: Delegation[] }).delegations!
@@ -40,7 +40,7 @@ async function leaves(): Promise<string[]> {
   return entries.map((entry) => Buffer.from(entry, 'base64').toString())
 }
 
-test('a delegate posts in the name of its identity, and every read shows by whose word', async () => {
+test('a delegate posts in the name of its identity, and every read shows the delegation', async () => {
   const [owner, key] = [fresh(), fresh()]
   const id = await delegated(client, owner, key, { more: { label: 'my agent' } })
   expect(await list(owner)).toMatchObject([{ id, target: key.publicKey, published: false }])
@@ -72,11 +72,11 @@ test('a delegate posts in the name of its identity, and every read shows by whos
   expect(kinds[0]).toContain('kind delegate\n')
 })
 
-test('what is done in private rooms alone stays private: no leaf, and its end neither', async () => {
+test('a delegation that acts only in private rooms stays private: neither it nor its end has a leaf', async () => {
   const [owner, key] = [fresh(), fresh()]
   const room = `private-${randomBytes(4).toString('hex')}`
   await client.command(owner, { operation: 'room.create', room, visibility: 'private' })
-  // Grants to who posted in public before may still be on their way.
+  // Grants to people who posted publicly before may still be in flight.
   const leavesOfDeeds = async () => (await leaves()).filter((entry) => !entry.includes('\nkind ledger\n'))
   const before = (await leavesOfDeeds()).length
   const id = await delegated(client, owner, key)
@@ -90,7 +90,7 @@ test('what is done in private rooms alone stays private: no leaf, and its end ne
   expect(thread.data.events![0]).toMatchObject({ author: { public_key: key.publicKey }, delegation: { id } })
 })
 
-test('it does what its scopes say, and never what the key of the identity alone does', async () => {
+test('a delegate may do what its scopes allow, and never what is reserved for the identity’s own key', async () => {
   const [owner, key] = [fresh(), fresh()]
   await delegated(client, owner, key, { scopes: ['board:read'] })
   expect(await client.command(key, { operation: 'inbox.get' })).toMatchObject({ status: 200 })
@@ -123,7 +123,7 @@ test('it does what its scopes say, and never what the key of the identity alone 
   for (const name of alone) expect(expected, `${name} names no scope`).toContain(name)
 })
 
-test('it touches what others made only with board:moderate, and is no operator ever', async () => {
+test('a delegate may moderate others’ content only with board:moderate, and is never an operator', async () => {
   const [owner, plain, moderating, author] = [fresh(), fresh(), fresh(), fresh()]
   const room = `room-${randomBytes(4).toString('hex')}`
   await client.command(owner, { operation: 'room.create', room })
@@ -140,7 +140,7 @@ test('it touches what others made only with board:moderate, and is no operator e
   await delegated(client, operator, ofOperator, { scopes: ['board:post', 'board:moderate'] })
   expect(await redact(ofOperator, await post())).toMatchObject({ status: 403, code: 'forbidden' })
   expect(await redact(operator, await post())).toMatchObject({ status: 200 })
-  // What a delegate did stands in the log of the room with the word by which it was done.
+  // The room’s log shows what a delegate did, with the delegation used.
   type Entry = { actor: { id: string; public_key: string }; target: string; delegation?: { id: string } }
   const { data } = await client.get(`/api/modlog?room=${room}`)
   const { entries } = data as unknown as { entries: Entry[] }
@@ -152,7 +152,7 @@ test('it touches what others made only with board:moderate, and is no operator e
   expect(entries.find(({ actor }) => actor.id === operator.id)).not.toHaveProperty('delegation')
 })
 
-test('its key must never have acted, must prove itself, and serves one identity', async () => {
+test('a delegate’s key must be unused, must prove possession, and serves one identity', async () => {
   const [owner, other, key, used] = [fresh(), fresh(), fresh(), fresh()]
   await client.post(used, { text: 'I was here' })
   expect(await delegate(client, owner, used)).toMatchObject({ status: 400, code: 'conflict', field: 'target' })
@@ -166,7 +166,7 @@ test('its key must never have acted, must prove itself, and serves one identity'
   expect(await delegate(client, owner, fresh(), { scopes: [] })).toMatchObject({ code: 'invalid_field' })
 })
 
-test('the same bytes again are the same delegation; nonces count as those of the identity', async () => {
+test('repeating the same bytes returns the same delegation; nonces count as those of the identity', async () => {
   const [owner, key] = [fresh(), fresh()]
   const body = delegationBody(client, owner, key)
   const first = await client.send(body)
@@ -182,7 +182,7 @@ test('the same bytes again are the same delegation; nonces count as those of the
   expect(again.data.receipt).toMatchObject({ event_id: once.data.receipt!.event_id, duplicate: true })
 })
 
-test('revoked, it is refused for ever: writes, reads, waits and tails end at once, retries are still answered', async () => {
+test('a revoked delegation is refused permanently: writes, reads, waits and tails end immediately, retries are still answered', async () => {
   const [owner, key] = [fresh(), fresh()]
   const room = `private-${randomBytes(4).toString('hex')}`
   await client.command(owner, { operation: 'room.create', room, visibility: 'private' })
@@ -194,7 +194,7 @@ test('revoked, it is refused for ever: writes, reads, waits and tails end at onc
   const reader = new StreamReader(board.address, tail!)
   await reader.until((text) => text.includes('live tail'))
   const wait = client.command(key, { operation: 'updates.get', data: '{"schema":1,"wait":55}' })
-  // Its wait has begun when a read that was sent behind it is answered.
+  // Once a read that was sent after it is answered, its wait has begun.
   await client.command(key, { operation: 'quota.get' })
   const revoked = await client.command(owner, { operation: 'delegation.revoke', target: id })
   expect(revoked).toMatchObject({ status: 200, data: { delegation: { id, ended_by: 'revoked' } } })
@@ -202,7 +202,7 @@ test('revoked, it is refused for ever: writes, reads, waits and tails end at onc
   expect(await wait).toMatchObject({ status: 403, code: 'forbidden' })
   await reader.until(() => false)
   expect(reader.text).toContain('# your delegation has ended: closed')
-  // Long before the wait would have ended by itself.
+  // Long before the wait would have timed out.
   expect(Date.now() - endedAt).toBeLessThan(45_000)
   expect(await client.post(key, { text: 'no more' })).toMatchObject({ status: 403, code: 'forbidden' })
   expect(await client.command(key, { operation: 'inbox.get' })).toMatchObject({ status: 403, code: 'forbidden' })
@@ -219,7 +219,7 @@ test('revoked, it is refused for ever: writes, reads, waits and tails end at onc
   expect(end).toContain('kind undelegate\n')
 })
 
-test('a move to another key, and a suspension, end all delegations; the log says so of those it knows', async () => {
+test('a key rotation and a suspension end all delegations; the log says so for those it knows', async () => {
   const [owner, seen, unseen, next] = [fresh(), fresh(), fresh(), fresh()]
   const [seenId, unseenId] = [await delegated(client, owner, seen), await delegated(client, owner, unseen)]
   await client.post(seen, { text: 'seen' })
@@ -259,7 +259,7 @@ async function verified(lines: readonly string[]): Promise<string | undefined> {
   return report.first?.reason
 }
 
-test('what a delegate asks for as work is verified as its posts are, also when its end is asked for at the same time', async () => {
+test('work requested by a delegate verifies as its posts do, even if the delegation is ended at the same time', async () => {
   const [owner, key] = [fresh(), fresh()]
   await client.command(operator, { operation: 'credit.grant', target: owner.id, amount: 1_000 })
   const ask = { operation: 'work.create', room: 'lobby', amount: 10, data: '{"schema":1,"title":"A thing to do"}' }
@@ -283,7 +283,7 @@ test('what a delegate asks for as work is verified as its posts are, also when i
   expect(await verified((await client.get('/v1/export')).text.trimEnd().split('\n'))).toBeUndefined()
 })
 
-test('whoever may not suspend or erase an identity bars none of its delegates, not even for a moment', async () => {
+test('a person without the right to suspend or erase an identity cannot block its delegates, not even briefly', async () => {
   const [owner, key, stranger] = [fresh(), fresh(), fresh()]
   await delegated(client, owner, key)
   expect((await client.post(key, { text: 'before' })).status).toBe(200)
@@ -297,7 +297,7 @@ test('whoever may not suspend or erase an identity bars none of its delegates, n
   expect(new Set((await Promise.all(posts)).map(({ status }) => status))).toEqual(new Set([200]))
 })
 
-test('an export checks offline: who delegated, in what, when, and that it had not ended', async () => {
+test('an export proves offline who delegated what and when, and that the delegation had not ended', async () => {
   const [owner, key, other] = [fresh(), fresh(), fresh()]
   const id = await delegated(client, owner, key)
   await client.post(key, { text: 'to be checked' })
@@ -343,7 +343,7 @@ test('an export checks offline: who delegated, in what, when, and that it had no
   expect(await changed(early, end)).toMatch(/had already ended|is not leaf 0/)
 })
 
-test('all of it is so again after a kill', async () => {
+test('delegations are unchanged after a kill', async () => {
   const [owner, live, ended] = [fresh(), fresh(), fresh()]
   await delegated(client, owner, live)
   await client.command(owner, { operation: 'delegation.revoke', target: await delegated(client, owner, ended) })
@@ -358,7 +358,7 @@ test('all of it is so again after a kill', async () => {
   expect(await delegate(client, fresh(), ended)).toMatchObject({ code: 'conflict' })
 })
 
-test('a receive URL and an invite that a delegate was shown end with it; the URL is taken over by rotating it', async () => {
+test('a receive URL and an invite shown to a delegate end with the delegation; rotating the URL takes it over', async () => {
   const [owner, key, guest, late] = [fresh(), fresh(), fresh(), fresh()]
   const id = await delegated(client, owner, key, { scopes: ['board:read', 'board:post', 'board:moderate'] })
   const run = async (signer: typeof owner, fields: Parameters<Client['command']>[1]) => {
@@ -390,7 +390,7 @@ test('a receive URL and an invite that a delegate was shown end with it; the URL
   expect(closed).toEqual([await deliver(own.url), await deliver(own.url)])
   expect(closed).toEqual([400, 400])
   expect(await accept(late, unused)).toMatchObject({ status: 403, code: 'forbidden' })
-  // It stays so over a restart.
+  // This holds after a restart too.
   await board.kill()
   await start()
   expect([await deliver(made.url), (await accept(late, unused)).status]).toEqual([400, 403])

@@ -1,4 +1,4 @@
-/** Documents as their readers and writers see them: versions, who may, lists, and the same after a restart. */
+/** Documents as readers and writers see them: versions, rights, lists, and the same after a restart. */
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
@@ -30,8 +30,8 @@ beforeAll(async () => {
 })
 afterAll(() => client.close())
 
-describe('one writer', () => {
-  test('a document is made, read by anybody, and written on; every version stays', async () => {
+describe('with one writer', () => {
+  test('a document is created, read by anybody, and updated; every version is retained', async () => {
     const made = await client.command(ada, createFields('one\n'))
     const doc = docOf(made)
     expect(doc).toEqual({
@@ -62,7 +62,7 @@ describe('one writer', () => {
     ])
   })
 
-  test('a text of 64 KiB fits, one byte more does not, and a title has 1 to 200 characters', async () => {
+  test('a text of 64 KiB is accepted, one more byte is not, and a title has 1 to 200 characters', async () => {
     const text = 'ä'.repeat(32_768)
     const doc = await create(text)
     expect(docOf(await readBy(undefined, doc.id)).text).toBe(text)
@@ -75,7 +75,7 @@ describe('one writer', () => {
     expect(told(await client.post(ada, { text: 'x'.repeat(32_769) }))).toBe('400 too_large text')
   })
 
-  test('what is wrong is refused with its field', async () => {
+  test('invalid requests are refused with the field at fault', async () => {
     const doc = await create('x')
     const nothing = '0'.repeat(32)
     expect(told(await write(doc.id, 2, 'y'))).toBe('400 invalid_field data.base_version')
@@ -98,7 +98,7 @@ describe('one writer', () => {
     expect(told(await listBy(undefined, own))).toBe('403 unsigned')
   })
 
-  test('a repeated request has one effect, outside of rooms too', async () => {
+  test('a repeated request has one effect, also outside of rooms', async () => {
     const [first, again] = await Promise.all(
       [1, 2].map(() => client.command(ada, createFields('once', { request_id: 'doc-once' }))),
     )
@@ -114,8 +114,8 @@ describe('one writer', () => {
   })
 })
 
-describe('who may', () => {
-  test('an unlisted document is read by whoever has its id, and is in no list, no count and no update', async () => {
+describe('rights', () => {
+  test('an unlisted document can be read by anyone with its id, and is in no list, count or update', async () => {
     const cursor = (await client.send('{"operation":"updates.get","data":"{\\"schema\\":1}"}')).data as {
       cursor?: string
     }
@@ -140,7 +140,7 @@ describe('who may', () => {
     expect((news.data as { updates?: unknown[] }).updates).toEqual([])
   })
 
-  test('plain GETs read what anybody may: newest, a version, the history, the lists, and never yesterday’s', async () => {
+  test('plain GETs read public documents: newest, one version, the history and the lists, and never stale content', async () => {
     for (const visibility of ['public', 'unlisted']) {
       const doc = await create('first', { visibility })
       const get = async () => docOf(await client.get(`/api/docs/${doc.id}`)).text
@@ -160,7 +160,7 @@ describe('who may', () => {
     expect(told(await client.get('/api/docs/lobby'))).toBe('400 invalid_field target')
   })
 
-  test('a document of a private room is its members’ alone', async () => {
+  test('a document in a private room is visible only to its members', async () => {
     const doc = await create('secret', { room: 'den' })
     expect(doc).toMatchObject({ visibility: 'private', room: 'den' })
     expect(told(await client.command(ada, createFields('x', { room: 'den', visibility: 'public' })))).toBe(
@@ -188,7 +188,7 @@ describe('who may', () => {
     await client.command(ada, { operation: 'room.member.add', room: 'den', target: ben.id })
   })
 
-  test('in a public room its people and who made it write on, and the policy of the room decides who makes one', async () => {
+  test('in a public room its members and the creator can edit a document, and the room’s policy decides who creates one', async () => {
     const doc = await create('ours', { room: 'hall' })
     expect([doc, docOf(await readBy(undefined, doc.id))]).toMatchObject([
       { editors: 'members' },
@@ -210,7 +210,7 @@ describe('who may', () => {
     await policy({ closed: false })
   })
 
-  test('who made it, and who runs the room, delete it; then it is gone from every read and list', async () => {
+  test('the creator and the room’s moderators can delete a document; it is then gone from every read and list', async () => {
     const [mine, theirs] = [await create('a', { room: 'hall' }, eve), await create('b', { room: 'hall' }, eve)]
     const remove = (who: typeof ada, target: string) =>
       client.command(who, { operation: 'docs.delete', target, reason: 'done' })
@@ -244,7 +244,7 @@ describe('who may', () => {
     }
   })
 
-  test('lists: newest activity first, page by page; one’s own over all actors', async () => {
+  test('lists are sorted by latest activity and paged; one’s own list covers all actors', async () => {
     const who = person('doc lister')
     const made: string[] = []
     await client.command(who, { operation: 'room.create', room: 'shelf' })
@@ -273,7 +273,7 @@ describe('who may', () => {
     expect(told(await listBy(ada, { ...own, cursor: data.next_cursor! }))).toBe('400 invalid_field cursor')
   })
 
-  test('followers hear of each version of a public document', async () => {
+  test('followers are notified of each version of a public document', async () => {
     const { cursor } = (await client.send('{"operation":"updates.get","data":"{\\"schema\\":1}"}')).data as {
       cursor?: string
     }
@@ -285,7 +285,7 @@ describe('who may', () => {
   })
 })
 
-test('a restart from snapshots, a replay without them and a kill show the same documents', async () => {
+test('documents are unchanged after a restart from snapshots, a replay without them, and a kill', async () => {
   const everything = async () => {
     const found: string[] = []
     for (const who of [ada, ben, eve]) {

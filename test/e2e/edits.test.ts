@@ -47,7 +47,7 @@ async function versionsOf(id: string): Promise<Versioned[]> {
   return answers.flatMap(({ data }) => data.events as Versioned[])
 }
 
-test('an edit has an id, a seq, a leaf and a proof of its own, and its event is shown with the newest text', async () => {
+test('an edit has its own id, seq, leaf and proof, and its event is shown with the newest text', async () => {
   const sent = client.sign(ada, { operation: 'post', room: 'drafts', page: 'one', text: 'first' })
   const first = await made(client.send(sent.body))
   const other = await made(client.post(ben, { room: 'drafts', page: 'one', text: 'another' }))
@@ -107,7 +107,7 @@ test('an edit has an id, a seq, a leaf and a proof of its own, and its event is 
   expect(list.data.events?.[1]).not.toHaveProperty('version_id')
 })
 
-test('an edit keeps the format of the version before, until one names another', async () => {
+test('an edit keeps the format of the previous version unless it names another', async () => {
   const data = JSON.stringify({ schema: 1, format: 'markdown' })
   const first = await made(client.post(ada, { room: 'formats', page: 'side', text: '**first**', data }))
   const second = await made(edit(first.event_id, '**second**'))
@@ -137,7 +137,7 @@ test('an edit keeps the format of the version before, until one names another', 
   const lines = exported.map((line) => JSON.parse(line) as Record<string, unknown>)
   const many = new ManyVerifications(await logKeyOf(client))
   expect(await many.verify(lines)).toMatchObject({ first: undefined, isSignedByLog: true })
-  // As it was signed, so that a verifier that knows nothing of kept formats agrees; and as it is shown.
+  // Once as it was signed, so that a verifier that knows nothing of inherited formats accepts it, and once as it is shown.
   const at = lines.findIndex(({ event_id }) => event_id === second.event_id)
   expect(lines[at]).toMatchObject({ format: 'text', actual_format: 'markdown' })
   for (const changed of [{ format: 'markdown' }, { actual_format: 'text' }])
@@ -186,7 +186,7 @@ test('an edit is in no count, list, thread or page of events; tail and export pr
   expect(text).toContain(`supersedes=${root.event_id}\nroot again`)
 })
 
-test('replies and votes on a version go to its event', async () => {
+test('replies to and votes on a version apply to its event', async () => {
   const root = await made(client.post(ada, { room: 'attached', text: 'root' }))
   const version = await made(edit(root.event_id, 'root again'))
   const reply = await made(client.post(ben, { text: 'to the version', reply_to: version.event_id }))
@@ -197,7 +197,7 @@ test('replies and votes on a version go to its event', async () => {
     expect(await eventOf(id)).toMatchObject({ votes: { up: 1, down: 0, score: 1 } })
 })
 
-describe('what an edit may not do', () => {
+describe('edits that are refused', () => {
   const refusals: [string, (id: string) => Promise<Answer>, object][] = [
     ['by another', (id) => edit(id, 'x', {}, ben), { status: 403, code: 'forbidden' }],
     ['of nothing', () => edit('d'.repeat(32), 'x'), { status: 400, code: 'not_found', field: 'data.supersedes' }],
@@ -230,7 +230,7 @@ describe('what an edit may not do', () => {
     expect(await made(edit(first.event_id, 'whatever came'))).toMatchObject({ supersedes: first.event_id })
   })
 
-  test('of what is hidden, redacted or expired; nor in a room that is closed', async () => {
+  test('of a hidden, redacted or expired event; and in a closed room', async () => {
     await client.command(ada, { operation: 'room.create', room: 'own' })
     const ids: string[] = []
     for (const text of ['hidden', 'redacted', 'open'])
@@ -246,7 +246,7 @@ describe('what an edit may not do', () => {
     expect(await edit(open, 'x')).toMatchObject({ status: 400, code: 'wrong_state', field: 'room' })
   })
 
-  test('more than 32 versions', async () => {
+  test('beyond 32 versions', async () => {
     const { event_id } = await made(client.post(ada, { room: 'strict', text: '1' }))
     for (let version = 2; version <= 32; version++) await made(edit(event_id, String(version)))
     expect(await edit(event_id, '33')).toMatchObject({ status: 400, code: 'wrong_state' })
@@ -254,7 +254,7 @@ describe('what an edit may not do', () => {
     expect(await versionsOf(event_id)).toHaveLength(32)
   })
 
-  test('a policy on writing and a daily limit do not ask for edits', async () => {
+  test('a write policy and a daily limit do not apply to edits', async () => {
     await client.command(ada, { operation: 'room.create', room: 'rationed' })
     const policy = '{"top_level_per_day":1,"write":"open"}'
     await client.command(ada, { operation: 'room.policy.set', room: 'rationed', data: policy })
@@ -266,7 +266,7 @@ describe('what an edit may not do', () => {
   })
 })
 
-test('in a private room: its members edit, read and see the versions, and nobody else learns of them', async () => {
+test('in a private room members edit, read and see the versions, and nobody else learns of them', async () => {
   const room = 'quiet'
   await client.command(ada, { operation: 'room.create', room, visibility: 'private', members: [ben.id] })
   const { event_id } = await made(client.post(ada, { room, text: 'inside' }))
@@ -286,7 +286,7 @@ test('in a private room: its members edit, read and see the versions, and nobody
   ])
 })
 
-test('the same edit sent twice is one version, and all of it is the same after a restart and after a replay', async () => {
+test('the same edit sent twice is one version, and all is unchanged after a restart and after a replay', async () => {
   const { event_id } = await made(client.post(ada, { room: 'twice', text: 'a' }))
   const signed = client.sign(ada, { operation: 'post', text: 'b', data: dataOf(event_id) })
   await made(client.send(signed.body))

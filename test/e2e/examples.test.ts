@@ -1,4 +1,4 @@
-/** Every operation’s documented example works: sent as it stands, with real ids in place of those it makes up. */
+/** Every operation’s documented example works: it is sent as documented, with real ids in place of the invented ones. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { operations } from '../../actors/operations.ts'
 import { titleOf } from '../../src/docs/command-shapes.ts'
@@ -21,28 +21,28 @@ beforeAll(async () => {
   })
   client = await Client.of(board)
   world = new World(client, operator)
-  // The first head of the log has one leaf: the examples of the log speak of it.
+  // The first head of the log has one leaf, which the examples of the log refer to.
   await world.post()
 })
 afterAll(() => client.close())
 
-test('every operation has a set-up here, and every set-up an operation', () => {
+test('every operation has a setup here, and every setup an operation', () => {
   expect(Object.keys(setups).sort()).toEqual(operations.map(({ name }) => name).sort())
 })
 
 describe.each(operations.filter(({ name }) => setups[name] !== undefined).map((each) => [each.name, each] as const))(
   '%s',
   (name, operation) => {
-    test('answers its example, and in the shape that is described', async () => {
+    test('returns the documented answer, in the documented shape', async () => {
       const ready = await setups[name]!(world)
-      // Only what the example names may stand for something else.
+      // Only fields that the example names may be replaced.
       expect(Object.keys(operation.example)).toEqual(expect.arrayContaining(Object.keys(ready.fields ?? {})))
       const answer = await world.send(operation, ready)
       expect([answer.status, answer.status === 200 ? '' : answer.text]).toEqual([200, ''])
       expect(faultsOf(`${titleOf(name)}Result`, answer.data)).toEqual([])
     })
 
-    test('takes its example by its aliases too', async () => {
+    test('accepts its example by its aliases too', async () => {
       for (const alias of operation.aliases ?? []) {
         const { fields, ...ready } = await setups[name]!(world)
         const answer = await world.send(operation, { ...ready, fields: { ...fields, operation: alias } })
@@ -50,7 +50,7 @@ describe.each(operations.filter(({ name }) => setups[name] !== undefined).map((e
       }
     })
 
-    test('answers the same question by plain GET, where it has one', async () => {
+    test('answers the same query by plain GET, if it has one', async () => {
       if (operation.get === undefined) return
       const { fields, meanwhile } = await setups[name]!(world)
       const given: Record<string, unknown> = { ...operation.example, ...fields }

@@ -1,4 +1,4 @@
-/** Copies of a board: an export tells of what became of events, resumes, verifies, and can be posted on another board. */
+/** Copies of a board: an export tells what became of events, resumes, verifies, and can be imported into another board. */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -59,7 +59,7 @@ async function verify(text: string, ...options: string[]) {
   return { code, ...terminal.said }
 }
 
-/** Somebody who keeps a copy: each line goes into the place of the one with the same id. */
+/** Maintains a copy from export lines: each line replaces the one with the same id. */
 class Copy {
   readonly #lines = new Map<string, Line>()
   #cursor = ''
@@ -78,7 +78,7 @@ class Copy {
     }
   }
 
-  /** What a list of the room would show, made from the copy alone. */
+  /** What a list of the room would show, computed from the copy alone. */
   items(room: string): object[] {
     const lines = [...this.#lines.values()].filter((line) => line.room === room).sort((a, b) => a.seq - b.seq)
     return lines
@@ -132,7 +132,7 @@ async function itemsOf(room: string): Promise<object[]> {
   return answers.flatMap(({ data }) => (data.events as Item[]).map(shownOf))
 }
 
-/** Ids and reasons of every version that is gone, as the board shows them one by one. */
+/** Ids and reasons of every removed version, as the board reports them one by one. */
 async function goneOf(room: string, ids: readonly string[]): Promise<string[]> {
   const gone: string[] = []
   for (const id of ids) {
@@ -142,7 +142,7 @@ async function goneOf(room: string, ids: readonly string[]): Promise<string[]> {
   return gone.sort()
 }
 
-test('whoever follows the export by cursor ends with what the board shows, whatever happened in between', async () => {
+test('a copy that follows the export by cursor ends up with what the board shows, whatever happened in between', async () => {
   const copy = new Copy()
   const room = 'copied'
   const ids: { id: string; signer: typeof owner }[] = []
@@ -179,14 +179,14 @@ test('whoever follows the export by cursor ends with what the board shows, whate
   expect(copy.tombstones(room)).toEqual(gone)
 })
 
-test('the whole of it verifies offline, tombstones, versions and redactions with their leaves, each line once', async () => {
+test('the full export verifies offline: tombstones, versions and redactions with their leaves, each line once', async () => {
   const whole = await client.get('/v1/export')
   const terminal = await verify(whole.text, '--vkey', await vkeyOf())
   expect(terminal).toMatchObject({
     code: 0,
     out: expect.stringMatching(/root recomputed, signed by the log: verified/),
   })
-  // What is no event's entry is a posting of the ledger, or an act of moderation.
+  // Entries that belong to no event are ledger postings or moderation acts.
   const postings = linesOf(await client.get('/v1/export?stream=ledger')).filter(({ type }) => type === 'ledger').length
   const { acts } = (await client.get('/api/moderation?limit=200')).data as unknown as { acts: { log?: object }[] }
   expect(terminal.out).toContain(`, ${postings + acts.length} other entries`)
@@ -203,7 +203,7 @@ async function vkeyOf(): Promise<string> {
   return ((await client.get('/api/log/checkpoint')).data as { vkey?: string }).vkey!
 }
 
-test('a lie in a line is found: another original, another target, a redaction that is none', async () => {
+test('a false line is detected: another original, another target, or a redaction that never happened', async () => {
   const text = (await client.get('/v1/export')).text.trimEnd().split('\n')
   const lies: [find: (line: Line) => boolean, change: object][] = [
     [({ supersedes, type }) => supersedes !== undefined && type === 'event', { supersedes: 'a'.repeat(32) }],
@@ -232,7 +232,7 @@ test('a lie in a line is found: another original, another target, a redaction th
   }
 })
 
-test('a part of it is proved leaf by leaf against the board’s tiles, and says so', async () => {
+test('a partial export is proved leaf by leaf against the board’s tiles, and says so', async () => {
   for (let count = 0; count < 300; count++) await client.post(third, { room: 'long', text: `post ${count}` })
   const { text } = await client.get('/v1/export?room=long')
   const lines = text.trimEnd().split('\n')
@@ -252,7 +252,7 @@ test('a part of it is proved leaf by leaf against the board’s tiles, and says 
   expect(await verify(text, '--from', `${board.address}/nowhere`, '--vkey', await vkeyOf())).toMatchObject({ code: 1 })
 })
 
-test('filters keep a room and a time; a room that is not for archives, and what expires, is left out', async () => {
+test('filters select a room and a time; a room that opts out of archives and expiring posts are left out', async () => {
   await client.command(owner, { operation: 'room.policy.set', room: 'kept-out', data: '{"archive":false}' })
   await client.post(second, { room: 'kept-out', text: 'not for archives' })
   await client.post(second, { room: 'copied', text: 'not for long', ttl: 3600 })
@@ -270,7 +270,7 @@ test('filters keep a room and a time; a room that is not for archives, and what 
   expect(other).toMatchObject({ status: 400, code: 'invalid_field', field: 'cursor' })
 })
 
-test('another board takes an export as a corpus: the same texts, versions and threads, proved by that board', async () => {
+test('another board imports an export: the same texts, versions and threads, proved by that board', async () => {
   const path = join(directory, 'board.jsonl')
   writeFileSync(path, (await client.get('/v1/export')).text)
   const twin = await startBoard({ directory: boardDirectory() })
@@ -304,7 +304,7 @@ test('another board takes an export as a corpus: the same texts, versions and th
   other.close()
 })
 
-test('a reply to a version of an event that expires verifies, though no line tells of either', async () => {
+test('a reply to a version of an event that expires verifies, though no line mentions either', async () => {
   const { data: passing } = await client.post(owner, { text: 'gone in an hour', ttl: 3_600 })
   const { data: version } = await edit(owner, passing.event!.event_id, 'gone in an hour, and better')
   const to = (id: string) => client.post(second, { text: `an answer to ${id}`, reply_to: id })

@@ -15,7 +15,7 @@ const hostile = [
   '&#0; &unknown; &amp;#x3c;',
   '\u05d0\u4e2d\u{1d11e} %s $x {{y}} \u0600',
 ]
-/** XML holds no such characters. */
+/** XML cannot contain such characters. */
 const inXml = (text: string): string => text.replace(/[\u0001\uffff]/g, '\ufffd')
 
 let client: Client
@@ -29,7 +29,7 @@ beforeAll(async () => {
   const long = `${'word '.repeat(3_000)}\n\n${'\u{1f600}'.repeat(2_000)}`
   for (const text of [...hostile, long]) await client.post(ben, { room: 'readers', text, reply_to: said[0]! })
   for (const text of hostile) {
-    // A title of a work is one line without invisible characters.
+    // The title of a work is one line without invisible characters.
     const data = JSON.stringify({ schema: 1, title: text.replace(/\p{C}/gu, '') })
     const { status, text: answer } = await client.command(ann, { operation: 'work.create', amount: 1, text, data })
     expect([status, status === 200 ? '' : answer]).toEqual([200, ''])
@@ -46,7 +46,7 @@ async function feed(kind: string, ending: '.atom' | '.json'): Promise<string> {
   return text
 }
 
-/** What a reader makes of an entry. */
+/** An entry as a feed reader returns it. */
 type Entry = { readonly id?: unknown; readonly link?: unknown; readonly title?: unknown; readonly at?: unknown }
 
 function check(kind: string, entries: readonly Entry[], shown: (text: string) => string): void {
@@ -82,12 +82,12 @@ print(json.dumps({
     'bozo': str(read.get('bozo_exception', '')), 'version': read.version, 'types': sorted({e.title_detail.type for e in read.entries}),
     'entries': [{'id': e.id, 'link': e.link, 'title': e.title, 'at': e.updated if e.updated_parsed and e.published_parsed else ''} for e in read.entries],
 }))`
-/** Debian's own is the one that has Debian's packages. */
+/** The Python of Debian sees the packages of Debian. */
 const python = ['python3', '/usr/bin/python3'].find((each) => spawnSync(each, ['-c', 'import feedparser']).status === 0)
 const noParser =
   python === undefined ? 'feedparser is missing; install it as root with: sh test/peers/install.sh' : undefined
 test.skipIf(skipWithout(noParser))(
-  `feedparser reads every Atom feed without a complaint${skipNote(noParser)}`,
+  `feedparser reads every Atom feed without warnings${skipNote(noParser)}`,
   async () => {
     for (const kind of names) {
       const { stdout, stderr } = spawnSync(python!, ['-c', pythonReader], { input: await feed(kind, '.atom') })

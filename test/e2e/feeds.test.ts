@@ -1,4 +1,4 @@
-/** Feeds: read by a strict parser whatever strangers write, complete, and without what was taken back. */
+/** Feeds: a strict parser reads them whatever strangers write, and they are complete and free of redacted content. */
 import { spawnSync } from 'node:child_process'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
@@ -79,7 +79,7 @@ async function json(path: string): Promise<JsonFeed> {
 const hostile = ']]> <script>alert(1)</script> &amp; "quoted" \u0001 \uffff \u{1f600} \u202e --> <![CDATA['
 const asText = hostile.replace('\u0001', '\ufffd').replace('\uffff', '\ufffd')
 
-test('the feeds of a room, a thread and a person hold hostile texts as text', async () => {
+test('the feeds of a room, a thread and a person show hostile texts as text', async () => {
   const root = await say({ room: 'feeds', text: `${hostile}\nand more of it` })
   await say({ room: 'feeds', text: `reply ${hostile}`, reply_to: root }, ben)
   expect(await atom('/room/feeds.atom')).toMatchObject({ entries: [[asText, 'and more of it']] })
@@ -98,7 +98,7 @@ test('the feeds of a room, a thread and a person hold hostile texts as text', as
   expect((await json('/work.json')).items).toEqual([])
 })
 
-test('an unchanged feed is not sent again, and what is taken back is gone from the next answer', async () => {
+test('an unchanged feed is not sent again, and redacted content is gone from the next answer', async () => {
   const root = await say({ room: 'taken', text: 'A password of mine' })
   const paths = ['/room/taken', `/e/${root}`, `/i/${ann.id}`].flatMap((path) => [`${path}.atom`, `${path}.json`])
   for (const path of paths) {
@@ -116,7 +116,7 @@ test('an unchanged feed is not sent again, and what is taken back is gone from t
   }
 })
 
-test('a private room has no feed, and neither has what is not there', async () => {
+test('private rooms and unknown addresses have no feed', async () => {
   await client.command(ann, { operation: 'room.create', room: 'secret-feed', visibility: 'private' })
   const id = await say({ room: 'secret-feed', text: 'in private' })
   for (const path of ['/room/secret-feed.atom', `/e/${id}.json`])
@@ -127,7 +127,7 @@ test('a private room has no feed, and neither has what is not there', async () =
   expect(text).not.toContain('in private')
 })
 
-test('pages name their feeds', async () => {
+test('pages link to their feeds', async () => {
   const root = await say({ room: 'linked', text: 'a page' })
   const places = { '/room/linked': '/room/linked', [`/e/${root}`]: `/e/${root}`, '/work': '/work' }
   for (const [page, feed] of Object.entries({ ...places, [`/i/${ann.id}`]: `/i/${ann.id}` })) {

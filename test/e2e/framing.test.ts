@@ -1,6 +1,6 @@
 /**
- * Behind a request that frames no body stands no command: bytes that its sender hid from the parser (an empty field name ends what
- * the native engine shows of a head) are not carried out, whatever the request was answered.
+ * No command can be smuggled behind a request without a body: bytes that the sender hid from the parser (an empty field name ends what the
+ * native engine shows of a head) are not executed, whatever the answer to the request.
  */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
@@ -25,7 +25,7 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
   const hidden = ': x\r\nContent-Length: 7\r\nTransfer-Encoding: chunked\r\n'
   const posts = async () => (await client.get('/api/stats')).data.stats!.events
 
-  test('no request of a method that takes a body brings a second command with it', async () => {
+  test('no request of a method that takes a body smuggles in a second command', async () => {
     const smuggler = person('smuggler')
     const before = await posts()
     const paths = [
@@ -58,7 +58,7 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
     expect(await posts()).toBe(before)
   })
 
-  test('a command after another that waits for its answer: node answers both, the native engine carries out the first alone', async () => {
+  test('of two pipelined commands node answers both, and the native engine executes only the first', async () => {
     const writer = person('writer')
     const before = await posts()
     const signed = ['one', 'two'].map((text) => client.sign(writer, { operation: 'post', text }))
@@ -71,7 +71,7 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
     if (engine === 'uws') await connection.closed()
     else for (const each of signed) expect((await connection.answer()).body.toString()).toContain(each.eventId)
     connection.destroy()
-    // Sent again, each has its effect once: who was cut off loses nothing.
+    // Resent commands have their effect exactly once: a client that was cut off loses nothing.
     const answers = []
     for (const { body } of signed) answers.push(await client.send(body))
     expect(answers.map(({ status }) => status)).toEqual([200, 200])

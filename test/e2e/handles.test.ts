@@ -1,4 +1,4 @@
-/** A handle in the place of an id: taken where it is read or addressed, and not where a signature gives something away. */
+/** A handle in place of an id: accepted for reads and for addressing posts, but not where a signature gives something away. */
 import { writeFileSync } from 'node:fs'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { main } from '../../src/cli/main.ts'
@@ -39,7 +39,7 @@ const inboxOf = async (signer: Signer, kind: string) => {
   return (data as Answered).items!
 }
 
-test('a post to a handle reaches who bears it, and is served with what was signed and the id beside it', async () => {
+test('a post to a handle reaches its owner, and is served with the signed fields plus the id', async () => {
   const posted = (await client.post(bob, { room: 'desk', text: 'for you', to: '@alice' })).data.event as Addressed
   expect([posted.to, posted.to_id]).toEqual(['@alice', alice.id])
   const read = (await client.get(`/api/events/${posted.event_id}`)).data.event as Addressed
@@ -49,7 +49,7 @@ test('a post to a handle reaches who bears it, and is served with what was signe
   expect(await inboxOf(alice, 'addressed')).toMatchObject([{ type: 'addressed', event: { event_id: posted.event_id } }])
   const plain = (await client.post(bob, { room: 'desk', text: 'by id', to: alice.id })).data.event as Addressed
   expect([plain.to, plain.to_id]).toEqual([alice.id, undefined])
-  // Behind the walls of a private room too, whose shard knows no handles.
+  // In a private room too, whose shard knows no handles.
   await client.command(bob, { operation: 'room.create', room: 'walled', visibility: 'private', members: [alice.id] })
   const inside = (await client.post(bob, { room: 'walled', text: 'inside', to: '@alice' })).data.event as Addressed
   expect(inside).toMatchObject({ to: '@alice', to_id: alice.id })
@@ -66,7 +66,7 @@ test('a post to a handle reaches who bears it, and is served with what was signe
   expect(await client.post(bob, { text: 'x', to: 'alice' })).toMatchObject({ code: 'invalid_field', field: 'to' })
 })
 
-test('the same bytes again, a restart and a replay leave it with the same addressee, and the export verifies', async () => {
+test('a repeated command, a restart and a replay leave the addressee unchanged, and the export verifies', async () => {
   const signed = client.sign(bob, { operation: 'post', room: 'desk', text: 'once more', to: '@alice' })
   const [first, again] = [await client.send(signed.body), await client.send(signed.body)]
   expect(again.data).toMatchObject({ event: { to_id: alice.id }, receipt: { duplicate: true } })
@@ -88,7 +88,7 @@ test('the same bytes again, a restart and a replay leave it with the same addres
   expect(await inboxOf(alice, 'addressed')).toEqual(before)
 })
 
-test('reads take a handle wherever they take an id, by command and by GET, and say which id it is', async () => {
+test('reads accept a handle wherever they accept an id, by command and by GET, and say which id it is', async () => {
   const same = async (fields: Fields, name: string, signer = operator) => {
     const given = name.startsWith('data.') ? (JSON.parse(String(fields.data)) as Record<string, string>) : fields
     const by = async (who: string) => {
@@ -129,7 +129,7 @@ test('reads take a handle wherever they take an id, by command and by GET, and s
   }
 })
 
-test('an identity is read by GET, by id, handle or key', async () => {
+test('an identity can be read by GET with its id, handle or key', async () => {
   for (const who of [alice.id, 'alice', '@alice', alice.publicKey]) {
     const { status, data } = await client.get(`/api/identities/${who}`)
     expect([who, status, data.identity]).toEqual([who, 200, expect.objectContaining({ id: alice.id, handle: 'alice' })])
@@ -141,7 +141,7 @@ test('an identity is read by GET, by id, handle or key', async () => {
   expect(paths).toHaveProperty('/api/identities/{target}')
 })
 
-test('credits, roles, delegations, suspensions, members and reviewers take ids alone, and say why', async () => {
+test('credits, roles, delegations, suspensions, members and reviewers accept only ids, and the refusal says why', async () => {
   const room = 'desk'
   const commands: [Fields, string][] = [
     [{ operation: 'credit.transfer', target: '@alice', amount: 1 }, 'target'],
@@ -179,7 +179,7 @@ test('credits, roles, delegations, suspensions, members and reviewers take ids a
   }
 })
 
-test('the command line asks who bears a handle, and signs the id', async () => {
+test('the command line looks up the owner of a handle and signs the id', async () => {
   const terminal = capturedTerminal()
   const key = `${directory}/bob.json`
   writeFileSync(

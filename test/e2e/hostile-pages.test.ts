@@ -1,4 +1,4 @@
-/** Pages whose texts are as dear and as long as a board takes them: bounded, readable, kept, and honest about what is missing. */
+/** Pages with the longest and most expensive texts that a board accepts: bounded, readable, cached, and clear about what is left out. */
 import { HtmlValidate } from 'html-validate'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
@@ -9,7 +9,7 @@ vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
 const ada = person('ada')
 const markdown = '{"schema":1,"format":"markdown"}'
-/** With all that stands around its texts; what is larger could not be kept. */
+/** Including everything around the texts; a larger page could not be cached. */
 const pageBytesMax = 1_500_000
 
 let client: Client
@@ -24,7 +24,7 @@ async function say(fields: Readonly<Record<string, string>>): Promise<string> {
   return data.event_id!
 }
 
-/** Gets a page again: from the second request for it on it is sent as it stands. */
+/** Requests a page twice: from the second request on it is served from the cache. */
 async function page(path: string): Promise<string> {
   const [once, first, again] = [await client.get(path), await client.get(path), await client.get(path)]
   expect(once.headers.etag).toBe(first.headers.etag)
@@ -34,11 +34,11 @@ async function page(path: string): Promise<string> {
   return first.text
 }
 
-/** Which of these are not in a page: pages are too long to be printed. */
+/** The parts that a page lacks, because pages are too long to print. */
 const missing = (shown: string, ...parts: readonly string[]) => parts.filter((part) => !shown.includes(part))
 const cellsOf = (text: string) => text.match(/<t[hd][ >]/g)?.length ?? 0
 
-test('55 replies with a table of a thousand columns are shown as they were written, as far as the page has room', async () => {
+test('55 replies with tables of a thousand columns are shown as written, as far as the page has room', async () => {
   const root = await say({ text: 'root' })
   await Promise.all(
     Array.from({ length: 55 }, (_, n) =>
@@ -52,7 +52,7 @@ test('55 replies with a table of a thousand columns are shown as they were writt
   expect(shown.match(/Shown in part/g)).toHaveLength(55)
 })
 
-test('a post and a document of fourteen tables are shown with as many of them as a text may have', async () => {
+test('a post and a document with fourteen tables are shown with as many as a text may have', async () => {
   const text = Array.from({ length: 14 }, () => wideTable(200, 204)).join('\n')
   const post = await say({ text, data: markdown })
   const { data } = await client.command(ada, { operation: 'docs.create', text, data: '{"schema":1,"title":"Tables"}' })
@@ -64,7 +64,7 @@ test('a post and a document of fourteen tables are shown with as many of them as
   }
 })
 
-test('a thread that is more than a page holds shows the beginning of each reply, and where the whole is', async () => {
+test('a thread that exceeds a page shows the beginning of each reply, and links to the full text', async () => {
   const root = await say({ room: 'odd', text: 'root' })
   const ids = await Promise.all(
     Array.from({ length: 40 }, (_, n) => say({ text: `reply ${n} ${'a\u200b'.repeat(2_000)}`, reply_to: root })),
@@ -76,7 +76,7 @@ test('a thread that is more than a page holds shows the beginning of each reply,
   expect(missing(last, 'reply 39 ')).toEqual([])
 })
 
-test('pages that show texts in part are valid, and let nothing in', async () => {
+test('pages that show texts in part are valid HTML and let nothing in', async () => {
   const text = `<script>alert(1)</script><b onclick="x">${'\u200b<'.repeat(8_100)}`
   const post = await say({ room: 'escape', text })
   const shown = await page(`/e/${post}`)
@@ -87,7 +87,7 @@ test('pages that show texts in part are valid, and let nothing in', async () => 
   expect(results.flatMap(({ messages }) => messages.map(({ ruleId, message }) => `${ruleId}: ${message}`))).toEqual([])
 })
 
-test('the history of a post is told in pages, each version once and compared with the one before it', async () => {
+test('the history of a post is split into pages, each version shown once and compared with the previous one', async () => {
   const texts = Array.from({ length: 31 }, (_, n) => `version-${n + 1} stands here and so do other words`)
   const id = await say({ room: 'versions', text: texts[0]! })
   for (const text of texts.slice(1)) await say({ room: 'versions', text, data: `{"schema":1,"supersedes":"${id}"}` })
@@ -107,7 +107,7 @@ test('the history of a post is told in pages, each version once and compared wit
   expect(pages).toBe(4)
 })
 
-test('31 versions that have no word in common make pages of bounded size', async () => {
+test('31 versions without a word in common make pages of bounded size', async () => {
   const id = await say({ room: 'random', text: words(1_600, 0).replaceAll(' ', '\n') })
   for (let n = 1; n < 31; n++)
     await say({

@@ -43,7 +43,7 @@ function rotation(from: typeof ada, to: typeof ada, prover = to) {
   }
 }
 
-/** Ends the board so that its next start reads snapshots, or so that it replays every frame. */
+/** Ends the board so that its next start either reads snapshots or replays every frame. */
 async function again(how: 'stop' | 'kill'): Promise<void> {
   client.close()
   if (how === 'stop') await board.stop()
@@ -66,7 +66,7 @@ describe('profiles', () => {
     links: ['https://example.com/ada?x=1'],
   })
 
-  test('what an identity says of itself is shown wherever it is looked up, and can be emptied', async () => {
+  test('a profile is shown wherever the identity is looked up, and can be emptied', async () => {
     const set = await client.command(ada, { operation: 'identity.profile.set', data })
     expect(set.data.identity).toMatchObject({ id: ada.id, profile: { capabilities: ['review', 'rust'] } })
     expect(set.data.receipt).not.toHaveProperty('log_index')
@@ -96,7 +96,7 @@ describe('profiles', () => {
   test.each([
     ['x', 2049],
     ['é', 1025],
-  ])('a description of too many bytes is too_large, whatever its letters: %s', async (letter, count) => {
+  ])('a description with too many bytes is too_large, in any script: %s', async (letter, count) => {
     const data = JSON.stringify({ schema: 1, description: letter.repeat(count) })
     const answer = await client.command(eve, { operation: 'identity.profile.set', data })
     expect(answer).toMatchObject({ status: 400, code: 'too_large', field: 'data.description' })
@@ -108,7 +108,7 @@ describe('handles', () => {
   const register = (signer: typeof ada, handle: string) =>
     client.command(signer, { operation: 'identity.register', handle })
 
-  test('a handle that looks like a taken or reserved one cannot be taken', async () => {
+  test('a handle that looks like a taken or reserved one is refused', async () => {
     expect((await register(ben, 'will-15')).data.identity).toMatchObject({ handle: 'will-15' })
     for (const handle of [
       'will-15',
@@ -142,7 +142,7 @@ describe('rotation', () => {
   let retry: { id: string; body: string }
   let before: string
 
-  test('the id stays, the new key writes as it, and the old one is refused', async () => {
+  test('the id stays, the new key writes as the identity, and the old key is refused', async () => {
     before = (await client.post(ada, { text: 'with the first key', handle: 'ada' })).data.event_id!
     const old = client.sign(ada, { operation: 'post', text: 'sent before, repeated after' })
     const first = await client.send(old.body)
@@ -172,7 +172,7 @@ describe('rotation', () => {
       expect((await identity(target)).id).toBe(ada.id)
   })
 
-  test('the export of a room has the rotations of those who wrote there, and no others', async () => {
+  test('the export of a room has the rotations of its authors, and no others', async () => {
     await client.post(person('who never rotates'), { room: 'elsewhere', text: 'x' })
     const rotationsIn = async (query: string) =>
       (await client.get(`/v1/export${query}`)).text
@@ -186,12 +186,12 @@ describe('rotation', () => {
     expect(await rotationsIn('?room=elsewhere')).toEqual([])
   })
 
-  test('the same rotation again is a repetition', async () => {
+  test('repeating the same rotation is recognized as a duplicate', async () => {
     const again = await client.send(retry.body)
     expect(again.data).toMatchObject({ identity: { id: ada.id }, receipt: { event_id: retry.id, duplicate: true } })
   })
 
-  test('its leaf in the public log names the rotation, and no room', async () => {
+  test('the leaf in the public log names the rotation, and no room', async () => {
     const { tree_size } = (await client.get('/api/log/checkpoint')).data
     const entries: string[] = []
     for (let start = 0; start < tree_size!; start += 256) {
@@ -214,7 +214,7 @@ describe('rotation', () => {
     expect(await client.send(made().body)).toMatchObject({ status: 400, code, field })
   })
 
-  test('a key that acted only in private was used too, and only it can see so', async () => {
+  test('a key that acted only in private counts as used, and only that key can see so', async () => {
     const hermit = person('hermit')
     await client.command(hermit, { operation: 'room.create', room: 'cave', visibility: 'private' })
     expect(await client.send(rotation(ben, hermit).body)).toMatchObject({ code: 'conflict', field: 'target' })
@@ -224,7 +224,7 @@ describe('rotation', () => {
     })
   })
 
-  test.each(['stop', 'kill'] as const)('it outlives a %s, and a second one chains to the same id', async (how) => {
+  test.each(['stop', 'kill'] as const)('it survives a %s, and a second one chains to the same id', async (how) => {
     await again(how)
     const key = how === 'stop' ? next : third
     const fresh = how === 'stop' ? third : person('ada, fourth key')
@@ -240,7 +240,7 @@ describe('suspension', () => {
   const suspend = (signer: typeof ada, target: string, operation = 'identity.suspend') =>
     client.command(signer, { operation, target, reason: 'floods' } satisfies Fields)
 
-  test('writes are refused and reads go on, for everybody to see, until it ends', async () => {
+  test('writes are refused and reads allowed, visibly to everybody, until the suspension ends', async () => {
     expect((await suspend(operator, eve.id)).data).toMatchObject({ suspension: { target: eve.id, suspended: true } })
     expect((await identity('eve')).suspended).toMatchObject({ reason: 'floods' })
     expect(await client.post(eve, { text: 'x' })).toMatchObject({ status: 403, code: 'suspended' })
@@ -257,7 +257,7 @@ describe('suspension', () => {
     expect((await client.post(eve, { text: 'x' })).status).toBe(200)
   })
 
-  test('only operators suspend, and neither themselves nor the board', async () => {
+  test('only operators can suspend, but neither themselves nor the board', async () => {
     expect(await suspend(eve, ben.id)).toMatchObject({ status: 403, code: 'forbidden' })
     expect(await suspend(eve, ben.id, 'identity.unsuspend')).toMatchObject({ status: 403, code: 'forbidden' })
     expect(await suspend(operator, operator.id)).toMatchObject({ status: 400, code: 'invalid_field', field: 'target' })
@@ -267,7 +267,7 @@ describe('suspension', () => {
   })
 })
 
-test('the events of an identity, by handle, and the list of identities by activity', async () => {
+test('events are listed by handle, and identities by latest activity', async () => {
   const mine = await client.send(JSON.stringify({ operation: 'identity.events', target: 'eve', limit: 1 }))
   expect(mine.data.events).toMatchObject([{ author: { id: eve.id } }])
   expect(mine.data.has_more).toBe(true)

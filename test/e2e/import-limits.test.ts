@@ -1,4 +1,4 @@
-/** What an import says of the limits that it will meet, before it begins. */
+/** What an import says about the limits that will slow it down, before it begins. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -24,7 +24,7 @@ afterAll(() => all.client.close())
 const run = () =>
   runProgram(folder, process.execPath, [program, 'import', corpus, '--url', all.client.address, '--in-flight', '1'])
 
-test('it says how long they make it take and which one does, and goes on when an operator has raised them', async () => {
+test('an import estimates how long limits make it take and names the limit, and proceeds once an operator raised it', async () => {
   const limited = await run()
   // 30 authors, 4 at once, then one an hour.
   expect(limited.errors).toMatch(/make the import take at least 26 h 00 min: 30 new identities from 127\.0\.0\.1/)

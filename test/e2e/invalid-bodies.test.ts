@@ -1,4 +1,4 @@
-/** What is no command costs the network that sends it, at every door that takes a body, and nobody else. */
+/** Invalid commands count against the network that sends them, at every endpoint that takes a body, and against nobody else. */
 import { randomBytes } from 'node:crypto'
 import { request } from 'node:http'
 import { connect } from 'node:net'
@@ -20,7 +20,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
   let addresses = 0
 
   beforeAll(async () => {
-    // What is used comes back slowly: however slow the machine, it can be seen.
+    // The allowance refills slowly, so that its use is visible however slow the machine is.
     const LIMITS = JSON.stringify({ unsigned_commands_per_address_per_minute: 12 })
     const env = { HTTP_ENGINE: engine, BROADSIDE_LIMITS: 'on', LIMITS, TRUST_PROXY: proxy, OPERATORS: operator.id }
     board = await startBoard({ directory: boardDirectory(), env })
@@ -66,7 +66,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     ['half of what is signed', 'missing_field', command({ public_key: ada.publicKey })],
   ]
 
-  test('whatever is wrong with a body, it is said up to the limit of the network, and then there is only 429', async () => {
+  test('the reason a body is invalid is given until the limit of the network is reached, then only 429', async () => {
     const address = freshAddress()
     const seen = new Set<string>()
     let refused = 0
@@ -84,14 +84,14 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
       seen.add(what)
     }
     expect(seen.size).toBe(bodies.length)
-    // Its own good commands go on, and so does everybody else.
+    // Its own valid commands continue to work, and so do everybody else's.
     const { body } = client.sign(ada, { operation: 'post', text: `from ${address}` })
     expect(await send(address, 'POST', '/v1/command', body)).toMatchObject({ status: 200 })
     expect(await send(freshAddress(), 'POST', '/v1/command', '{}')).toMatchObject({ status: 400 })
     expect(await send(freshAddress(), 'GET', '/api/events')).toMatchObject({ status: 200 })
   })
 
-  /** Sends the head of a request and none of its body, or a piece of it: what is answered now was not waited for. */
+  /** Sends the head of a request with none or a piece of its body: an answer then did not wait for the rest. */
   function begin(address: string, path: string, framing: string, piece = ''): Promise<string> {
     const { hostname, port } = new URL(client.address)
     return new Promise((resolve, reject) => {
@@ -107,7 +107,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
   async function exhausted(): Promise<string> {
     const address = freshAddress()
     while ((await send(address, 'POST', '/v1/command', '{}')).status !== 429) {
-      // Each takes one of what its network may send.
+      // Each uses up one of what its network may send.
     }
     return address
   }
@@ -119,7 +119,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
       data: randomBytes(bytes).toString('base64url'),
     }).body
 
-  test('of a network that has sent too many, a large body is not read, and its connection ends', async () => {
+  test('a large body from a network over its limit is not read, and its connection is closed', async () => {
     const address = await exhausted()
     for (const path of ['/v1/command', '/mcp']) {
       const answers = await Promise.all([
@@ -132,14 +132,14 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
         expect(answer).toMatch(/\r\nretry-after: \d/i)
       }
     }
-    // What may be a text is read.
+    // A body that could still be a text is read.
     const long = client.sign(ada, { operation: 'post', text: '\u0001'.repeat(15_000) }).body
     expect(long.length).toBeGreaterThan(90_000)
     expect(await send(address, 'POST', '/v1/command', long)).toMatchObject({ status: 200 })
     expect(await send(freshAddress(), 'POST', '/v1/command', put(ada, 200_000))).toMatchObject({ status: 200 })
   })
 
-  test('who counts apart puts a file from there after one more command, which nobody else can send for them', async () => {
+  test('an identity with its own limit can upload from such a network after one more command, which nobody else can send for it', async () => {
     const grant = (target: string, data: string) =>
       client.command(operator, { operation: 'limits.grant', target, ttl: 600, data })
     const ben = person(`invalid-bodies ben ${engine}`)
@@ -148,7 +148,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
       const address = await exhausted()
       const { body } = client.sign(who, { operation: 'post', text: `from ${address}` })
       expect((await send(freshAddress(), 'POST', '/v1/command', body)).status).toBe(200)
-      // It is public: anyone may send it again.
+      // The command is public: anyone may send it again.
       expect((await send(address, 'POST', '/v1/command', body)).status).toBe(200)
       expect(await begin(address, '/v1/command', 'content-length: 2000000')).toMatch(/^HTTP\/1\.1 429 /)
       const { body: own } = client.sign(who, { operation: 'post', text: `really from ${address}` })
@@ -160,7 +160,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     expect(await send(address, 'POST', '/v1/command', put(ada, 1_000_000))).toMatchObject({ status: 200 })
   })
 
-  test('a command that is signed and no command of ours counts too', async () => {
+  test('a signed command that is invalid counts too', async () => {
     const address = freshAddress()
     const statuses: number[] = []
     while (statuses.at(-1) !== 429 && statuses.length < 200) {
@@ -177,7 +177,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     ['two megabytes at /mcp', 'POST', '/mcp', `{"x":"${'x'.repeat(2_000_000)}"}`],
     ['a token request that is none', 'POST', '/oauth/token', 'grant_type=nothing&client_id=nobody'],
   ]
-  test.each(elsewhere)('%s is refused with 429 in the end', async (_what, method, path, body) => {
+  test.each(elsewhere)('%s is eventually refused with 429', async (_what, method, path, body) => {
     const address = freshAddress()
     const statuses: number[] = []
     while (statuses.at(-1) !== 429 && statuses.length < 200)
@@ -187,7 +187,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     expect((await send(freshAddress(), method, path, body)).status).toBe(statuses[0])
   })
 
-  test('a file of a megabyte still goes in, by POST and inside of a message of MCP', async () => {
+  test('a file of one megabyte is accepted, by POST and inside an MCP message', async () => {
     const data = Buffer.alloc(1_048_576, 7).toString('base64url')
     const put = () =>
       JSON.parse(client.sign(ada, { operation: 'blob.put', filename: 'seven.bin', data }).body) as object
@@ -209,7 +209,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
       },
       body: JSON.stringify(message),
     })
-    // It is let through to the tool, which says what it needs.
+    // It reaches the tool, which says what it needs.
     expect(found.status).not.toBe(413)
     expect(await found.text()).not.toContain('at most')
   })

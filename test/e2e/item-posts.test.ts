@@ -1,4 +1,4 @@
-/** Items of receive URLs that are posted into a room by the board itself. */
+/** Items of receive URLs that the board itself posts into a room. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { shardOf } from '../../actors/shard.ts'
 import { person } from '../support/client.ts'
@@ -16,12 +16,12 @@ beforeAll(async () => {
 })
 afterAll(() => mail.client.close())
 
-/** Waits until it is so; fails by the time of the test. */
+/** Waits until the condition holds; the timeout of the test ends the wait. */
 async function until(isSo: () => Promise<boolean>): Promise<void> {
   while (!(await isSo())) await new Promise((resolve) => setTimeout(resolve, 20))
 }
 
-describe('with post', () => {
+describe('a receive URL with post', () => {
   type Listed = {
     readonly events?: readonly { text?: string; author: { id: string; handle?: string }; via?: string }[]
   }
@@ -31,7 +31,7 @@ describe('with post', () => {
         .data as Listed
     ).events!
 
-  test('each item stands in the room, once, in order, signed by the board', async () => {
+  test('each item is posted to the room exactly once, in order, signed by the board', async () => {
     const { id, url } = await mail.made(ada, { post: true, label: 'builds' }, { room: 'lobby' })
     for (let n = 1; n <= 5; n++) await mail.deliver(url, `build ${n} is done`, { 'content-type': 'text/plain' })
     await mail.deliver(url, Buffer.from([0xff, 0xfe, 0]), { 'content-type': 'image/x-icon' })
@@ -54,7 +54,7 @@ describe('with post', () => {
     await mail.remove(ada, id)
   })
 
-  test('in private rooms of every shard it is signed by the board too, under its name', async () => {
+  test('in private rooms of every shard items are signed by the board too, under its name', async () => {
     for (const shard of [0, 1]) {
       const room = Array.from({ length: 64 }, (_, n) => `items-${n}`).find((name) => shardOf(name, 2) === shard)!
       await mail.client.command(ada, { operation: 'room.create', room, visibility: 'private' })
@@ -66,7 +66,7 @@ describe('with post', () => {
     }
   })
 
-  test('in a private room it stays there, and ends when its maker is put out', async () => {
+  test('items for a private room stay there, and posting ends when the owner of the URL is removed', async () => {
     const owner = person('owner')
     await mail.client.command(owner, {
       operation: 'room.create',
@@ -87,7 +87,7 @@ describe('with post', () => {
     const last = await mail.deliver(url, 'canary-outside')
     expect(last).toMatchObject({ status: 200 })
     expect((await mail.itemsOf(ada, { target: id })).at(-1)).toMatchObject({ body: 'canary-outside' })
-    // Another item behind it in a room of his own: when that one stands, this one has been passed over.
+    // Another item after it, for a room he owns: when that one is posted, this one has been skipped.
     const marker = await mail.made(ada, { post: true }, { room: 'lobby' })
     const before = (await posts('lobby')).length
     await mail.deliver(marker.url, 'marker')
@@ -95,7 +95,7 @@ describe('with post', () => {
     expect((await posts('in-private', owner)).map(({ text }) => text).join()).not.toContain('canary-outside')
   })
 
-  test('a body that does not fit into a post is cut at a whole character', async () => {
+  test('a body that does not fit into a post is cut at a character boundary', async () => {
     const { id, url } = await mail.made(ada, { post: true }, { room: 'long-items' }).catch(async () => {
       await mail.client.post(ada, { room: 'long-items', text: 'made' })
       return mail.made(ada, { post: true }, { room: 'long-items' })

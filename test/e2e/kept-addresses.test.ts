@@ -1,4 +1,4 @@
-/** HOSTING.md says that no network address is kept: none is in any file of the board, nor in its log, whatever a client does. */
+/** HOSTING.md promises that no network address is stored: none is in any file of the board or in its log, whatever a client does. */
 import { expect, test, vi } from 'vitest'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'

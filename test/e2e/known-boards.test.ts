@@ -1,6 +1,6 @@
 /**
- * A server that calls itself by the id of another board gets nothing signed: it could pass it on. Here it stands between the command line
- * and a real board, at an address that is not one of this machine by its name.
+ * A server that claims the id of another board gets nothing signed, because it could relay it. Here such a server sits between the command
+ * line and a real board, at an address that does not look like one of this machine.
  */
 import { once } from 'node:events'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
@@ -18,9 +18,9 @@ vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 let board: Board
 let service: string
 let between: Server
-/** What the server between was sent to pass on. */
+/** What the server in between was sent to relay. */
 const passed: string[] = []
-/** What it says that it is; undefined: what the board behind it says. */
+/** The id it claims; undefined: that of the board behind it. */
 let pretended: string | undefined
 
 beforeAll(async () => {
@@ -47,7 +47,7 @@ afterAll(async () => {
 
 const strange = () => `http://0.0.0.0:${(between.address() as AddressInfo).port}`
 
-/** Somebody with a key and a home of their own. */
+/** A person with their own key and home directory. */
 async function somebody() {
   const folder = scratchDirectory()
   const run = (...args: string[]) => runProgram(folder, process.execPath, [program, ...args])
@@ -62,7 +62,7 @@ const ways: readonly (readonly [string, ...string[]])[] = [
   ['whoami'],
 ]
 
-test.each(ways)('nothing is signed for a server that has the id of a board known elsewhere: %s', async (...args) => {
+test.each(ways)('nothing is signed for a server with the id of a board known elsewhere: %s', async (...args) => {
   pretended = undefined
   const { folder, run, file } = await somebody()
   expect((await run('post', 'lobby', 'at home', '--url', board.address)).code).toBe(0)
@@ -73,17 +73,17 @@ test.each(ways)('nothing is signed for a server that has the id of a board known
   expect(refused.errors).toContain(
     `${strange()} says that it is ${service}, and you know that board at ${board.address}`,
   )
-  // Both are one board: the error names what says so.
+  // Both are one board: the error gives the command that records this.
   const fix = /echo '.*/.exec(refused.errors)![0]
   expect((await runProgram(folder, 'sh', ['-c', fix])).code).toBe(0)
   expect((await run(...args, '--url', strange())).code).toBe(0)
   expect((await run('post', 'lobby', 'again', '--url', board.address)).code).toBe(0)
 })
 
-test.each(ways)('nothing is signed for a board that has another id than at first: %s', async (...args) => {
+test.each(ways)('nothing is signed for a board whose id differs from the first time: %s', async (...args) => {
   pretended = 'bs-once'
   const { folder, run } = await somebody()
-  // The board refuses what is signed for a name that is not its own.
+  // The board refuses commands signed for a host name other than its own.
   await run('post', 'lobby', 'hello', '--url', strange())
   expect(passed.length).toBeGreaterThan(0)
   for (const id of ['bs-other', service]) {
@@ -100,7 +100,7 @@ test.each(ways)('nothing is signed for a board that has another id than at first
   expect((await run(...args, '--url', strange())).code).toBe(0)
 })
 
-test('boards of this machine change and share their ports as they like, and a home that cannot be written is said', async () => {
+test('boards on this machine may change and share ports freely, and a home directory that is not writable is reported', async () => {
   pretended = undefined
   const { folder, run, file } = await somebody()
   mkdirSync(join(folder, '.config', 'broadside'), { recursive: true })
@@ -117,7 +117,7 @@ test('boards of this machine change and share their ports as they like, and a ho
   expect(existsSync(join(config, 'broadside'))).toBe(false)
 })
 
-test('where it cannot be told which boards are known, nothing is signed, and the error names the file', async () => {
+test('when the known boards cannot be read, nothing is signed, and the error names the file', async () => {
   pretended = undefined
   const { run, file } = await somebody()
   mkdirSync(file, { recursive: true })
@@ -128,7 +128,7 @@ test('where it cannot be told which boards are known, nothing is signed, and the
   expect(errors).not.toContain('    at ')
 })
 
-test('a server that calls itself by what is no name gets nothing signed', async () => {
+test('a server whose id is not a valid name gets nothing signed', async () => {
   pretended = `x\\n${'y'.repeat(80)}`
   const { run } = await somebody()
   passed.length = 0

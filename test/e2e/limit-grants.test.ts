@@ -1,4 +1,4 @@
-/** Limits that an operator raises: for a network or an identity, by a signed command for a time, or by the settings of the board. */
+/** Limits that an operator raises: for a network or an identity, by a signed command for a limited time, or in the board’s settings. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -43,7 +43,7 @@ async function listed(cursor?: string): Promise<Listed> {
   return answer.data as unknown as Listed
 }
 
-/** All pages of them. */
+/** All grants, from all pages. */
 async function whole(): Promise<Grant[]> {
   const found: Grant[] = []
   for (let cursor: string | undefined; ; ) {
@@ -57,7 +57,7 @@ async function whole(): Promise<Grant[]> {
 const post = (address: string) => all.post(address, someone())
 const revoke = (target: string) => all.command('192.0.2.250', operator, { operation: 'limits.revoke', target })
 
-test('a network that was given more has so much more, and no more than before when the grant is revoked', async () => {
+test('a network with a grant gets exactly that limit, and the default again when the grant is revoked', async () => {
   expect((await all.grant('192.0.2.64/26', { factor: 2 })).status).toBe(200)
   const nine = await inTurn(9, () => post('192.0.2.65'))
   expect(statuses(nine)).toEqual([...Array<number>(8).fill(200), 'rate_limited'])
@@ -71,7 +71,7 @@ test('a network that was given more has so much more, and no more than before wh
   expect((await revoke('192.0.2.64/26')).code).toBe('wrong_state')
 })
 
-test('an exempt network has no limit, and is told none', async () => {
+test('an exempt network has no limit, and its quota shows none', async () => {
   expect((await all.grant('2001:db8:99::/48', { exempt: true })).status).toBe(200)
   expect(new Set(statuses(await inTurn(20, () => post('2001:db8:99:1::1'))))).toEqual(new Set([200]))
   const { allowances } = (await all.quota('2001:db8:99:1::1')).networks[0]!
@@ -79,11 +79,11 @@ test('an exempt network has no limit, and is told none', async () => {
   expect((await all.quota('2001:db8:98::1')).networks[0]!.allowances.new_identities).toMatchObject({ limit: 4 })
 })
 
-test('an identity that was given more counts apart from its network', async () => {
+test('an identity with a grant is counted separately from its network', async () => {
   const [raised, other] = [someone(), someone()]
   expect(statuses([await all.post('192.0.2.70', raised), await all.post('192.0.2.70', other)])).toEqual([200, 200])
   expect((await all.grant(raised.id, { factor: 3 })).status).toBe(200)
-  // Its own: 12 at once, three times.
+  // Its own limit: 12 at once, three times.
   expect(statuses(await inTurn(14, () => all.post('192.0.2.70', raised)))).toEqual(Array<number>(14).fill(200))
   const quota = await all.quota('192.0.2.70', raised)
   expect(quota).toMatchObject({ counts_apart: true, allowances: { writes: { limit: 36 } } })
@@ -93,7 +93,7 @@ test('an identity that was given more counts apart from its network', async () =
   expect(statuses(await inTurn(30, () => all.post('192.0.2.70', raised)))).toEqual(Array<number>(30).fill(200))
 })
 
-test('what is in force is listed for operators alone, and outlives a restart', async () => {
+test('grants are listed only for operators, and survive a restart', async () => {
   const before = await whole()
   expect(before.map(({ target }) => target)).toContain('2001:db8:99::/48')
   expect(before.every(({ granted_by }) => granted_by === operator.id)).toBe(true)
@@ -118,13 +118,13 @@ test('what is in force is listed for operators alone, and outlives a restart', a
   expect(new Set(statuses(await inTurn(10, () => post('2001:db8:99:2::1'))))).toEqual(new Set([200]))
 })
 
-test('the settings of the board raise and exempt too', async () => {
+test('the board’s settings raise limits and exempt networks too', async () => {
   expect(statuses(await inTurn(9, () => post('198.51.100.1')))).toEqual([...Array<number>(8).fill(200), 'rate_limited'])
   expect(new Set(statuses(await inTurn(12, () => post('203.0.113.5'))))).toEqual(new Set([200]))
   expect(new Set(statuses(await inTurn(20, () => all.post('192.0.2.81', settled))))).toEqual(new Set([200]))
 })
 
-test('an operator gets through where the network is used up', async () => {
+test('an operator gets through when the network has used up its limit', async () => {
   const pair = [someone(), someone()]
   await inTurn(8, (n) => all.post('192.0.2.90', pair[n % 2]!))
   expect((await all.post('192.0.2.90', pair[0]!)).status).toBe(429)
@@ -158,7 +158,7 @@ test.each([
   expect(words).toContain(sentence)
 })
 
-test('the command line raises limits, shows what is in force, and ends it', async () => {
+test('the command line raises limits, lists the grants, and revokes them', async () => {
   const folder = boardDirectory()
   const key = join(folder, 'operator.json')
   writeFileSync(key, JSON.stringify({ seed: seedOf(operator).toString('base64url') }), { mode: 0o600 })

@@ -53,7 +53,7 @@ describe('the public log of a running board', () => {
     rmSync(folder, { recursive: true })
   })
 
-  test('each of 1,000 posts, 64 in flight, proves at the moment it is acknowledged, and its receipt’s head covers it', async () => {
+  test('each of 1,000 posts, 64 in flight, is provable as soon as it is acknowledged, and the head in its receipt covers it', async () => {
     const heads = new Heads(key)
     let next = 0
     const worker = async () => {
@@ -88,7 +88,7 @@ describe('the public log of a running board', () => {
     expect(unknown).toMatchObject({ status: 400, code: 'not_found' })
   })
 
-  test('npm’s @sigstore/verify finds its leaves under its checkpoint', () => {
+  test('npm’s @sigstore/verify finds the log’s leaves under its checkpoint', () => {
     const spki = Buffer.concat([Buffer.from('302a300506032b6570032100', 'hex'), key.publicKey])
     const logID = Buffer.alloc(4)
     logID.writeUInt32BE(key.keyId)
@@ -104,7 +104,7 @@ describe('the public log of a running board', () => {
   })
 
   test.skipIf(skipWithout(missingGo))(
-    `the Go checksum database’s code agrees with its proofs${skipNote(missingGo)}`,
+    `Go’s checksum database code accepts its proofs${skipNote(missingGo)}`,
     async () => {
       const go = buildGoVerifier(folder)
       const { data } = await client.get('/api/log/checkpoint')
@@ -127,7 +127,7 @@ describe('the public log of a running board', () => {
     },
   )
 
-  test('broadside verify accepts the whole export with the pinned key, and names the line that was changed', async () => {
+  test('broadside verify accepts the whole export with the pinned key, and names a line that was changed', async () => {
     const { text } = await client.get('/v1/export')
     const { data } = await client.get('/api/log/checkpoint')
     const path = join(folder, 'export.jsonl')
@@ -163,7 +163,7 @@ describe('the public log of a running board', () => {
     }
   })
 
-  test('pages of the export by cursor, its filters and gzip give the same lines as the whole', async () => {
+  test('paging by cursor, filters and gzip give the same lines as the whole export', async () => {
     const whole = (await client.get('/v1/export')).text.trimEnd().split('\n')
     const events = whole.filter((line) => line.startsWith('{"type":"event"'))
     let paged: string[] = []
@@ -210,7 +210,7 @@ describe('the public log of a running board', () => {
     await posting
     expect(rounds).toBeGreaterThan(1)
     await ledger.check(client, 0).catch((error: Error) => {
-      // The ledger knows nothing of what earlier tests posted.
+      // Postings of earlier tests are missing from the ledger.
       expect(error.message).toContain('nobody sent')
     })
   })

@@ -1,4 +1,4 @@
-/** What an agent reads over /mcp: whole lists by their cursors, whole texts by their parts, and never the half for the whole. */
+/** What an agent reads over /mcp: whole lists by their cursors, whole texts in parts, and never a part in place of the whole. */
 import { createHash, randomBytes } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { opensslSigner } from '../../src/cli/sign.ts'
@@ -25,14 +25,14 @@ beforeAll(async () => {
 afterAll(() => started.kill())
 
 const sha256 = (text: string) => createHash('sha256').update(text).digest('hex')
-/** Words that compress into nothing, on lines. */
+/** Incompressible words, in lines. */
 const written = (bytes: number) => {
   let text = ''
   for (let n = 1; text.length < bytes; n++) text += `${n} ${randomBytes(6).toString('hex')} and some words of a line\n`
   return text.slice(0, bytes)
 }
 
-/** Every answer: its text is its structured content, and stays within what /capabilities promises. */
+/** Calls a tool and checks its answer: the text equals the structured content and stays within the size that /capabilities promises. */
 async function call(name: string, args: Json): Promise<Json> {
   const { result } = await send(board, name, args, token)
   const [{ text } = { text: '' }] = result.content as { text: string }[]
@@ -56,7 +56,7 @@ async function walked(tool: string, args: Json, list: string): Promise<{ items: 
   }
 }
 
-/** A long text by its parts: the text, and the hash beside the last of them. */
+/** Reads a long text in parts: the whole text, and the last answer, which has the hash. */
 async function read(tool: string, args: Json, of: string, name = 'text'): Promise<{ text: string; last: Json }> {
   let text = ''
   for (let text_offset = 0; ; ) {
@@ -67,7 +67,7 @@ async function read(tool: string, args: Json, of: string, name = 'text'): Promis
   }
 }
 
-test('a list ends behind a whole item, and its cursors lead through all of it', async () => {
+test('a list ends after a whole item, and its cursors reach every item', async () => {
   const texts = Array.from({ length: 120 }, (_, n) => `post ${n}: ${written(400)}`)
   for (const text of texts) await client.post(person(`of-${texts.indexOf(text) % 7}`), { room: 'long-list', text })
   const { items, answers } = await walked('events_list', { room: 'long-list', limit: 200 }, 'events')
@@ -77,7 +77,7 @@ test('a list ends behind a whole item, and its cursors lead through all of it', 
   expect(thread.items.map(({ text }) => text)).toEqual([...texts].reverse())
 })
 
-test('45 one-line posts are one answer', async () => {
+test('45 one-line posts fit into one answer', async () => {
   for (let n = 0; n < 45; n++)
     await send(board, 'post', { room: 'lines', text: `This is line ${n} of the room.` }, token)
   const { events, has_more } = await call('events_list', { room: 'lines' })
@@ -87,7 +87,7 @@ test('45 one-line posts are one answer', async () => {
   ])
 })
 
-test('what proves an event comes when it is asked for, and is what everybody gets', async () => {
+test('proofs of an event are given on request, and equal those of the HTTP API', async () => {
   const { event_id, event, receipt } = await call('post', { text: 'by whose word?' })
   for (const name of ['signature', 'delegation', 'signed_payload']) expect(event).not.toHaveProperty(name)
   expect(receipt).not.toHaveProperty('checkpoint')
@@ -110,7 +110,7 @@ describe('a post too long for an answer', () => {
     await call('post', { room: 'long', text: 'short behind' })
   })
 
-  test('is read in parts, and says how in every list', async () => {
+  test('is read in parts, and every list says how', async () => {
     const whole = await read('event_get', { event_id }, 'event')
     expect([whole.text, whole.last.text_sha256]).toEqual([text, sha256(text)])
     const { items } = await walked('events_list', { room: 'long' }, 'events')
@@ -130,14 +130,14 @@ describe('a post too long for an answer', () => {
     })
   })
 
-  test('is not replaced by who has not read it to its end', async () => {
+  test('can be replaced only by a client that has read it to the end', async () => {
     const edit = (more: Json) =>
       call('post', { room: 'long', text: 'only the beginning', ...more, data: { supersedes: event_id } })
     expect((await edit({})).error).toMatchObject({ code: 'missing_field', field: 'replaces_sha256' })
     expect((await edit({ replaces_sha256: sha256('another') })).error).toMatchObject({ code: 'conflict' })
     expect((await read('event_get', { event_id }, 'event')).text).toBe(text)
     expect(await edit({ replaces_sha256: sha256(text) })).toMatchObject({ event: { text: 'only the beginning' } })
-    // What is read whole is replaced without more.
+    // A post that was read whole can be replaced directly.
     expect(await edit({})).not.toHaveProperty('error')
   })
 })
@@ -181,7 +181,7 @@ describe('a document too long for an answer', () => {
     expect(await write({ text: `${text}and more\n`, replaces_sha256 })).toMatchObject({ doc: { version: 2 } })
   })
 
-  test('two that do not go together are both shown in part, with the way to the rest', async () => {
+  test('two texts that do not fit together are both shown in part, with the way to the rest', async () => {
     const replaces_sha256 = sha256(text)
     const conflict = await call('docs_write', {
       target,
@@ -197,7 +197,7 @@ describe('a document too long for an answer', () => {
   })
 })
 
-test('news that come while somebody waits are all told, however long', async () => {
+test('all news that arrives during a wait is delivered, however long', async () => {
   await client.post(person('reporter'), { room: 'news', text: 'a room to wait in' })
   const { cursor: from } = await call('updates_get', {})
   let first: Json | undefined
@@ -221,7 +221,7 @@ test('news that come while somebody waits are all told, however long', async () 
       answer = await call('updates_get', { cursor: answer.cursor as string, data: { wait: 50, rooms: ['news'] } })
     }
   }
-  // Who waits without a cursor hears of what comes from then on, and of all of it.
+  // A wait without a cursor gets everything that arrives from then on.
   const heard = await told(await waiting)
   expect(heard).toEqual(posted.slice(-heard.length))
   expect(await told(await call('updates_get', { cursor: from as string, data: { rooms: ['news'] } }))).toEqual(posted)
@@ -269,7 +269,7 @@ test('a long answer of a tool is read in parts, and the tool is called once', as
   expect(JSON.parse(canonical)).toEqual(value)
 })
 
-test('of a list that somebody asks for with a key of their own, so much is shown, and what to sign for the rest', async () => {
+test('a list that needs the reader’s own signature is shown in part, with what to sign for the rest', async () => {
   const key = person('own-key')
   const signed = (fields: Record<string, string | number>) =>
     JSON.parse(client.sign(key, { operation: 'events.list', room: 'long-list', ...fields }).body) as Json
@@ -281,7 +281,7 @@ test('of a list that somebody asks for with a key of their own, so much is shown
   expect([again.has_more, typeof again.next_cursor]).toEqual([true, 'string'])
 })
 
-test('resources go on where their answer ended', async () => {
+test('resources continue where their answer ended', async () => {
   const get = async (uri: string): Promise<string> => {
     const { result } = await rpc(board, 'resources/read', { uri }, { token })
     const [{ text }] = result.contents as [{ text: string }]

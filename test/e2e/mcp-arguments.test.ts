@@ -1,4 +1,4 @@
-/** What a tool at /mcp says of arguments that it does not take: in its own words, not in those of a signed command. */
+/** How a tool at /mcp reports arguments that it does not accept: in its own terms, not those of a signed command. */
 import { randomBytes } from 'node:crypto'
 import { beforeAll, expect, test, vi } from 'vitest'
 import { opensslSigner } from '../../src/cli/sign.ts'
@@ -16,7 +16,7 @@ beforeAll(async () => {
   token = (await new OauthClient(board).signedIn(opensslSigner(randomBytes(32)))).access_token
 })
 
-test('what is wrong with the arguments of a tool is said in its own words: nothing of schema, keys or signatures', async () => {
+test('invalid arguments of a tool are reported in its own terms, without mention of schema, keys or signatures', async () => {
   const write = (given: Json) => ({ target: '0'.repeat(32), text: 'x', ...given })
   const object = 'data of docs_write must be an object such as {"base_version":1}'
   const base = '"base_version": an integer from 1 to 1000'
@@ -83,7 +83,7 @@ test('what is wrong with the arguments of a tool is said in its own words: nothi
       { isError: true, structuredContent: { error: { field, message } } },
     ])
   }
-  // JSON text of an object is as good as the object, with its version or without.
+  // JSON text of an object is accepted like the object, with or without its version.
   const made = (await call(board, 'docs_create', { text: 'x', data: '{"title":"By text"}' }, token)).result
   const { doc } = made.structuredContent as { doc: { id: string; title: string } }
   expect(doc.title).toBe('By text')
@@ -101,13 +101,13 @@ test('what is wrong with the arguments of a tool is said in its own words: nothi
   expect((await call(board, 'post', nulls, token)).result.isError).toBeUndefined()
 })
 
-test('a tool that there is none of is named with the one that was probably meant', async () => {
+test('a call of an unknown tool suggests the one that was probably meant', async () => {
   expect(await call(board, 'evnets_list', {})).toMatchObject({
     error: { code: -32602, message: 'there is no tool evnets_list: did you mean events_list?' },
   })
 })
 
-test('a post to a handle is signed with the id that the handle stands for', async () => {
+test('a post to a handle is signed with the id of its owner', async () => {
   const client = await Client.of({ address: board })
   const ben = person('mcp ben')
   await client.command(ben, { operation: 'identity.register', handle: 'mcp-ben' })

@@ -1,4 +1,4 @@
-/** MCP Events as a subscriber meets them: by a token, on a real board, told to a real target. */
+/** MCP Events as a subscriber uses them: with a token, on a real board, delivered to a real target. */
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { hookKinds } from '../../actors/webhooks/kind-names.ts'
 import type { Signer } from '../../src/cli/sign.ts'
@@ -91,7 +91,7 @@ const unsubscribe = (path: string, more: object = {}, who = subscriber) =>
 
 const texts = (arrived: readonly Arrived[]) => arrived.map(({ body }) => body.data.excerpt)
 
-test('both capabilities are told, and every kind of event with its schemas, to everybody', async () => {
+test('both capabilities and every kind of event with its schemas are announced to everybody', async () => {
   const { result: discovered } = await call('server/discover', {})
   expect(discovered.capabilities).toMatchObject({
     events: {},
@@ -110,7 +110,7 @@ test('both capabilities are told, and every kind of event with its schemas, to e
   for (const method of ['events/poll', 'events/stream']) expect((await call(method, {}, subscriber)).http).toBe(404)
 })
 
-test('a subscription is made, told by signed webhooks, refreshed under its id, and ended as often as one likes', async () => {
+test('a subscription is created, delivered by signed webhooks, refreshed under its id, and ended any number of times', async () => {
   const first = await subscribed('/sub')
   const url = house.target.url('/sub')
   expect(first).toMatchObject({
@@ -126,7 +126,7 @@ test('a subscription is made, told by signed webhooks, refreshed under its id, a
   const [told] = (await house.arrived('/sub', 1)) as [Arrived]
   expect([told.verified, told.subscription, told.id]).toEqual([true, first.id, told.body.eventId])
   expect(told.body).toMatchObject({ name: 'room.post', cursor: expect.any(String), data: { excerpt: 'one' } })
-  // It has arrived a moment before the board knows that it has.
+  // The delivery arrives a moment before the board knows that it has.
   const again = await vi.waitFor(async () => {
     const refreshed = await subscribed('/sub', { ttlMs: 3_600_000, arguments: { room: 'lobby' } })
     expect(refreshed.deliveryStatus.lastDeliveryAt).toEqual(expect.any(String))
@@ -135,7 +135,7 @@ test('a subscription is made, told by signed webhooks, refreshed under its id, a
   expect([again.id, again.truncated]).toEqual([first.id, false])
   expect(Date.parse(again.refreshBefore)).toBeLessThan(Date.parse(first.refreshBefore))
   expect(house.target.challenges.filter(({ path }) => path === '/sub')).toHaveLength(1)
-  // Of another the same words end nothing.
+  // The same request by another identity ends nothing.
   expect((await unsubscribe('/sub', {}, other)).result).toMatchObject({ resultType: 'complete' })
   await house.post(other, { room: 'lobby', text: 'two' })
   await house.arrived('/sub', 2)
@@ -147,7 +147,7 @@ test('a subscription is made, told by signed webhooks, refreshed under its id, a
   await unsubscribe('/witness')
 })
 
-test('a cursor goes on where it was given, by a delivery or by updates.get; what is too old for maxAgeMs is said to be cut', async () => {
+test('a cursor continues from a delivery or from updates.get; events older than maxAgeMs are reported as cut', async () => {
   const signed = await house.done(subscriber, { operation: 'updates.get', data: '{"schema":1,"wait":0}' })
   const { cursor: followed } = signed.data as unknown as { cursor: string }
   const begun = await subscribed('/cursor')
@@ -167,7 +167,7 @@ test('a cursor goes on where it was given, by a delivery or by updates.get; what
   expect(await replay('/from-last', arrived[2]!.body.cursor)).toEqual([false])
   expect(await replay('/from-now', null, { maxAgeMs: 0 })).toEqual([false])
   expect(await replay('/aged', begun.cursor, { maxAgeMs: 3_600_000 })).toEqual([false, 'a', 'b', 'c'])
-  // And a place of a delivery is one for updates.get too.
+  // A position from a delivery works for updates.get too.
   const page = await house.done(subscriber, { operation: 'updates.get', cursor: arrived[1]!.body.cursor, limit: 1 })
   const [{ event }] = (page.data as unknown as { updates: [{ event: { text: string } }] }).updates
   expect(event.text).toBe('c')
@@ -175,14 +175,14 @@ test('a cursor goes on where it was given, by a delivery or by updates.get; what
   expect([foreign.error?.code, foreign.error?.message]).toEqual([-32602, 'InvalidParams'])
 })
 
-test('a new secret signs beside the old one; a target that was given up is taken up by a refresh', async () => {
+test('a new secret signs in addition to the old one; a refresh revives a target that was given up', async () => {
   await subscribed('/rotated')
   await subscribed('/beside')
   house.target.manners.set('/rotated', status(500))
   await house.post(other, { room: 'lobby', text: 'while it is down' })
   await house.target.until(() => house.target.at('/rotated').length === 6)
   await house.post(other, { room: 'lobby', text: 'behind it' })
-  // When this has been told to another, the board has heard the answer to the last attempt.
+  // Once this has been delivered to another target, the board has heard the answer to the last attempt.
   await house.arrived('/beside', 2)
   await unsubscribe('/beside')
   house.target.manners.delete('/rotated')
@@ -199,7 +199,7 @@ test('a new secret signs beside the old one; a target that was given up is taken
   await unsubscribe('/rotated')
 })
 
-test('who is put out of a private room is told so once, and nothing after', async () => {
+test('a member removed from a private room is notified once, and of nothing after', async () => {
   const room = 'quarters'
   await house.done(other, { operation: 'room.create', room, visibility: 'private', members: [subscriber.id] })
   const outside = await call('events/subscribe', wish('/out', { arguments: { room } }), third)
@@ -219,7 +219,7 @@ test('who is put out of a private room is told so once, and nothing after', asyn
   expect(house.target.at('/quarters')).toHaveLength(1)
 })
 
-test('whoever is named in a private room of others hears nothing of it, and keeps his subscriptions', async () => {
+test('a person who is named in a private room of others is not notified, and keeps their subscriptions', async () => {
   const handle = 'named-outside'
   await house.done(subscriber, { operation: 'identity.register', handle })
   const personal = (name: string) => ({ name, arguments: {} })
@@ -233,7 +233,7 @@ test('whoever is named in a private room of others hears nothing of it, and keep
   expect(texts(await house.arrived('/named', 1))).toEqual([`aloud, @${handle}`])
   expect(texts(await house.arrived('/letters', 1))).toEqual([`aloud, @${handle}`])
   expect(house.target.control).toHaveLength(controls)
-  // Whom he blocks in a conversation speaks to him nowhere.
+  // An identity that he blocks in a conversation cannot reach him anywhere.
   const opened = await house.done(third, {
     operation: 'conversation.open',
     members: [subscriber.id],
@@ -254,7 +254,7 @@ test('whoever is named in a private room of others hears nothing of it, and keep
     await unsubscribe(path!, personal(name!))
 })
 
-test('without the scope to read, a token and a delegate are told of what is public alone', async () => {
+test('without the read scope a token and a delegate are notified only of public events', async () => {
   const [owner, key] = [person('who reads in private'), person('who only subscribes')]
   await house.done(owner, { operation: 'room.create', room: 'cabinet', visibility: 'private', members: [other.id] })
   await delegated(house.client, owner, key, { scopes: ['events:subscribe'] })
@@ -288,7 +288,7 @@ test('without the scope to read, a token and a delegate are told of what is publ
   for (const path of ['/narrow', '/narrow-delegate']) expect(texts(await house.arrived(path, 1))).toEqual([open])
 })
 
-test('what cannot be had is refused by name, with what would be right', async () => {
+test('invalid subscriptions are refused by name, with the valid choices', async () => {
   const refusal = async (params: object, who: Signer | undefined = subscriber) => {
     const { error } = await call('events/subscribe', params, who)
     return [error?.code, error?.message, error?.data]
@@ -335,12 +335,12 @@ test('what cannot be had is refused by name, with what would be right', async ()
     'ResourceExhausted',
     { limit: 'subscriptions', max: 4 },
   ])
-  // A refresh needs no further place.
+  // A refresh takes up no further place.
   await subscribed('/full-0', {}, third)
 })
 
 test.each(['access_token', 'refresh_token'] as const)(
-  'what was subscribed to by a sign-in ends when its client logs out with the %s',
+  'subscriptions made with a sign-in end when its client logs out with the %s',
   async (name) => {
     const owner = person(`who logs out with the ${name}`)
     const program = new OauthClient(house.board.address)
@@ -361,7 +361,7 @@ test.each(['access_token', 'refresh_token'] as const)(
   },
 )
 
-test('what a sign-in or another delegate subscribed to ends with the delegation, and what its identity did itself goes on', async () => {
+test('subscriptions made by a sign-in or delegate end with the delegation, and those of the identity itself go on', async () => {
   const [owner, key] = [person('owner of programs'), person('a program of his')]
   await house.done(owner, { operation: 'room.create', room: 'diary', visibility: 'private' })
   tokens.set(owner, await accessToken(house.board.address, owner, 'board:read events:subscribe'))
@@ -384,7 +384,7 @@ test('what a sign-in or another delegate subscribed to ends with the delegation,
   await house.post(owner, { room: 'diary', text: 'after' })
   await house.arrived('/own', 2)
   expect((await call('events/subscribe', wish('/by-token'), owner)).http).toBe(401)
-  // Nothing is sent to them any more; their actor hears of it a moment later.
+  // Nothing more is sent to them; their actor is notified a moment later.
   await vi.waitFor(async () => expect((await house.list(owner)).map((each) => each.id)).toEqual([own.id]), patience)
   await house.again((board) => board.kill())
   await house.post(owner, { room: 'diary', text: 'later' })

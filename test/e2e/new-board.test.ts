@@ -1,4 +1,4 @@
-/** A board on which nobody has written yet is whole for people: every link of its pages leads somewhere. */
+/** A new board without posts is complete for people: every link on its pages works. */
 import { expect, test, vi } from 'vitest'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 
@@ -16,7 +16,7 @@ test('every link of the first page and of the rooms of a new board is answered',
   expect([...links].some((path) => path.startsWith('/i/'))).toBe(true)
   const dead: string[] = []
   for (const path of links) {
-    // A tail goes on for ever.
+    // A tail never ends.
     const ending = new AbortController()
     const { status } = await fetch(`${board.address}${path}`, {
       headers: { accept: 'text/html' },

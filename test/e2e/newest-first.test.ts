@@ -1,4 +1,4 @@
-/** Lists that say "newest first" are so within a second too, in which many things happen. */
+/** Lists that promise "newest first" keep that order even within one second. */
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { shardOf } from '../../actors/shard.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
@@ -35,7 +35,7 @@ async function whole<Each>(signer: Signer, name: string, fields: Fields): Promis
   return found
 }
 
-/** Times in a list go down; where several have one time, `order` says which is newer. */
+/** Times in a list never increase; where several are equal, `order` says which item is newer. */
 function isNewestFirst<Each>(items: readonly Each[], time: (each: Each) => number, order: (each: Each) => number) {
   return items.every((each, n) => {
     const next = items[n + 1]
@@ -44,7 +44,7 @@ function isNewestFirst<Each>(items: readonly Each[], time: (each: Each) => numbe
   })
 }
 
-test('an inbox is', async () => {
+test('an inbox is sorted newest first', async () => {
   const told = new Map<string, number>()
   const root = (await client.post(reader, { room: 'order', text: 'root' })).data.event!
   for (let n = 0; n < 30; n++) {
@@ -59,7 +59,7 @@ test('an inbox is', async () => {
   expect(await whole<Item>(reader, 'items', { operation: 'inbox.get', limit: 7 })).toEqual(items)
 })
 
-test('conversations and requests are, those of one shard: between shards a second has no order', async () => {
+test('conversations and requests of one shard are sorted newest first; across shards a second has no order', async () => {
   const rooms: string[] = []
   for (let n = 0; n < 24; n++) {
     const opening = { operation: 'conversation.open', members: [reader.id], text: `hello ${n}` }
@@ -86,7 +86,7 @@ test('conversations and requests are, those of one shard: between shards a secon
   }
 })
 
-test('one’s own documents and reports to the operator are', async () => {
+test('one’s own documents and reports to the operator are sorted newest first', async () => {
   const [docs, reports]: [string[], string[]] = [[], []]
   for (let n = 0; n < 12; n++) {
     const data = JSON.stringify({ schema: 1, title: `${n}` })

@@ -1,4 +1,4 @@
-/** Clients as they are: what they ask for, what they get of it, and how they log out again. */
+/** Real clients: what they request, what they are granted, and how they log out. */
 import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -25,7 +25,7 @@ const whoami = (token: string) => call(board, 'whoami', {}, token)
 const hasKey = (token: string) =>
   readFileSync(join(directory, 'sign-in.keys')).includes(Buffer.from(claims(token).delegation!, 'hex'))
 
-test('Cursor registers as it does everywhere, signs in by its own scheme, calls, and goes on', async () => {
+test('Cursor registers as usual, signs in with its own URL scheme, calls, and continues', async () => {
   const redirect_uri = 'cursor://anysphere.cursor-mcp/oauth/callback'
   const redirect_uris = [
     redirect_uri,
@@ -47,7 +47,7 @@ test('Cursor registers as it does everywhere, signs in by its own scheme, calls,
   expect((await cursor.refresh(String(body.refresh_token))).status).toBe(200)
 })
 
-test('who was given no secret for the one it asked for signs in without one', async () => {
+test('a client that was refused the secret it requested signs in without one', async () => {
   const client = new OauthClient(board)
   const asked = { token_endpoint_auth_method: 'client_secret_post', grant_types: ['authorization_code', 'implicit'] }
   expect(await client.register(asked)).toMatchObject({
@@ -63,7 +63,7 @@ test.each([
   ['', 'board:read board:post board:work events:subscribe', {}],
   ['foo', 'board:read', { scope: 'profile board:read' }],
   ['openid board:read', 'board:read', {}],
-])('who asks for the scope %s gets %s', async (scope, granted, registered) => {
+])('a client that requests the scope %s gets %s', async (scope, granted, registered) => {
   const oauth = new OauthClient(board)
   await oauth.register(registered)
   const { url, verifier } = oauth.authorize({ scope })
@@ -73,7 +73,7 @@ test.each([
   expect(body).not.toHaveProperty('id_token')
 })
 
-test('who asks for openid alone is given nothing, and no delegation is made', async () => {
+test('a client that requests only openid is given nothing, and no delegation is created', async () => {
   const oauth = new OauthClient(board)
   await oauth.register()
   const refused = (await begin(oauth.authorize({ scope: 'openid' }).url)) as Response
@@ -89,7 +89,7 @@ test.each(['access_token', 'refresh_token'] as const)(
       const tokens = await oauth.signedIn(fresh())
       expect(hasKey(tokens.access_token)).toBe(true)
       const revoke = () => oauth.form('/oauth/revoke', { token: tokens[name], client_id: oauth.id, ...hint })
-      // Twice: the second has nothing left to do (RFC 7009, 2.2).
+      // Twice: the second one has nothing left to do (RFC 7009, 2.2).
       for (let n = 0; n < 2; n++) expect((await revoke()).status).toBe(200)
       expect((await whoami(tokens.access_token)).status).toBe(401)
       expect(await oauth.refresh(tokens.refresh_token)).toMatchObject({ status: 400, body: { error: 'invalid_grant' } })
@@ -98,7 +98,7 @@ test.each(['access_token', 'refresh_token'] as const)(
   },
 )
 
-test('nobody is logged out by another client, by a changed token or by one of nobody', async () => {
+test('nobody is logged out by another client, a changed token or an unknown token', async () => {
   const [oauth, other] = [new OauthClient(board), new OauthClient(board)]
   await other.register()
   const { access_token } = await oauth.signedIn(fresh())

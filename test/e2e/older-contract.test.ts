@@ -1,4 +1,4 @@
-/** Whatever programs rely on since release 1.0.0 is still there: operations, paths, fields, codes, limits and metrics. */
+/** Everything that programs rely on since release 1.0.0 is still there: operations, paths, fields, codes, limits and metrics. */
 import { beforeAll, expect, test, vi } from 'vitest'
 import { metricsIn, readFixture } from '../fixtures/fixture.ts'
 import { Description, type Json, removedFrom, removedFromSchema } from '../fixtures/removals.ts'
@@ -32,13 +32,13 @@ test('/capabilities has every key, operation, field, code, limit and path', () =
 })
 
 /**
- * The board's own room has acts that nobody signed, and GET /api/modlog of it answered 500. Their entries say who acted, and have no
- * signature; entries of signed acts have all they had.
+ * The board's own room has unsigned acts, for which GET /api/modlog answered 500 in 1.0.0. Their entries name the actor and have no
+ * signature; entries of signed acts have every field they had.
  */
 const unsignedActs = ['signature', 'signed_payload', 'public_key'].map((field) => `no longer always has ${field}`)
 const isOfUnsignedAct = (lost: string) => /modlog/.test(lost) && unsignedActs.some((words) => lost.endsWith(words))
 
-test('no operation requires more, takes less data or answers with less', () => {
+test('no operation requires more, accepts less data or answers with less', () => {
   const lost: string[] = []
   for (const operation of olderCapabilities.operations) {
     const { name } = operation
@@ -54,7 +54,7 @@ test('no operation requires more, takes less data or answers with less', () => {
   expect(lost.filter((each) => !isOfUnsignedAct(each))).toEqual([])
 })
 
-test('/openapi.json has every path, parameter, status and field of an answer', () => {
+test('/openapi.json has every path, parameter, status and answer field', () => {
   const lost: string[] = []
   for (const [path, methods] of Object.entries(older.paths)) {
     for (const [method, before] of Object.entries(methods) as [string, Operation][]) {
@@ -102,7 +102,7 @@ test('/metrics has every metric, of the same kind and with the same label', asyn
   expect(now).toMatchObject(JSON.parse(readFixture('metrics.json')) as object)
 })
 
-test('what is removed is found', () => {
+test('a removal is detected', () => {
   const without = (name: string) => {
     const copy = JSON.parse(JSON.stringify(olderCapabilities)) as Json
     const lost: string[] = []

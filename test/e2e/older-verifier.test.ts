@@ -1,4 +1,4 @@
-/** Whoever has release 1.0.0 verifies with it what a board of today exports by default. */
+/** Release 1.0.0 verifies what today's board exports by default. */
 import { beforeAll, expect, test, vi } from 'vitest'
 import { openCheckpoint } from '../../storage/checkpoint.ts'
 import { fixtureEnvironment } from '../fixtures/fixture.ts'
@@ -28,7 +28,7 @@ beforeAll(async () => {
   text = (await client.get('/v1/export')).text
 })
 
-test('the export of a board where everything has happened, and its ledger', async () => {
+test('the export of a board where everything has happened verifies, and so does its ledger', async () => {
   const types = new Set(text.match(/^\{"type":"\w+"/gm))
   expect([...types].map((type) => type.slice(9, -1)).sort()).toEqual(
     ['end', 'event', 'leaves', 'rotation', 'tombstone', 'undelegation'].sort(),
@@ -64,6 +64,6 @@ test.each<[string, (line: Line) => boolean, (line: Line) => void]>([
   expect(faultsBy100(lines.with(at, JSON.stringify(line)).join('\n'))).not.toEqual([])
 })
 
-test('a field that it does not know is ignored', () => {
+test('a field that release 1.0.0 does not know is ignored', () => {
   expect(faultsBy100(text.replace('{"type":"event",', '{"type":"event","new_in_later_release":true,'))).toEqual([])
 })

@@ -1,4 +1,4 @@
-/** Large texts of the board are sent packed to whoever takes gzip, with a tag of their own, and as they are to everybody else. */
+/** Large responses are compressed for clients that accept gzip, with a separate ETag, and unchanged for everybody else. */
 import { gunzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
@@ -27,7 +27,7 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
   }
   const packing = 'Accept-Encoding: br, gzip\r\n'
 
-  test('a packed text is the text, in far fewer bytes, and says that it depends on the coding', async () => {
+  test('a compressed text decompresses to the original, is far smaller, and has a Vary header', async () => {
     for (const path of paths) {
       const [plain, packed] = [await ask(path), await ask(path, packing)]
       expect([path, packed.headers.get('content-encoding'), packed.headers.get('vary')]).toEqual([
@@ -46,7 +46,7 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
     }
   })
 
-  test('each form has a tag of its own, is not sent to who has it, and is the same the next time', async () => {
+  test('each form has its own ETag, is not resent to a client that has it, and stays the same', async () => {
     for (const path of paths) {
       const [plain, packed] = [await ask(path), await ask(path, packing)]
       const [tag, packedTag] = [plain, packed].map(({ headers }) => headers.get('etag')!) as [string, string]
@@ -62,7 +62,7 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
     }
   })
 
-  test('HEAD says the length of what GET would send, and gzip with a weight of nothing is no gzip', async () => {
+  test('HEAD reports the length that GET would send, and gzip with weight 0 is not accepted', async () => {
     for (const path of paths) {
       const packed = await ask(path, packing)
       const head = await ask(path, packing, 'HEAD')
@@ -72,7 +72,7 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
     }
   })
 
-  test('what is short is not packed', async () => {
+  test('short responses are not compressed', async () => {
     const { headers } = await ask('/robots.txt', packing)
     expect([headers.get('content-encoding'), headers.get('vary')]).toEqual([undefined, undefined])
   })

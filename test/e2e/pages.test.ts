@@ -1,4 +1,4 @@
-/** Pages for people: each answers, is valid, holds what strangers wrote inert, and is never older than the board. */
+/** Pages for people: each answers, is valid, keeps what strangers wrote inert, and is never older than the board. */
 import { HtmlValidate } from 'html-validate'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { operations } from '../../actors/operations.ts'
@@ -18,10 +18,10 @@ afterAll(() => shown?.client.close())
 
 const get = (path: string, headers: Readonly<Record<string, string>> = {}) => shown.client.get(path, headers)
 
-/** What a page says, without the style that stands in each. */
+/** The body of a page, without the style element that every page has. */
 const bodyOf = (html: string) => html.replace(/<style>.*?<\/style>/s, '')
 
-test('every page answers valid HTML with one first heading, a language, a skip link and a description', async () => {
+test('every page is valid HTML with one first-level heading, a language, a skip link and a description', async () => {
   const validator = new HtmlValidate({ extends: ['html-validate:recommended'], rules: { 'long-title': 'off' } })
   const wrong: string[] = []
   for (const path of shown.paths) {
@@ -43,7 +43,7 @@ test('every page answers valid HTML with one first heading, a language, a skip l
   expect(wrong.slice(0, 10)).toEqual([])
 })
 
-test('every page has headers that let nothing in: no inline script or style but by hash, no frame, no sniffing, no cookie', async () => {
+test('every page has strict headers: no inline script or style but by hash, no frame, no sniffing, no cookie', async () => {
   for (const path of [...shown.paths, '/nowhere', '/e/unknown']) {
     const { headers } = await get(path, { accept: 'text/html' })
     const policy = String(headers['content-security-policy'])
@@ -60,7 +60,7 @@ test('every page has headers that let nothing in: no inline script or style but 
   expect(headers['content-type']).toBe('text/javascript; charset=utf-8')
 })
 
-test('what programs read is never sniffed nor a document that does anything', async () => {
+test('responses for programs are never sniffed, and never active documents', async () => {
   const id = shown.post
   const paths = [
     '/api/events',
@@ -89,7 +89,7 @@ test('what programs read is never sniffed nor a document that does anything', as
 })
 
 describe('what strangers wrote', () => {
-  /** Elements and attributes that no text can make. */
+  /** Elements and attributes that no user text can produce. */
   const tagsOf = (html: string) => [...html.matchAll(/<([a-zA-Z][^\s/>]*)/g)].map(([, name]) => name!.toLowerCase())
   const known = new Set(
     'html head meta title script style link body a header form input button nav ul ol li div main p span article section aside footer h1 h2 h3 h4 h5 h6 b strong em code pre br small table thead tbody tr th td details summary dl dt dd svg path rect text g desc defs marker figure figcaption time label select option ins del blockquote hr s noscript'.split(
@@ -105,14 +105,14 @@ describe('what strangers wrote', () => {
         tagsOf(body).filter((name) => !known.has(name)),
         path,
       ).toEqual([])
-      // Tags of our own have quoted attributes; a quote inside one is written as a number.
+      // Our own tags have quoted attributes; a quote inside one is written as a numeric entity.
       for (const [tag] of body.matchAll(/<[a-z][^>]*>/g)) {
         expect(tag.replace(/="[^"]*"/g, ''), `${path} ${tag}`).not.toMatch(/["'=]/)
         expect(tag.replace(/="[^"]*"/g, '=')).not.toMatch(/\s(on\w+|style|srcdoc|formaction)=/)
       }
       for (const [, href] of body.matchAll(/(?:href|src|action)="([^"]*)"/g))
         expect(href, path).toMatch(/^(\/|#|\?|https?:\/\/)/)
-      // The theme's line in the head, and the scripts at the end; /embed shows what it tells of.
+      // The theme script in the head and the scripts at the end; /embed shows the one it documents.
       expect(body.match(/<script>/g)).toHaveLength(1)
       expect(body.match(/<script /g)!.length).toBe(
         body.match(/<script (type="module" src="\/assets\/[a-z]+\.[\w-]{12}\.js"|src="\/embed\/v1\.js" [^>]*)>/g)!
@@ -121,7 +121,7 @@ describe('what strangers wrote', () => {
     }
   })
 
-  test('shows what hides or turns by its number, everywhere', async () => {
+  test('shows invisible and bidirectional characters by their number, everywhere', async () => {
     for (const path of ['/room/hostile?view=posts', '/room/workshop?view=posts', `/d/${shown.doc}`]) {
       const { text } = await get(path)
       const [bad] = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u.exec(text.replace(/[\n\t\u200d]/g, '')) ?? []
@@ -132,7 +132,7 @@ describe('what strangers wrote', () => {
     expect(text.match(/\p{M}+/gu)!.every((marks) => marks.length <= 6)).toBe(true)
   })
 
-  test('links lend nothing: no rank, no opener, no referrer; a link that runs or hides a name is none', async () => {
+  test('links pass on no rank, opener or referrer; a link that runs or disguises its target is not a link', async () => {
     for (const path of ['/room/hostile?view=posts', `/d/${shown.doc}`, '/search?q=click']) {
       for (const [link] of (await get(path)).text.matchAll(/<a href="https?:[^>]*>/g))
         expect(link).toContain('rel="nofollow ugc noopener noreferrer"')
@@ -145,7 +145,7 @@ describe('what strangers wrote', () => {
   })
 })
 
-test('a page is never older than what was confirmed, and a text that is taken back is in none, nor in its preview', async () => {
+test('a page is never older than what was confirmed, and a redacted text is in no page or preview', async () => {
   const { client } = shown
   const posted = await client.post(ada, { text: 'only just here', handle: 'ada' })
   const id = posted.data.event_id!
@@ -160,7 +160,7 @@ test('a page is never older than what was confirmed, and a text that is taken ba
   expect(text).toContain('It held a &#34;password&#34;.')
 })
 
-test('a room shows its threads, all its posts, or its documents; the front page the threads of all rooms', async () => {
+test('a room shows its threads, all its posts, or its documents; the front page shows the threads of all rooms', async () => {
   const { client } = shown
   const root = (
     await client.post(ada, {
@@ -183,7 +183,7 @@ test('a room shows its threads, all its posts, or its documents; the front page 
   expect((await get('/')).text).not.toContain('How do I begin?')
 })
 
-test('the address of a post opens the page of its thread on which it stands, and quotes what it answers elsewhere', async () => {
+test('the address of a post opens its page of the thread, and quotes the post it answers if that is on another page', async () => {
   const { client } = shown
   const root = (await client.post(ada, { room: 'deep', text: 'The first of many' })).data.event_id!
   const ids = [root]
@@ -207,7 +207,7 @@ test('the address of a post opens the page of its thread on which it stands, and
   expect((await get(`/e/${root}`)).text).not.toContain('autofocus')
 })
 
-test('a work’s page follows each of its transitions at once', async () => {
+test('a work’s page shows each transition immediately', async () => {
   const { client } = shown
   const data = JSON.stringify({ schema: 1, title: 'Follow me', simulated: true })
   const offered = await client.command(ada, { operation: 'work.create', room: 'workshop', text: 'x', amount: 3, data })
@@ -223,9 +223,9 @@ test('a work’s page follows each of its transitions at once', async () => {
   expect((await get(`/work/${id}`)).text).toContain('they are back')
 })
 
-test('the same bytes are not sent twice: 304 until something changes, gzip for who takes it', async () => {
+test('the same bytes are not sent twice: 304 until something changes, and gzip for clients that accept it', async () => {
   const same = (text: string) => text.replace(/data-live-change="\d+"/, '')
-  // Notices of the works above may still be on their way into the room.
+  // Notices of the works above may still be in flight to the room.
   const first = await vi.waitFor(async () => {
     const page = await get('/room/workshop')
     const again = await get('/room/workshop', { 'if-none-match': page.headers.etag! })
@@ -243,7 +243,7 @@ test('the same bytes are not sent twice: 304 until something changes, gzip for w
   expect(after.text).toContain('and now it is another page')
 })
 
-test('a page of a room goes on behind the newest post of the room, however old its own are', async () => {
+test('a page of a room continues after the newest post of the room, however old its own posts are', async () => {
   await shown.client.post(bob, { text: 'on the main page' })
   const newest = (await shown.client.get('/api/events?room=lobby&limit=1')).data.events as unknown as [
     { event_id: string },
@@ -252,17 +252,17 @@ test('a page of a room goes on behind the newest post of the room, however old i
   expect(text).toContain(`data-live-newest="${newest[0].event_id}"`)
 })
 
-test('the first page fits into 50 KB and one round trip, whatever stands in the lobby', async () => {
+test('the first page fits into 50 KB and one round trip, whatever is in the lobby', async () => {
   for (let n = 0; n < 10; n++) await shown.client.post(eve, { text: '<&"\u202e'.repeat(4_000) })
   const { text } = await get('/')
   expect(text.length).toBeLessThan(150_000)
   const packed = await fetch(`${shown.client.address}/`, { headers: { 'accept-encoding': 'gzip' } })
-  // Undici unpacks; the bytes on the wire are what counts.
+  // Undici decompresses; the bytes on the wire are what counts.
   const { gzipSync } = await import('node:zlib')
   expect(gzipSync(await packed.text()).length).toBeLessThan(14_600)
 })
 
-test('nothing of a private room is on any page; its own answers are those of the API', async () => {
+test('nothing of a private room is on any page; its addresses answer as the API does', async () => {
   for (const path of [...shown.paths, '/search?q=members']) {
     const { text } = await get(path)
     expect(text, path).not.toContain('only for members')
@@ -278,7 +278,7 @@ test('nothing of a private room is on any page; its own answers are those of the
   expect(await refused(`/e/${shown.hidden}/preview.png`)).toEqual([403, false])
 })
 
-test('what is wrong in an address is said on a page in the same look; programs hear JSON', async () => {
+test('an invalid address gets an error page in the same look; programs get JSON', async () => {
   const cases: [path: string, status: number][] = [
     ['/room/NOT-A-ROOM', 400],
     ['/room/lobby?cursor=%00', 400],
@@ -311,7 +311,7 @@ test('what is wrong in an address is said on a page in the same look; programs h
   expect((await get('/', { accept: '*/*' })).headers['content-type']).toBe('text/html; charset=utf-8')
 })
 
-test('a list whose cursor is no more leads to its beginning, and only what is private asks for a key', async () => {
+test('a list with an expired cursor links to its beginning, and only private content asks for a key', async () => {
   const query = '?page=reports&view=posts&cursor=bad'
   for (const path of [
     `/room/lobby${query}`,
@@ -330,7 +330,7 @@ test('a list whose cursor is no more leads to its beginning, and only what is pr
   expect((await get('/room/closed-room?cursor=bad')).text).toContain('data-write="private"')
 })
 
-test('the feed of works and the script for other pages are linked where one looks for them, a room’s with its name', async () => {
+test('the feed of works and the embed script are linked where one looks for them, and a room’s with its name', async () => {
   expect((await get('/work')).text).toContain(
     '<link rel="alternate" type="application/atom+xml" title="Newest works" href="/work.atom">',
   )
@@ -346,7 +346,7 @@ test('the feed of works and the script for other pages are linked where one look
   expect((await get('/work?room=workshop')).text).toMatch(/<input type="text" name="room" value="workshop"/)
 })
 
-test('a sign-in that is over, or was never begun well, is a page to a person and JSON to a program, in the same words', async () => {
+test('a sign-in that ended or began badly is a page for a person and JSON for a program, in the same words', async () => {
   const accept = 'text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8'
   for (const [path, status, words] of [
     ['/oauth/interaction/abcdefghijklmnopqrstu', 400, /^this sign-in is not in progress in this browser/],
@@ -388,7 +388,7 @@ test('/docs has every operation with its fields, refusals, answer and example, f
   for (const name of Object.keys(limits)) expect(text).toContain(`<code>${name}</code>`)
 })
 
-test('lists go on behind their first page, and back', async () => {
+test('lists can be paged forward and back', async () => {
   for (let n = 0; n < 60; n++) await shown.client.post(bob, { room: 'long', text: `number ${n}.` })
   const first = (await get('/room/long?view=posts')).text
   const next = /<a rel="next" href="([^"]+)">/.exec(first)![1]!.replaceAll('&#38;', '&')
@@ -399,7 +399,7 @@ test('lists go on behind their first page, and back', async () => {
   expect(second).not.toContain('data-live-room')
 })
 
-test('previews are PNGs of the size they say, and inert', async () => {
+test('previews are inert PNGs of the stated size', async () => {
   for (const path of ['/preview.png', '/room/hostile/preview.png', `/e/${shown.post}/preview.png`]) {
     const answer = await fetch(shown.client.address + path)
     const bytes = Buffer.from(await answer.arrayBuffer())
@@ -411,7 +411,7 @@ test('previews are PNGs of the size they say, and inert', async () => {
   expect((await get(`/e/${shown.post}`)).text).toContain(`/e/${shown.post}/preview.png`)
 })
 
-test('attachments are downloads, never pages of ours', async () => {
+test('attachments are downloads, never pages', async () => {
   const { text } = await get('/room/lobby?view=posts')
   const [, href] = /<a href="(\/a\/[0-9a-f]{32})" download>/.exec(text)!
   const { headers } = await get(href!)
@@ -421,7 +421,7 @@ test('attachments are downloads, never pages of ours', async () => {
   expect(payloads.length).toBeGreaterThan(10)
 })
 
-test('a post is counted alike wherever posts are, people have their names, and the API’s names of parameters are taken', async () => {
+test('a post counts the same on every page, people have their names, and pages accept the API’s parameter names', async () => {
   const lobby = (await get('/room/lobby')).text
   const [, posts] = /<p class="lead">(\d+) posts<\/p>/.exec(lobby)!
   expect(lobby).toContain(`${posts} posts in the last 30 days`)
@@ -430,7 +430,7 @@ test('a post is counted alike wherever posts are, people have their names, and t
   const work = shown.paths.find((path) => /^\/work\/[0-9a-f]{32}$/.test(path))!
   const { text: paid } = await get(work)
   expect(paid).toMatch(/<td[^>]*><a href="\/i\/[0-9a-f]{64}" title="identity [0-9a-f]{64}">@\w+<\/a>/)
-  // A hold that is taken moves nothing a second time.
+  // Taking a hold moves nothing a second time.
   expect(paid.match(/<td[^>]*>escrow<\/td>/g)).toHaveLength(2)
   expect(paid).not.toContain('taken out of escrow')
   for (const [api, own] of [

@@ -12,7 +12,7 @@ describe.each([
   ['node', 'threads', '1'],
   ['uws', 'clerks', '1'],
   ['uws', 'clerks', '2'],
-])('a board on the %s engine, its actors placed as %s, with HTTP_THREADS=%s', (engine, placement, httpThreads) => {
+])('a board on the %s engine, with actors placed as %s and HTTP_THREADS=%s', (engine, placement, httpThreads) => {
   let board: Board
   let client: Client
 
@@ -69,7 +69,7 @@ describe.each([
     expect(onPage?.map(({ text }) => text)).toEqual(['root', 'reply', 'deeper'])
     const moved = (await client.post(bob, { page: 'knots', text: 'moved', reply_to: root.event_id })).data.event!
     expect(moved.page, 'a page that is named is kept').toBe('knots')
-    // An export has what was signed, which verifiers of every release hold it against, and beside it where the reply is.
+    // An export has the signed fields, which verifiers of every release check, and beside them where the reply is.
     const lines = (await client.get('/v1/export?room=dock')).text.trimEnd().split('\n')
     const pages = lines.map((line) => JSON.parse(line) as { page: string; actual_page?: string })
     expect(pages.map(({ page, actual_page }) => [page, actual_page])).toEqual([
@@ -99,12 +99,12 @@ describe.each([
     })
   })
 
-  test('a post without room and page goes to lobby and main, which the first start made', async () => {
+  test('a post without room and page goes to lobby and main, which the first start created', async () => {
     const { event } = (await client.post(ada, { text: 'hello' })).data
     expect(event).toMatchObject({ room: 'lobby', page: 'main', kind: 'note' })
   })
 
-  test('a first post makes a public room without owner, and room.create one with its signer as owner', async () => {
+  test('a first post creates a public room without an owner, and room.create one owned by its signer', async () => {
     await client.post(ada, { room: 'found', text: 'first' })
     const made = await client.command(bob, { operation: 'room.create', room: 'made', text: 'about it' })
     expect(made.data.room).toMatchObject({
@@ -121,7 +121,7 @@ describe.each([
     expect(again).toMatchObject({ status: 400, code: 'name_taken' })
   })
 
-  test('pages and rooms are listed with the latest activity first, with counts of what they hold', async () => {
+  test('pages and rooms are listed by latest activity, with counts of their content', async () => {
     for (const page of ['one', 'two', 'one', 'three']) await client.post(ada, { room: 'paged', page, text: page })
     await client.post(bob, { room: 'later', text: 'later' })
     const { pages } = (await client.get('/api/pages?room=paged')).data
@@ -138,7 +138,7 @@ describe.each([
     expect((await client.get('/api/rooms?query=age')).data.rooms?.map(({ name }) => name)).toEqual(['paged'])
   })
 
-  test('a handle is claimed by a post or by identity.register, once, and shown beside every event from then on', async () => {
+  test('a handle is claimed by a post or by identity.register, once, and shown with every event from then on', async () => {
     const [cleo, dan, eve] = [person(`cleo ${engine}`), person(`dan ${engine}`), person(`eve ${engine}`)]
     const before = (await client.post(cleo, { room: 'names', text: 'no name yet' })).data.event!
     expect((await client.post(cleo, { room: 'names', text: 'a', handle: 'cleo' })).data.event?.author.handle).toBe(
@@ -163,7 +163,7 @@ describe.each([
     }
   })
 
-  describe('with a room of 130 events', () => {
+  describe('in a room of 130 events', () => {
     const posted: EventJson[] = []
 
     beforeAll(async () => {
@@ -194,7 +194,7 @@ describe.each([
       ['&after=20&before=60&page=odd', ({ seq, page }) => seq > 20 && seq < 60 && page === 'odd'],
       ['&page=none', () => false],
     ] as [string, (event: EventJson) => boolean][])(
-      'its list with "%s" is the same whatever the size of its pages',
+      'the list with "%s" has the same content whatever its page size',
       async (filter, keep) => {
         const expected = posted.filter(keep)
         for (const limit of [7, 50, 200]) {
@@ -208,7 +208,7 @@ describe.each([
       },
     )
 
-    test('threads, rooms, identities and pages are walked to their end by their cursors', async () => {
+    test('threads, rooms, identities and pages can be paged to their end', async () => {
       const thread = await walkPages(client, `/api/thread/${posted[18]!.event_id}?limit=3`)
       const inThread = posted.filter(({ thread: root }) => root === posted[5]!.event_id)
       expect(inThread.length).toBe(10)
@@ -224,7 +224,7 @@ describe.each([
       }
     })
 
-    test('what is posted while a list is walked neither doubles nor hides what was there', async () => {
+    test('a post during the paging of a list neither duplicates nor hides older items', async () => {
       const first = (await client.get('/api/events?room=long&limit=10')).data
       const added = (await client.post(ada, { room: 'long', text: 'while walking' })).data.event!
       const second = (await client.get(`/api/events?room=long&limit=10&cursor=${first.next_cursor}`)).data
@@ -232,7 +232,7 @@ describe.each([
       posted.push(added)
     })
 
-    test('a cursor that is forged, changed, cut or of another list is refused', async () => {
+    test('a cursor that is forged, changed, truncated or from another list is refused', async () => {
       const cursor = (await client.get('/api/events?room=long&limit=10')).data.next_cursor!
       const bytes = Buffer.from(cursor, 'base64url')
       const flipped = Buffer.from(bytes)

@@ -1,4 +1,4 @@
-/** What was signed in a private room is known to all who were in it: sent again by one who left, it shows nothing new. */
+/** Signed commands of a private room are known to all who were in it: replayed by a former member, they reveal nothing new. */
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, now, person } from '../support/client.ts'
@@ -7,7 +7,7 @@ import { patience } from '../support/patience.ts'
 
 const [ada, ben, agent] = [person('ada who stays'), person('ben who is removed'), person('agent of ada')]
 const operator = person('olga who operates')
-/** Seconds for which a command is taken. */
+/** Seconds for which a command is accepted. */
 const window = 300
 
 let board: Board
@@ -28,7 +28,7 @@ async function done(...asked: Parameters<Client['command']>) {
   return answer.data as typeof answer.data & { doc?: { id: string } }
 }
 
-test('the bytes of a post that a former member has kept are answered by themselves alone', async () => {
+test('a former member who replays a post gets only its receipt', async () => {
   await done(ada, { operation: 'room.create', room: 'attic', visibility: 'private', members: [ben.id] })
   const timestamp = now() - window + 4
   const kept = client.sign(ada, { operation: 'post', room: 'attic', text: 'as it was' }, { timestamp })
@@ -41,7 +41,7 @@ test('the bytes of a post that a former member has kept are answered by themselv
   await done(ada, { operation: 'room.member.remove', room: 'attic', target: ben.id })
   const data = JSON.stringify({ schema: 1, supersedes: kept.eventId })
   await done(ada, { operation: 'post', room: 'attic', text: 'what ben may not read', data })
-  // A client that lost the first answer, and asks at once, gets what it would read.
+  // A client that lost the first answer and retries soon gets what it could read.
   expect((await client.send(kept.body)).status).toBe(200)
   for (const { body, eventId } of [kept, hidden])
     await vi.waitFor(async () => {
@@ -54,7 +54,7 @@ test('the bytes of a post that a former member has kept are answered by themselv
     }, patience)
 })
 
-test('a delegate that may not read gets neither text of a conflict, nor what its write shows', async () => {
+test('a delegate without the read scope gets neither the text of a conflict nor what its write shows', async () => {
   await delegated(client, ada, agent, { scopes: ['board:post', 'board:moderate'] })
   const text = 'a secret line\n'
   const { doc } = await done(ada, {
@@ -81,7 +81,7 @@ test('a delegate that may not read gets neither text of a conflict, nor what its
   expect(`${hide.text}${restore.text}`).not.toContain('a secret post')
 })
 
-test('an operator who was removed from a room gets the receipt of their redaction again', async () => {
+test('an operator removed from a room gets the receipt of their redaction again', async () => {
   await done(ada, { operation: 'room.create', room: 'cellar', visibility: 'private', members: [operator.id] })
   const post = client.sign(operator, { operation: 'post', room: 'cellar', text: 'my password is 12345' })
   expect((await client.send(post.body)).status).toBe(200)
@@ -92,6 +92,6 @@ test('an operator who was removed from a room gets the receipt of their redactio
   const again = await client.send(kept.body)
   const receipt = expect.objectContaining({ event_id: kept.eventId, duplicate: true })
   expect([again.status, again.data?.receipt]).toEqual([200, receipt])
-  // What was never accepted is refused as before: nothing there can be read.
+  // A command that was never accepted is refused as before: nothing there can be read.
   expect((await client.command(operator, { ...redaction, reason: 'another' })).code).toBe('not_found')
 })

@@ -13,7 +13,7 @@ const room = 'canary-room'
 const text = 'canary-text'
 let board: Board
 let client: Client
-/** Everything public as it was before the private room was made, and what tells of it. */
+/** Everything public as it was before the private room was created, and what reveals it. */
 let before: Record<string, string>
 const inside: { root: string; reply: string } = { root: '', reply: '' }
 
@@ -61,7 +61,7 @@ beforeAll(async () => {
 })
 afterAll(() => client.close())
 
-test('nothing public changes by what happens in a private room: no list, count, export, log or metric', async () => {
+test('nothing public changes through events in a private room: no list, count, export, log or metric', async () => {
   expect(await readPublic()).toEqual(before)
 })
 
@@ -113,7 +113,7 @@ test('everybody else gets 403 private_room from its reads and writes, signed or 
   expect(await client.post(outsider, { room, text: 'x' })).toMatchObject({ status: 403, code: 'private_room' })
 })
 
-test('a private id or room is answered like an unknown one where 403 would tell of it', async () => {
+test('a private id or room is answered like an unknown one where 403 would reveal it', async () => {
   const unknown = 'd'.repeat(32)
   const alike = async (path: (id: string, name: string) => string) => {
     const [known, none] = [await client.get(path(inside.root, room)), await client.get(path(unknown, 'no-such-room'))]
@@ -131,7 +131,7 @@ test('a private id or room is answered like an unknown one where 403 would tell 
   }
 })
 
-test('a room that is not there is 400 not_found to whoever wants to follow or keep it', async () => {
+test('following, tailing or exporting an unknown room is 400 not_found', async () => {
   for (const path of ['/api/updates?wait=55&room=open,nosuch', '/tail/nosuch', '/v1/export?room=nosuch'])
     expect([path, await client.get(path)]).toMatchObject([path, { status: 400, code: 'not_found', field: 'room' }])
   const data = JSON.stringify({ schema: 1, wait: 55, rooms: [room, 'nosuch'] })
@@ -144,7 +144,7 @@ test('a room that is not there is 400 not_found to whoever wants to follow or ke
   expect((await client.command(member, { operation: 'updates.get', data: inner })).status).toBe(200)
 })
 
-test('a member may not carry a private event into a public room, and claims no handle in a private one', async () => {
+test('a member cannot move a private event to a public room, and claims no handle in a private one', async () => {
   expect(await client.post(member, { room: 'open', text: 'x', reply_to: inside.root })).toMatchObject({
     status: 400,
     code: 'not_found',
@@ -170,7 +170,7 @@ test('nothing of it is in an answer, a metric, the server’s own log, or the lo
   expect((await client.command(member, { operation: 'event.get', event_id: inside.root })).data.event?.text).toBe(text)
 })
 
-test('whoever was put out and sends a post again is told that it stands, and where, but not shown it', async () => {
+test('a removed member who resends a post learns that it was accepted, and where, but is not shown it', async () => {
   const inner = 'retry-room'
   await client.command(owner, { operation: 'room.create', room: inner, visibility: 'private', members: [member.id] })
   const signed = client.sign(member, { operation: 'post', room: inner, text, page: 'side' })
@@ -199,7 +199,7 @@ test('whoever was put out and sends a post again is told that it stands, and whe
   expect(own).toMatchObject({ status: 400, code: 'not_found' })
 })
 
-test('whoever has left and sends a command about a thing of the room again gets its receipt again, and nothing newer', async () => {
+test('a former member who resends a command about the room gets the same receipt, and nothing newer', async () => {
   const inner = 'left-room'
   await client.command(owner, { operation: 'room.create', room: inner, visibility: 'private', members: [member.id] })
   const root = (await client.post(owner, { room: inner, text })).data.event_id!
@@ -235,7 +235,7 @@ test('whoever has left and sends a command about a thing of the room again gets 
     expect(await client.command(member, fields)).toMatchObject({ status: 400, code: 'not_found' })
 })
 
-test('whoever gave the room away and left hears of a retry of room.create what was told when it was made', async () => {
+test('a former owner who retries room.create gets the answer of its creation', async () => {
   const fields = { operation: 'room.create', room: 'canary-left', visibility: 'private', text: 'canary-about' }
   const made = client.sign(owner, { ...fields, members: [member.id, owner.id] })
   const first = await client.send(made.body)

@@ -14,7 +14,7 @@ vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
 const [owner, member, stranger] = [person('owner'), person('member'), person('stranger')]
 
-/** The answer to moving from one key to another. */
+/** The answer to a rotation from one key to another. */
 function rotated(client: Client, from: typeof owner, to: typeof owner) {
   const command = { operation: 'identity.rotate', target: to.publicKey, timestamp: now(), nonce: freshNonce() }
   const bytes = signingBytes(client.serviceId, { ...command, public_key: from.publicKey })
@@ -52,7 +52,7 @@ describe.each(['uws', 'node'])('the tail of a private room on the %s engine', (e
     await board.stop()
   })
 
-  test('opens with a member’s token: what was said, and then each post as it is acknowledged', async () => {
+  test('opens with a member’s token, with earlier posts first and then each post as it is acknowledged', async () => {
     const room = await privateRoom()
     const old = []
     for (let n = 0; n < 7; n++) old.push(await post(room, `number ${n}`))
@@ -76,7 +76,7 @@ describe.each(['uws', 'node'])('the tail of a private room on the %s engine', (e
     resumed.close()
   })
 
-  test('names who posts, in the rooms of every shard', async () => {
+  test('names the authors of posts, in the rooms of every shard', async () => {
     const [ada, handle] = [person(`named on ${engine}`), 'ada-in-private']
     await client.command(ada, { operation: 'identity.register', handle })
     for (const shard of [0, 1]) {
@@ -97,7 +97,7 @@ describe.each(['uws', 'node'])('the tail of a private room on the %s engine', (e
     }
   })
 
-  test('resumed over and over while others post, nothing is lost or doubled', async () => {
+  test('loses or repeats nothing when resumed over and over while others post', async () => {
     const room = await privateRoom()
     const made = [await post(room, 'first')]
     const { tail } = await token(room)
@@ -117,7 +117,7 @@ describe.each(['uws', 'node'])('the tail of a private room on the %s engine', (e
     expect(got).toEqual(made)
   })
 
-  test('without a good token it is 403, and a token that opens nothing is told why', async () => {
+  test('is 403 without a good token, and the refusal of a useless token says why', async () => {
     const [room, other] = [await privateRoom(), await privateRoom()]
     const { token: good } = await token(room)
     const sealer = new CursorSealer(readSecret(machineDisk, join(board.directory, 'keys', 'cursor.key')))
@@ -140,14 +140,14 @@ describe.each(['uws', 'node'])('the tail of a private room on the %s engine', (e
     }
     for (const path of ['/tail/no-such-room', `/tail/no-such-room?token=${good}`])
       expect(await client.get(path)).toMatchObject({ status: 400, code: 'not_found', field: 'room' })
-    // A public room takes no notice of it.
+    // A public room ignores it.
     await client.post(member, { text: 'for all' })
     const open = new StreamReader(board.address, `/tail/lobby?token=${good}`)
     await open.until((all) => all.includes('for all'))
     open.close()
   })
 
-  test('a token is for members, for private rooms, and for an hour at most', async () => {
+  test('has tokens for members only, for private rooms, and for at most an hour', async () => {
     const room = await privateRoom()
     const ask = (fields: { readonly [field: string]: string | number }, by = member) =>
       client.command(by, { operation: 'room.read_token', ...fields })
@@ -161,14 +161,14 @@ describe.each(['uws', 'node'])('the tail of a private room on the %s engine', (e
     expect(await ask({ room, ttl: 3601 })).toMatchObject({ status: 400, code: 'invalid_field', field: 'ttl' })
     expect(await ask({})).toMatchObject({ status: 400, code: 'missing_field', field: 'room' })
     expect((await token(room, { ttl: 3600 })).expires_at - now()).toBeGreaterThan(3500)
-    // Whoever waits for the end of its time finds it closed; a stream that is open by then goes on.
+    // A tail that waits is closed once its token expires; a stream that is open by then goes on.
     const openFor = async (ttl: number) => {
       const short = await token(room, { ttl })
       const reader = new StreamReader(board.address, short.tail)
       await reader.until((all) => all.includes('\n\n'))
       return { short, reader }
     }
-    // Where its time was over before the stream was open, another has more of it.
+    // If the token expired before the stream was open, retry with one that lasts longer.
     let { short, reader } = await openFor(1)
     for (let ttl = 4; reader.status === 403 && ttl < 3_600; ttl *= 4) ({ short, reader } = await openFor(ttl))
     while (now() < short.expires_at) await new Promise((resolve) => setTimeout(resolve, 50))
@@ -178,7 +178,7 @@ describe.each(['uws', 'node'])('the tail of a private room on the %s engine', (e
     reader.close()
   })
 
-  test('who is let go is told so and closed at once, and the token opens nothing any more', async () => {
+  test('tells a removed member so and closes immediately, and the token no longer opens anything', async () => {
     const room = await privateRoom()
     const [mine, his] = [await token(room, {}, owner), await token(room)]
     const [staying, text, sse] = [
@@ -199,7 +199,7 @@ describe.each(['uws', 'node'])('the tail of a private room on the %s engine', (e
     staying.close()
   })
 
-  test('it ends when the key of its token is moved away from, and is counted nowhere', async () => {
+  test('ends when the key of its token is rotated, and is counted nowhere', async () => {
     const room = await privateRoom()
     const [mover, next] = [person(`mover ${engine}`), person(`moved ${engine}`)]
     await client.command(owner, { operation: 'room.member.add', room, target: mover.id })
@@ -222,7 +222,7 @@ describe.each(['uws', 'node'])('the tail of a private room on the %s engine', (e
     again.close()
   })
 
-  test('nothing of it reaches the public tail or anybody who follows in public', async () => {
+  test('reaches neither the public tail nor public followers', async () => {
     const room = await privateRoom()
     await client.post(owner, { room: 'open', text: 'all' })
     const { tail } = await token(room)

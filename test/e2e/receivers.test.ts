@@ -1,4 +1,4 @@
-/** Receive URLs as their makers see them: made, listed, given a new secret, deleted; and the items that arrived. */
+/** Receive URLs as their owners see them: created, listed, given a new secret, deleted; and the items that arrived. */
 import { createHmac, randomBytes } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -18,8 +18,8 @@ beforeAll(async () => {
 })
 afterAll(() => mail.client.close())
 
-describe('making one', () => {
-  test('shows its address once, and never keeps the secret', async () => {
+describe('creation', () => {
+  test('shows the address once, and never stores the secret', async () => {
     const command = mail.client.sign(ada, { operation: 'receiver.create', data: '{"schema":1,"label":"once"}' })
     const first = await mail.client.send(command.body)
     const { receiver } = first.data as { receiver?: Made }
@@ -35,7 +35,7 @@ describe('making one', () => {
     await mail.remove(ada, receiver!.id)
   })
 
-  test('only its maker sees it, and unsigned nobody does', async () => {
+  test('only its owner sees a receive URL, and nobody does unsigned', async () => {
     const { id } = await mail.made(ada, { label: 'mine' })
     expect((await mail.client.command(bob, { operation: 'receiver.list' })).data).toMatchObject({ receivers: [] })
     for (const operation of ['receiver.items', 'receiver.rotate', 'receiver.delete'])
@@ -52,7 +52,7 @@ describe('making one', () => {
     await mail.remove(ada, id)
   })
 
-  test('an identity has 8 at a time, and a deleted one makes room', async () => {
+  test('an identity has at most 8, and deleting one makes room', async () => {
     const cleo = person('cleo')
     const eight = []
     for (let i = 0; i < 8; i++) eight.push(await mail.made(cleo))
@@ -86,7 +86,7 @@ describe('making one', () => {
     expect([answer.status, answer.code]).toEqual([400, expect.stringMatching(/^(invalid_field|unknown_field)$/)])
   })
 
-  test('with post it needs a room, and one where its maker may begin a thread', async () => {
+  test('with post it needs a room where its owner may begin threads', async () => {
     const owner = person('owner')
     await mail.client.command(owner, { operation: 'room.create', room: 'quiet' })
     await mail.client.command(owner, { operation: 'room.policy.set', room: 'quiet', data: '{"write":"owner"}' })
@@ -146,7 +146,7 @@ describe('items', () => {
     expect(await mail.itemsOf(bob)).toEqual([])
   })
 
-  test('of one answer hold 512 KiB of bodies, and the cursor goes on', async () => {
+  test('hold at most 512 KiB of bodies per answer, and the cursor continues', async () => {
     const { id, url } = await mail.made(ada)
     for (let n = 0; n < 5; n++) await mail.deliver(url, String(n).repeat(200_000))
     const first = (await mail.client.command(ada, { operation: 'receiver.items', target: id })).data as {
@@ -160,7 +160,7 @@ describe('items', () => {
     await mail.remove(ada, id)
   })
 
-  test('are kept to the newest 1,000', async () => {
+  test('are limited to the newest 1,000', async () => {
     const { id, url } = await mail.made(ada)
     for (let n = 0; n < 1_010; n += 101)
       await Promise.all(Array.from({ length: 101 }, (_, i) => mail.deliver(url, String(n + i))))
@@ -173,7 +173,7 @@ describe('items', () => {
   })
 })
 
-test('a new secret closes the old address at once', async () => {
+test('a new secret closes the old address immediately', async () => {
   const { id, url } = await mail.made(ada)
   await mail.deliver(url, 'old')
   const command = mail.client.sign(ada, { operation: 'receiver.rotate', target: id })
@@ -189,7 +189,7 @@ test('a new secret closes the old address at once', async () => {
   await mail.remove(ada, id)
 })
 
-test('nonces of a maker are his own: the same request_id twice is one receive URL', async () => {
+test('nonces belong to one owner: repeating a request_id returns the same receive URL', async () => {
   const fields = { operation: 'receiver.create', request_id: 'mine', data: '{"schema":1,"label":"named"}' }
   const eve = person('eve')
   const first = await mail.client.command(eve, fields, { nonce: freshNonce() })
@@ -199,7 +199,7 @@ test('nonces of a maker are his own: the same request_id twice is one receive UR
   expect(second.data).toMatchObject({ receiver: { secret_shown: true }, receipt: { duplicate: true } })
 })
 
-test('a service that signs as Svix does delivers, and the same delivery is one item, whatever is put beside it', async () => {
+test('a service that signs as Svix does can deliver, and a repeated delivery is one item, whatever is added to it', async () => {
   const key = randomBytes(24)
   const eve = person('eve')
   const { url } = await mail.made(eve, { hmac_secret: `whsec_${key.toString('base64')}`, dedupe_header: 'webhook-id' })
@@ -216,7 +216,7 @@ test('a service that signs as Svix does delivers, and the same delivery is one i
   expect(await mail.deliver(url, body, { ...unnamed, 'webhook-id': 'msg_1' })).toMatchObject({ status: 403 })
 })
 
-test('what deliveries are signed with stands in no file, and still opens the address after a kill', async () => {
+test('signing keys of deliveries are in no file, and still open the address after a kill', async () => {
   const plain = 'a "secret" of \\ two sides'
   const key = randomBytes(32)
   const body = '{"type":"invoice.paid"}'
@@ -246,7 +246,7 @@ test('what deliveries are signed with stands in no file, and still opens the add
     expect((await mail.client.command(fay, fields(plain))).data).toMatchObject({ receipt: { duplicate: true } })
     expect(await mail.client.command(fay, fields(`${plain}!`))).toMatchObject({ code: 'request_id_reused' })
   }
-  /** As they were given, and as they stand in JSON, and in JSON inside of JSON. */
+  /** As they were given, as JSON, and as JSON inside JSON. */
   const wanted = [plain, JSON.stringify(plain), JSON.stringify(JSON.stringify(plain)), key.toString('base64')]
   const forms = [...wanted.map((text) => Buffer.from(text.replace(/^"+|"+$/g, ''))), key]
   const isNowhere = () => {

@@ -1,4 +1,4 @@
-/** Refreshing a sign-in at a real board: it counts as writes of the identity, and any old token ends the sign-in after a restart too. */
+/** Refreshing a sign-in on a real board: it counts as a write of the identity, and a reused token ends the sign-in after a restart too. */
 import { randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -14,7 +14,7 @@ vi.setConfig({ testTimeout: 300_000 })
 const few = { writes_per_identity_burst: 8, writes_per_identity_per_minute: 1 }
 const env = { BROADSIDE_LIMITS: 'on', LIMITS: JSON.stringify(few) }
 
-test('who refreshes without end is told to wait, keeps their newest token, and is signed out by any that they replaced', async () => {
+test('a client that refreshes endlessly is told to wait, keeps its newest token, and is signed out by any replaced one', async () => {
   const directory = boardDirectory()
   let board = await startBoard({ directory, env })
   const client = new OauthClient(board.address)
@@ -47,7 +47,7 @@ test('who refreshes without end is told to wait, keeps their newest token, and i
   await board.kill()
 })
 
-test('the answer to a sign-in leaves the same in the journal however often it is sent', async () => {
+test('a sign-in response leaves the same in the journal however often it is sent', async () => {
   const directory = boardDirectory()
   const board = await startBoard({ directory, env: { BROADSIDE_LIMITS: 'off' } })
   const client = new OauthClient(board.address)

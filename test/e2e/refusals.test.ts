@@ -12,7 +12,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
   let board: Board
   let client: Client
   const stats = async () => (await client.get('/api/stats')).data.stats?.events
-  /** A good signed command with some fields changed after signing. */
+  /** A valid signed command with some fields changed after signing. */
   const changed = (fields: object, signedFields: Fields = hello) =>
     JSON.stringify({ ...(JSON.parse(client.sign(ada, signedFields).body) as object), ...fields })
 
@@ -44,7 +44,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     expect(await client.send(elsewhere.body)).toMatchObject({ status: 400, code: 'bad_signature' })
   })
 
-  test('every part of a signature that is missing or no canonical text is refused by name', async () => {
+  test('every missing or non-canonical part of a signature is refused by name', async () => {
     for (const name of ['public_key', 'signature', 'timestamp', 'nonce']) {
       const value = name === 'timestamp' ? 0 : ''
       expect(await client.send(changed({ [name]: value }))).toMatchObject({
@@ -106,12 +106,12 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     ['/api/events?room=%FF', 'room', 'room in the query is not percent-encoded UTF-8'],
     ['/a/xyz', 'id', 'a blob id of 32 lowercase hex characters'],
     ['/c64/!!', 'command', 'canonical base64url'],
-  ])('GET %s is told its own parameter, %s, and what is right', async (path, field, said) => {
+  ])('the refusal of GET %s names its own parameter, %s, and the valid values', async (path, field, said) => {
     const answer = await client.get(path)
     expect([answer.status, answer.field, answer.text]).toEqual([400, field, expect.stringContaining(said)])
   })
 
-  test('a stranger is told who may redact an event, its author among them', async () => {
+  test('a stranger is told who may redact an event, including its author', async () => {
     const [{ event_id }] = (await client.get('/api/events?room=lobby')).data.events as unknown as [{ event_id: string }]
     const refused = await client.command(person('eve'), { operation: 'event.redact', event_id, reason: 'x' })
     expect([refused.code, refused.field, refused.text]).toEqual([
@@ -127,7 +127,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     expect(await client.send(body)).toMatchObject({ status: 400, code: 'invalid_json' })
   })
 
-  test('a signed command is held to the rules of its fields', async () => {
+  test('a signed command is checked against the rules of its fields', async () => {
     const cases: [Fields, string, string][] = [
       [{ operation: 'post', text: '' }, 'missing_field', 'text'],
       [{ operation: 'post', text: 'nul\0' }, 'invalid_field', 'text'],
@@ -151,8 +151,8 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     }
   })
 
-  test('a text of exactly 32768 bytes is taken and comes back whole', async () => {
-    // Read from a board of its own answers, then forgotten: the count of events stays one.
+  test('a text of exactly 32768 bytes is accepted and returned whole', async () => {
+    // On a board that is then discarded, so that the count of events stays one.
     const own = await startBoard({ directory: boardDirectory(), env: { HTTP_ENGINE: engine } })
     const reader = await Client.of(own)
     const text = `${'𝄞'.repeat(8191)}éé`
@@ -163,7 +163,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     await own.kill()
   })
 
-  test('checks come in their order: shape, signature, operation and fields, retry memory, time, permission, effect', async () => {
+  test('checks run in this order: shape, signature, operation and fields, retry memory, time, permission, effect', async () => {
     const stale = { timestamp: 1 }
     // Shape before signature.
     expect(await client.send(changed({ text: 7, signature: 'x' }))).toMatchObject({
@@ -212,7 +212,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     for (let round = 0; round < 2; round += 1) expect((await client.send(signed.body)).status).toBe(200)
   })
 
-  test('a time in milliseconds is said to be one, wherever seconds are asked for', async () => {
+  test('a time in milliseconds is recognized wherever seconds are expected', async () => {
     const hint = (time: number, factor: string) => `${time} looks like ${factor}`
     const ms = Date.now()
     for (const fields of [hello, { operation: 'events.list', room: 'lobby' }]) {
@@ -224,7 +224,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
       ])
       const micro = await client.command(ada, fields, { timestamp: ms * 1000 })
       expect(micro.text).toContain(hint(ms * 1000, 'microseconds: divide it by 1000000'))
-      // A clock that is merely off is not told of units.
+      // A clock that is merely wrong is told nothing about units.
       expect((await client.command(ada, fields, { timestamp: now() + 4_000 })).text).not.toContain('looks like')
     }
     for (const name of ['since', 'until'])
@@ -243,7 +243,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     })
   })
 
-  test('parameters that no path takes are answered with the one that was probably meant', async () => {
+  test('unknown query parameters are answered with the one that was probably meant', async () => {
     for (const [path, meant] of [
       ['/api/events?romo=lobby', 'room'],
       ['/api/updates?cursr=x', 'cursor'],
@@ -258,7 +258,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
       expect([path, (await client.get(path)).text]).toEqual([path, expect.stringContaining(`did you mean ${meant}?`)])
   })
 
-  test('methods, paths and queries that do not exist say so', async () => {
+  test('unknown methods, paths and query parameters are refused by name', async () => {
     expect(await client.get('/v1/command')).toMatchObject({ status: 405, headers: { allow: 'POST, OPTIONS' } })
     expect(await client.get('/nothing')).toMatchObject({ status: 404 })
     expect(await client.get('/api/events/%00')).toMatchObject({ status: 400 })
@@ -273,7 +273,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     }
   })
 
-  test('an encoded body is called what it is', async () => {
+  test('a compressed body is refused as such', async () => {
     const body = gzipSync(client.sign(ada, hello).body)
     const headers = { 'content-type': 'application/json', 'content-encoding': 'gzip' }
     const answer = await fetch(`${board.address}/v1/command`, { method: 'POST', headers, body })
@@ -285,7 +285,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     })
   })
 
-  test('pages of others may read what a client needs of the headers, and whoever has any answer is told so', async () => {
+  test('cross-origin pages may read the headers that a client needs, and If-None-Match: * gets 304', async () => {
     const { text: vkeys } = await client.get('/log/policy')
     const log = /^log \S+ \S+(\/log\/\w+)$/m.exec(vkeys)![1]
     for (const path of [
@@ -310,7 +310,7 @@ test('with limits on, an identity that writes too fast is told how long to wait,
   const client = await Client.of(board)
   const first = client.sign(ada, hello)
   await client.send(first.body)
-  // What is used up comes back with time: on a slow machine it takes more of them until one is refused.
+  // The allowance refills with time: on a slow machine it takes more commands until one is refused.
   const limited: Answer[] = []
   for (let round = 0; round < 20 && limited.length === 0; round++) {
     const answers = await Promise.all(Array.from({ length: 80 }, (_, n) => client.post(ada, { text: `${n}` })))
@@ -324,7 +324,7 @@ test('with limits on, an identity that writes too fast is told how long to wait,
   expect(await client.send(first.body)).toMatchObject({ status: 200, data: { receipt: { duplicate: true } } })
   expect((await client.post(person('bob'), { text: 'another identity' })).status).toBe(200)
 
-  // Unsigned commands and signatures that do not hold run out each by itself, and each refusal says which it was.
+  // Unsigned commands and invalid signatures have separate limits, and each refusal names its own.
   const refusedOf = async (body: string) => {
     const texts = new Set<string>()
     for (let round = 0; round < 20 && texts.size === 0; round++) {

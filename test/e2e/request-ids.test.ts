@@ -1,4 +1,4 @@
-/** What a board remembers of one identity for its retries: used up, it is that identity alone that is refused. */
+/** Retry memory is bounded per identity: when it is full, only that identity is refused. */
 import { expect, test, vi } from 'vitest'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
@@ -9,7 +9,7 @@ const [ada, ben] = [person('ada'), person('ben')]
 const limits = { request_ids_per_identity_per_day: 3, nonces_per_identity_per_10_minutes: 9 }
 const env = { SHARDS: '1', BROADSIDE_LIMITS: 'on', LIMITS: JSON.stringify(limits) }
 
-test('an identity without request ids left goes on without them, and no other is refused; neither stop nor kill changes that', async () => {
+test('an identity without request ids left can post without them, and no other is refused, also after a stop or kill', async () => {
   const directory = boardDirectory()
   let board = await startBoard({ directory, env })
   let client = await Client.of(board)
@@ -40,7 +40,7 @@ test('an identity without request ids left goes on without them, and no other is
   client.close()
 })
 
-test('a network has so many request ids, whatever its keys; another network goes on', async () => {
+test('a network has a bounded number of request ids, whatever its keys; another network is unaffected', async () => {
   const shared = { request_ids_per_network_per_day: 4 }
   const directory = boardDirectory()
   const board = await startBoard({
@@ -52,7 +52,7 @@ test('a network has so many request ids, whatever its keys; another network goes
   const post = (at: Client, name: string, request_id: string) =>
     at.post(person(name), { room: 'lobby', text: request_id, request_id })
   for (let n = 0; n < 4; n++) expect((await post(here, `key ${n}`, 'once')).status).toBe(200)
-  // A retry and a refusal take none.
+  // A retry and a refusal use none.
   expect((await post(here, 'key 0', 'once')).data.receipt).toMatchObject({ duplicate: true })
   const refused = await post(here, 'key 5', 'once')
   expect(refused).toMatchObject({ status: 429, code: 'quota_exhausted', field: 'request_id' })

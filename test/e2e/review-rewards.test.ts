@@ -1,6 +1,6 @@
 /**
- * Reviews that earn credits: only of tools that their host confirms, by who has called them here, does not own them, and is vouched
- * for by the work that somebody unrelated accepted; once, and five to a subject.
+ * Reviews that earn credits: only of tools confirmed by their host, by reviewers who called them here, do not own them, and have had work
+ * accepted by somebody unrelated; once per reviewer, and five per subject.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
@@ -17,7 +17,7 @@ vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 const [operator, requester, maker] = [person('operator'), person('a requester'), person('a maker')]
 const [home, away] = ['192.0.2.1', '198.51.100.1']
 let board: Board
-/** At the requester's address, and at that of everybody else. */
+/** From the requester's address, and from everybody else's. */
 let near: Client
 let client: Client
 let machine: ToolServer
@@ -44,7 +44,7 @@ beforeAll(async () => {
     '/.well-known/broadside.json': (_, response) => json(response, { owners }),
   })
   subject = (await toolOf('broadside:hash')).subject_id
-  // Whose age is counted has to have one.
+  // An identity whose age counts has to have one.
   await sleep(2_000)
 })
 afterAll(() => {
@@ -52,7 +52,7 @@ afterAll(() => {
   machine.close()
 })
 
-/** Somebody of whom a work was accepted. */
+/** An identity with an accepted work. */
 async function worker(name: string, { amount = 20, at = client } = {}): Promise<Signer> {
   const signer = person(name)
   const [asking, doing] = [new Bounty(near), new Bounty(at)]
@@ -76,7 +76,7 @@ const review = (signer: Signer, target = subject) =>
 const available = async (signer: Signer) => (await new Bounty(client).balance(signer)).available
 const left = async (id = 'broadside:hash') => (await toolOf(id)).review_reward.left
 
-test('who called it and is vouched for is paid, once; who did less, or dealt with nobody but themselves, is not', async () => {
+test('a caller with accepted work is paid once; one who did less, or dealt only with their own keys, is not', async () => {
   const paid = await worker('a worker')
   const others = [
     await worker('a worker who never called'),
@@ -98,12 +98,12 @@ test('who called it and is vouched for is paid, once; who did less, or dealt wit
   const had = await available(second)
   expect((await review(second)).status).toBe(200)
   await vi.waitFor(async () => expect(await available(second)).toBe(had + 100), patience)
-  // What came before it was decided before it.
+  // Earlier reviews were decided earlier.
   expect(await Promise.all([paid, ...others].map(available))).toEqual([before[0]! + 100, ...before.slice(1)])
   await vi.waitFor(async () => expect(await left()).toBe(3), patience)
 })
 
-test('a listing earns its reviewers nothing until its host names who published it', async () => {
+test('a listing earns its reviewers nothing until its host names its publisher', async () => {
   const said = {
     schema: 1,
     name: 'Answers',
@@ -124,7 +124,7 @@ test('a listing earns its reviewers nothing until its host names who published i
   expect(await available(early)).toBe(before[0])
   owners = [maker.id]
   expect((await client.command(maker, { operation: 'tools.probe', target: id })).status).toBe(200)
-  // Its owner's comes before, and earns nothing.
+  // Its owner's review comes first, and earns nothing.
   await call(maker, id)
   for (const each of [maker, late]) expect((await review(each, subject_id)).status).toBe(200)
   await vi.waitFor(async () => expect(await available(late)).toBe(before[1]! + 100), patience)
@@ -134,7 +134,7 @@ test('a listing earns its reviewers nothing until its host names who published i
   await vi.waitFor(async () => expect(await left(id)).toBe(3), patience)
 })
 
-test('one person with listings of their own and works among their own keys takes nothing out of the pool', async () => {
+test('one person with their own listings and works among their own keys gets nothing out of the pool', async () => {
   const attacker = client.from('203.0.113.1')
   const works = new Bounty(attacker)
   const keys = Array.from({ length: 5 }, (_, n) => person(`key ${n} of one person`))

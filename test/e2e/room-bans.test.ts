@@ -49,7 +49,7 @@ beforeAll(async () => {
   }
 })
 
-test('what a banned identity writes into the room is refused, whatever it is, and only there', async () => {
+test('every write of a banned identity into the room is refused, and only there', async () => {
   const room = 'square'
   const root = (await done(client.post(bob, { room, text: 'a thread' }))).event_id!
   const own = (await done(client.post(troll, { room, text: 'mine' }))).event_id!
@@ -82,7 +82,7 @@ test('what a banned identity writes into the room is refused, whatever it is, an
   expect((await run(troll, 'room.join', { room })).code).toBe('forbidden')
   for (const operation of ['room.member.add', 'room.moderator.add'])
     expect((await run(owner, operation, { room, target: troll.id })).text).toContain('room.unban')
-  // It may still read, take back what is its own, and write elsewhere.
+  // It may still read, withdraw its own content, and write elsewhere.
   expect((await client.command(troll, { operation: 'event.get', event_id: root })).status).toBe(200)
   await done(run(troll, 'event.redact', { event_id: own, reason: 'mine' }))
   await done(client.post(troll, { room: 'lobby', text: 'elsewhere' }))
@@ -91,7 +91,7 @@ test('what a banned identity writes into the room is refused, whatever it is, an
   expect(modlog).toContain('"action":"room.ban"')
 })
 
-test('nobody bans those above them, nor themselves', async () => {
+test('nobody can ban those above them, or themselves', async () => {
   const room = 'square'
   expect((await ban(mod, room, owner)).code).toBe('wrong_state')
   expect((await ban(mod, room, peer)).code).toBe('forbidden')
@@ -103,7 +103,7 @@ test('nobody bans those above them, nor themselves', async () => {
   expect(moderators).toEqual([mod.id])
   expect((await run(peer, 'room.ban', { room, target: bob.id, reason: 'x' })).code).toBe('forbidden')
   await done(unban(owner, room, peer))
-  // What the operator does only the operator ends.
+  // A ban by the operator can be ended only by the operator.
   await done(ban(operator, room, bob))
   expect((await client.post(bob, { room, text: 'x' })).text).toContain('the operator of this board can end that')
   expect((await unban(owner, room, bob)).code).toBe('forbidden')
@@ -139,7 +139,7 @@ test('in a private room a banned identity reads nothing, and no invite lets it i
   expect((await run(troll, 'event.get', { event_id: event })).status).toBe(200)
 })
 
-test('a ban for a time says until when, and bans outlive a kill and a start', async () => {
+test('a temporary ban says when it ends, and bans survive a kill and a restart', async () => {
   const room = 'square'
   const guests = ['g1', 'g2', 'g3'].map(person)
   expect(await ban(mod, room, guests[0]!, { ttl: 59 })).toMatchObject({ code: 'invalid_field', field: 'ttl' })

@@ -1,4 +1,4 @@
-/** What a room's policy means for those who write into it; every key, every refusal. */
+/** What a room's policy means for those who write there; every key, every refusal. */
 import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { Signer } from '../../src/cli/sign.ts'
@@ -21,7 +21,7 @@ const [owner, mod, member, guest, stranger, operator] = [
 
 let client: Client
 
-/** A proof for another command; one in 2^bits of them happens to hold for this one too, and is passed over. */
+/** A proof for another command. One in 2^bits of them happens to be valid for this one too, and is skipped. */
 function proofOfAnother(sha256: string, bits: number): string {
   for (let number = 0; ; number++) {
     const other = createHash('sha256').update(`another command ${number}`).digest('hex')
@@ -61,7 +61,7 @@ describe('policy', () => {
     imports: true,
   }
 
-  test('a private room is on no first page and in no archive', async () => {
+  test('a private room is on no front page and in no archive', async () => {
     await make('inner', { visibility: 'private' })
     const unseen = { ...defaults, front_page: false, archive: false }
     expect((await roomOf(owner, 'inner')).policy).toEqual(unseen)
@@ -70,7 +70,7 @@ describe('policy', () => {
     expect(dataOf(await setPolicy('inner', { rules: 'r', archive: false })).policy).toEqual({ ...unseen, rules: 'r' })
   })
 
-  test('a key left out keeps its value; unknown keys, no keys and wrong values are refused', async () => {
+  test('an omitted key keeps its value; unknown keys, no keys and wrong values are refused', async () => {
     await make('law')
     expect(await run(stranger, { operation: 'room.policy.get', room: 'law' })).toEqual({
       room: 'law',
@@ -103,7 +103,7 @@ describe('policy', () => {
     )
   })
 
-  test('a moderator may take the room off the first page and set nothing else', async () => {
+  test('a moderator may take the room off the front page and change nothing else', async () => {
     await make('mild')
     await change('room.moderator.add', 'mild', mod)
     expect(told(await setPolicy('mild', { front_page: false }, mod))).toBe('200 ok')
@@ -114,7 +114,7 @@ describe('policy', () => {
     expect(told(await setPolicy('mild', { closed: true }, operator))).toBe('403 forbidden data.closed')
   })
 
-  test('write says who begins threads, reply who replies', async () => {
+  test('write controls who begins threads, reply who replies', async () => {
     await make('stage', { members: [member.id] })
     await change('room.moderator.add', 'stage', mod)
     const post = (who: Signer, fields: object = {}) => client.post(who, { room: 'stage', text: 'x', ...fields })
@@ -140,7 +140,7 @@ describe('policy', () => {
     expect(told(await post(stranger))).toBe('200 ok')
   })
 
-  test('a closed room is read and takes nothing, until it is opened again', async () => {
+  test('a closed room can be read but not written, until it is reopened', async () => {
     await make('shop')
     const post = (who: Signer) => client.post(who, { room: 'shop', text: 'x' })
     await post(stranger)
@@ -161,7 +161,7 @@ describe('policy', () => {
     expect(told(await post(stranger))).toBe('200 ok')
   })
 
-  test('a full room takes no more posts', async () => {
+  test('a full room accepts no more posts', async () => {
     await make('box')
     await setPolicy('box', { max_events: 2 })
     const post = (who: Signer) => client.post(who, { room: 'box', text: 'x' })
@@ -172,7 +172,7 @@ describe('policy', () => {
     ])
   })
 
-  test('counts of one identity say how long to wait, and spare those who run the room', async () => {
+  test('limits per identity say how long to wait, and do not apply to those who run the room', async () => {
     await make('calm')
     await change('room.moderator.add', 'calm', mod)
     const post = (who: Signer, fields: object = {}) => client.post(who, { room: 'calm', text: 'x', ...fields })
@@ -184,7 +184,7 @@ describe('policy', () => {
     expect(told(third)).toBe('429 quota_exhausted')
     const wait = (JSON.parse(third.text) as { error: { retry_after: number } }).error.retry_after
     expect(third.headers['retry-after']).toBe(String(wait))
-    // Until midnight, from when it was asked: some second between the two that are known here.
+    // Until midnight, counted from a second between the two that are known here.
     const midnight = Math.ceil((before + 1) / 86_400) * 86_400
     expect(before + wait).toBeLessThanOrEqual(midnight + 1)
     expect(now() + wait).toBeGreaterThanOrEqual(midnight - 1)
@@ -201,7 +201,7 @@ describe('policy', () => {
     expect(told(await client.post(guest, { room: 'lobby', text: 'elsewhere' }))).toBe('200 ok')
   })
 
-  test('a room may ask for a short life, or for a proof of work', async () => {
+  test('a room may require a short lifetime, or a proof of work', async () => {
     await make('brief')
     await setPolicy('brief', { ttl_max: 60 })
     for (const fields of [{}, { ttl: 61 }])

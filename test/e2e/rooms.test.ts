@@ -1,4 +1,4 @@
-/** Rooms as their people see them: roles and invites; every refusal; the same after a restart, a replay and a kill. */
+/** Rooms as their members see them: roles and invites; every refusal; the same after a restart, a replay and a kill. */
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
@@ -38,7 +38,7 @@ const change = (operation: string, room: string, target: Signer, who = owner) =>
 const roomOf = async (who: Signer, room: string) => (await run(who, { operation: 'room.get', room })).room as Json
 
 describe('roles', () => {
-  test('people join and leave a public room, and each answer says what somebody is now', async () => {
+  test('people join and leave a public room, and each answer gives their current role', async () => {
     await make('club', { members: [member.id] })
     const joined = await run(guest, { operation: 'room.join', room: 'club' })
     expect(joined).toMatchObject({
@@ -60,7 +60,7 @@ describe('roles', () => {
     expect(told(await client.command(guest, { operation: 'room.join', room: 'nowhere' }))).toBe('400 not_found room')
   })
 
-  test('the owner alone adds, removes, promotes and gives away', async () => {
+  test('only the owner adds, removes, promotes and transfers ownership', async () => {
     await make('house')
     for (const operation of [
       'room.member.add',
@@ -98,7 +98,7 @@ describe('roles', () => {
     expect(await roomOf(owner, 'house')).toMatchObject({ owner: guest.id, role: 'member', members: 2 })
   })
 
-  test('a room without an owner is the operator’s, and the operator may give it away', async () => {
+  test('a room without an owner is run by the operator, who may give it an owner', async () => {
     expect(told(await change('room.moderator.add', 'lobby', mod, stranger))).toBe('403 forbidden room')
     expect(told(await change('room.moderator.add', 'lobby', mod, operator))).toBe('200 ok')
     await client.post(stranger, { room: 'found', text: 'made by a post' })
@@ -107,7 +107,7 @@ describe('roles', () => {
     expect(told(await change('room.owner.transfer', 'found', guest, operator))).toBe('403 forbidden room')
   })
 
-  test('the seventeenth moderator is one too many', async () => {
+  test('a seventeenth moderator is refused', async () => {
     await make('crowd')
     const many = Array.from({ length: 17 }, (_, n) => person(`moderator ${n}`))
     const answers: string[] = []
@@ -115,7 +115,7 @@ describe('roles', () => {
     expect(answers).toEqual([...Array<string>(16).fill('200 ok'), '400 wrong_state room'])
   })
 
-  test('members are listed with roles, page by page, by command and by GET', async () => {
+  test('members are listed with roles, in pages, by command and by GET', async () => {
     await make('list', { members: Array.from({ length: 5 }, (_, n) => person(`listed ${n}`).id) })
     await change('room.moderator.add', 'list', person('listed 3'))
     const seen = await walk('members', async (cursor) =>
@@ -138,7 +138,7 @@ describe('roles', () => {
 describe('a private room', () => {
   const room = 'cellar'
 
-  test('lets in whom its owner adds, and shows itself to nobody else', async () => {
+  test('admits those whom its owner adds, and is visible to nobody else', async () => {
     await make(room, { visibility: 'private', members: [member.id] })
     for (const operation of ['room.join', 'room.leave', 'room.members', 'room.policy.get', 'room.modlog']) {
       expect(told(await client.command(stranger, { operation, room })), operation).toMatch(/^403 private_room/)
@@ -197,7 +197,7 @@ describe('a private room', () => {
       )
   })
 
-  test('an invite ends with the power of who made it', async () => {
+  test('an invite ends when its creator loses the right to invite', async () => {
     await make('heirloom', { visibility: 'private', members: [member.id] })
     const made = await run(owner, { operation: 'room.invite.create', room: 'heirloom' })
     await run(owner, { operation: 'room.owner.transfer', room: 'heirloom', target: member.id })
@@ -205,7 +205,7 @@ describe('a private room', () => {
     expect(told(await client.command(stranger, { operation: 'room.invite.accept', data }))).toBe('403 forbidden')
   })
 
-  test('eight invites may be open', async () => {
+  test('at most eight invites may be open', async () => {
     await make('gate', { visibility: 'private' })
     const invite = () => client.command(owner, { operation: 'room.invite.create', room: 'gate' })
     const answers: string[] = []
@@ -213,13 +213,13 @@ describe('a private room', () => {
     expect(answers).toEqual([...Array<string>(8).fill('200 ok'), '400 wrong_state room'])
   })
 
-  test('who leaves does not read it any more', async () => {
+  test('a member who leaves can no longer read it', async () => {
     expect(told(await client.command(stranger, { operation: 'room.leave', room }))).toBe('200 ok')
     expect(told(await client.command(stranger, { operation: 'room.get', room }))).toMatch(/^403 private_room/)
   })
 })
 
-test('after a restart, a replay of the journals and a kill, all of it is as it was', async () => {
+test('rooms are unchanged after a restart, a replay of the journals and a kill', async () => {
   await make('law')
   await setPolicy('law', { write: 'members', rules: 'Be kind.', closes_at: 4_000_000_000 })
   const rooms = ['club', 'house', 'found', 'crowd', 'cellar', 'law']

@@ -1,4 +1,4 @@
-/** What a search finds and refuses, on a board: by GET, by command, on the page, in public and in a private room. */
+/** What a search on a board finds and refuses: by GET, by command, on the page, in public and in a private room. */
 import { request } from 'node:http'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
@@ -13,7 +13,7 @@ vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 const [ada, bob] = [person('search ada'), person('search bob')]
 const proxy = 'x-client'
 const directory = boardDirectory()
-// Nothing is refused here for being asked often, only for what a search costs others.
+// No request is refused for its frequency, only for what a search costs others.
 const env = {
   BROADSIDE_LIMITS: 'on',
   TRUST_PROXY: proxy,
@@ -84,7 +84,7 @@ test.each([
   expect(await found(query, '&room=zoo')).toEqual(expected)
 })
 
-test('from, room and kind say whose, where and which, as the fields beside the query do', async () => {
+test('from, room and kind in the query work as the fields beside it do', async () => {
   const [all, ofBob, ofAda] = [['My fox sleeps', 'A fox, please', foxes], ['My fox sleeps', 'A fox, please'], [foxes]]
   expect(await found('fox')).toEqual(all)
   expect(await found('fox from:ada-of-search')).toEqual(ofAda)
@@ -125,7 +125,7 @@ test.each([
   expect(page.text).toContain(sentence.replace(/ of a-z.*/, ''))
 })
 
-test('a query that names nobody, or two where one can be, is refused', async () => {
+test('a query with an unknown name, or two names where one is allowed, is refused', async () => {
   expect(await client.get('/api/events?query=fox+from:nobody-there')).toMatchObject({
     code: 'not_found',
     field: 'query',
@@ -138,7 +138,7 @@ test('a query that names nobody, or two where one can be, is refused', async () 
   expect(await client.get('/api/events?query=fox+room:nowhere')).toMatchObject({ code: 'not_found', field: 'room' })
 })
 
-/** Status and headers of a search from this address; undefined: it was given up after so long. */
+/** Status and headers of a search from this address; undefined if it timed out. */
 function searchFrom(
   address: string,
   query: string,
@@ -173,7 +173,7 @@ test('while one address floods it, the search answers every other', async () => 
   expect(await searchFrom('192.0.2.66', 'fox')).toEqual({ status: 200 })
 })
 
-test('a search counts its matches, marks the words, and puts the best first when it is asked to', async () => {
+test('a search counts its matches, highlights the words, and sorts by relevance on request', async () => {
   const about = 'Zebrafish: keeping zebrafish'
   const posts = [
     about,
@@ -208,7 +208,7 @@ test('a search counts its matches, marks the words, and puts the best first when
   })
 })
 
-test('days in a query leave out what is older or newer, in public and in private', async () => {
+test('dates in a query exclude what is older or newer, in public and in private', async () => {
   const day = (offset: number) => new Date(Date.now() + offset * 86_400_000).toISOString().slice(0, 10)
   expect(await found(`foxes room:zoo after:${day(-1)} before:${day(2)}`)).toEqual([foxes])
   expect(await found(`foxes room:zoo after:${day(2)}`)).toEqual([])
@@ -227,7 +227,7 @@ test('days in a query leave out what is older or newer, in public and in private
   expect((data.events as unknown as { highlights: unknown }[])[0]!.highlights).toEqual([[4, 9]])
 })
 
-test('an index of the format before is made again by itself, and nothing of it stays', async () => {
+test('an index of the previous format is rebuilt automatically, and nothing of it remains', async () => {
   client.close()
   await board.stop()
   const searched = join(directory, 'search')

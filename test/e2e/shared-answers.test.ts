@@ -1,4 +1,4 @@
-/** The answer under way is shared: who asks for the same address before it is there gets the same one. Counted, on both engines. */
+/** Concurrent requests for one address share one answer. Counted, on both engines. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { startServer } from '../../src/board/server.ts'
 import { readConfig } from '../../src/config.ts'
@@ -11,7 +11,7 @@ vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 const readers = 64
 
 describe.each(['uws', 'node'] as const)('a board on %s', (engine) => {
-  /** Asks for a thread that the main thread sent to others. */
+  /** Requests for a thread that the main thread sent to others. */
   let asked = 0
   let server: Awaited<ReturnType<typeof startServer>>
   let client: Client
@@ -35,13 +35,13 @@ describe.each(['uws', 'node'] as const)('a board on %s', (engine) => {
     await server?.close()
   })
 
-  test.each(['/api/thread/', '/e/'])('%s: 64 readers of one new thread cost two asks of it at most', async (path) => {
+  test.each(['/api/thread/', '/e/'])('%s: 64 readers of a new thread cost at most two shard requests', async (path) => {
     const { data } = await client.post(person('ada'), { room: 'shared', text: `read by many at ${path}` })
     asked = 0
     const answers = await Promise.all(
       Array.from({ length: readers }, () => client.get(`${path}${data.receipt!.event_id}`)),
     )
-    // What is asked for once is not kept: who comes after the first answer asks again, and that one is.
+    // An address requested once is not cached: a request after the first answer is computed again, and that answer is cached.
     expect(asked).toBeGreaterThan(0)
     expect(asked).toBeLessThanOrEqual(2)
     expect(new Set(answers.map(({ status, text }) => `${status} ${text.includes('read by many')}`))).toEqual(

@@ -15,7 +15,7 @@ beforeAll(async () => {
 })
 afterAll(() => client.close())
 
-test('the pages bear the name of the board, what it is for, and how to reach who runs it', async () => {
+test('pages show the name of the board, its purpose, and how to reach its operator', async () => {
   const { text } = await client.get('/')
   expect(text).toContain('<a class="wordmark" href="/">Ada &#38; Co</a>')
   expect(text).toContain('<h1>Where looms talk &#60;loudly&#62;</h1>')
@@ -27,7 +27,7 @@ test('the pages bear the name of the board, what it is for, and how to reach who
   })
 })
 
-test('a name of two lines, and a contact that is no address, stop the start with a sentence', async () => {
+test('a name of two lines, or a contact that is not an address, prevents the start with a clear error', async () => {
   for (const [env, words] of [
     [{ BOARD_NAME: 'two\nlines' }, 'BOARD_NAME must be one line of at most 60 characters'],
     [{ BOARD_CONTACT: 'javascript:alert(1)' }, 'BOARD_CONTACT must be an email address or an https:// address'],
@@ -35,7 +35,7 @@ test('a name of two lines, and a contact that is no address, stop the start with
     expect((await refusedBoard({ directory: boardDirectory(), env })).words).toContain(words)
 })
 
-test('security.txt names the contact, and when it has to be read again', async () => {
+test('security.txt names the contact, and when to fetch it again', async () => {
   const { status, text, headers } = await client.get('/.well-known/security.txt')
   expect([status, headers['content-type']]).toEqual([200, 'text/plain; charset=utf-8'])
   expect(text).toContain('Contact: mailto:ops@board.example\n')
@@ -72,7 +72,7 @@ test('browsers, crawlers and agents find a search, a sitemap, a card and an icon
   expect([icon.readUInt16LE(2), icon.readUInt16LE(4), icon.subarray(23, 26).toString()]).toEqual([1, 1, 'PNG'])
 })
 
-test('oEmbed quotes a post as text, names a room, and refuses what is not of this board', async () => {
+test('oEmbed quotes a post as text, names a room, and refuses addresses outside this board', async () => {
   const posted = await client.post(ada, { room: 'looms', text: '<script>alert(1)</script> & wool' })
   const id = posted.data.event_id!
   const asked = async (url: string) => {

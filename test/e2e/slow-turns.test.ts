@@ -1,4 +1,4 @@
-/** SLOW_TURN_MS on a real board: what kept a thread's event loop is named in the log, and never in words that a user sent. */
+/** SLOW_TURN_MS on a real board: what blocked a thread's event loop is named in the log, and never in words that a user sent. */
 import { expect, test } from 'vitest'
 import type { SlowTurn } from '../../src/runtime/slow-turns.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'

@@ -1,6 +1,6 @@
 /**
- * Answers that are put together from the stored bytes are, byte for byte, what the view of the decoded record gives: for every kind of
- * post that a board shows, and for those that are shown by the view alone.
+ * Answers assembled from stored bytes equal, byte for byte, the view of the decoded record: for every kind of post that a board shows, and
+ * for those that only the view can show.
  */
 import { beforeAll, expect, test, vi } from 'vitest'
 import { exportLine } from '../../src/export/lines.ts'
@@ -27,7 +27,7 @@ const texts = [
 const data = (more: object) => JSON.stringify({ schema: 1, ...more })
 
 let context: ReadContext
-/** Ids of posts that are shown as they were written, and of those that are not. */
+/** Ids of posts that are shown as they were written, and of all others. */
 const plain: string[] = []
 const others: string[] = []
 
@@ -76,12 +76,12 @@ beforeAll(async () => {
 const slotOf = (id: string) => context.board.events.find(Buffer.from(id, 'hex'))
 const bytesOf = (text: string) => Buffer.from(text, 'latin1').toString()
 
-test('what is shown as it was written is put together, and nothing else is', () => {
+test('only posts that are shown as they were written are assembled from stored bytes', () => {
   expect(plain.filter((id) => plainPostAt(context, slotOf(id)) === undefined)).toEqual([])
   expect(others.filter((id) => plainPostAt(context, slotOf(id)) !== undefined)).toEqual([])
 })
 
-test('every event is the JSON of its view, with its payload and without', () => {
+test('every event is the JSON of its view, with and without its payload', () => {
   for (let slot = 0; slot < context.board.events.count; slot++) {
     const { json, room, ends, title } = listedEvent(context, slot)
     const shown = view(context, slot, false)

@@ -65,7 +65,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     expect(answers.map(({ data }) => data!.event_id)).toEqual(posts.map(({ eventId }) => eventId))
   })
 
-  test('each answer is that of the command alone', async () => {
+  test('each answer equals that of the command sent alone', async () => {
     const stream = await open()
     const good = post({ room: 'alike', text: 'one' })
     const bodies = [
@@ -86,7 +86,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     }
   })
 
-  test('a message may have its members in any order, and says what is wrong with it', async () => {
+  test('a message may have its members in any order, and its refusal says what is wrong', async () => {
     const stream = await open()
     const send = async (text: string) => {
       const before = stream.messages.length
@@ -120,7 +120,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     expect(stream.code).toBeUndefined()
   })
 
-  test('a public room is followed unsigned, and resumed over and over with nothing missing or doubled', async () => {
+  test('a public room is followed unsigned, and resumed over and over without gaps or duplicates', async () => {
     const room = 'followed'
     await client.send(post({ room, text: 'before' }).body)
     const writing = (async () => {
@@ -143,7 +143,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     expect(got).toEqual(Array.from({ length: 200 }, (_, n) => `${n}`))
   })
 
-  test('a follow ends when it is asked to, and its id is free again', async () => {
+  test('a follow ends on request, and its id can be reused', async () => {
     const stream = await open()
     const id = stream.send(publicFollow(['quiet']), 'follow')
     await client.send(post({ room: 'quiet', text: 'made' }).body)
@@ -163,7 +163,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     expect((await stream.answer(id)).status).toBe(400)
   })
 
-  test('a private room needs the signature of a member, and is refused to others', async () => {
+  test('following a private room requires a member’s signature', async () => {
     const room = await privateRoom()
     const stream = await open()
     expect((await stream.follow(publicFollow([room]))).error!.code).toBe('private_room')
@@ -178,7 +178,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     expect(stream.texts(id)).toEqual(['inside'])
   })
 
-  test('a private room is resumed over and over with nothing missing or doubled', async () => {
+  test('a private room is resumed over and over without gaps or duplicates', async () => {
     const room = await privateRoom()
     const first = await open()
     let cursor = (await first.follow(follow([room]))).data!.cursor!
@@ -217,7 +217,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     expect(stream.code).toBeUndefined()
   })
 
-  test('a rotation, the end of a delegation and a suspension end what was signed so', async () => {
+  test('a rotation, the end of a delegation and a suspension end the follows signed with them', async () => {
     const people = ['mover', 'principal', 'bad'].map((name) => person(`${name} ${engine} ${freshNonce()}`))
     const [mover, principal, bad] = people as [typeof ada, typeof ada, typeof ada]
     const room = await privateRoom(people.map(({ id }) => id))
@@ -244,7 +244,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     expect((await stream.follow(follow([room], bad))).error!.code).toBe('suspended')
   })
 
-  test('the handshake is checked as ordinary HTTP', async () => {
+  test('the handshake is validated like ordinary HTTP', async () => {
     const key = { 'sec-websocket-key': randomBytes(16).toString('base64'), 'sec-websocket-version': '13' }
     const plain = await client.get('/v1/stream')
     expect([plain.status, plain.code, plain.field]).toEqual([400, 'invalid_field', 'Upgrade'])
@@ -264,7 +264,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     expect([posted.status, posted.headers.get('allow')]).toEqual([405, 'GET, OPTIONS'])
   })
 
-  test('what is no text of at most 64 KiB closes the connection with its code', async () => {
+  test('a message that is not text or over 64 KiB closes the connection with its code', async () => {
     const [binary, large, fitting] = [await open(), await open(), await open()]
     binary.socket.send(Buffer.from('{"id":"1","command":{}}'))
     expect(await binary.closed()).toBe(1003)
@@ -275,7 +275,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     expect((await fitting.answer('1')).status).toBe(200)
   })
 
-  test('more messages than a batch has lines, none of them answered, close it', async () => {
+  test('more unanswered messages than a batch has lines close the connection', async () => {
     const stream = await open()
     const { body } = post({ room: 'many', text: 'again' })
     for (let n = 0; n < 4 * sizes.batch_lines; n++) stream.send(body)
@@ -283,7 +283,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     await client.get('/healthz')
   })
 
-  test('the connections that are open are counted until they end', async () => {
+  test('open connections are counted until they end', async () => {
     const gauge = async (name: string) =>
       Number(new RegExp(`^broadside_${name} (\\d+)$`, 'm').exec((await client.get('/metrics')).text)![1])
     await vi.waitFor(async () => expect(await gauge('sockets_open')).toBe(0), patience)
@@ -297,7 +297,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
   })
 })
 
-test.each(['uws', 'node'])('a %s board that stops answers what it took and closes with 1001', async (engine) => {
+test.each(['uws', 'node'])('a %s board that stops answers accepted commands and closes with 1001', async (engine) => {
   const board = await startBoard({ directory: boardDirectory(), env: { HTTP_ENGINE: engine } })
   const client = await Client.of(board)
   const stream = await StreamClient.open(board.address)

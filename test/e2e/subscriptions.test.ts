@@ -1,4 +1,4 @@
-/** Follows, positions and mutes on a real board: what only their owner sees, and the same on every device and after any start. */
+/** Follows, positions and mutes on a real board: visible only to their owner, and the same on every device and after any restart. */
 import { rmSync } from 'node:fs'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import {
@@ -58,7 +58,7 @@ const inboxOf = (who: Signer) =>
   }>
 const seen = (data: object): Fields => ({ operation: 'inbox.seen', data: JSON.stringify({ schema: 1, ...data }) })
 
-test('what is new in a followed room and thread is counted from the follow on, without one’s own', async () => {
+test('news in a followed room and thread is counted from the follow on, without one’s own posts', async () => {
   await done(ann, { operation: 'room.create', room: 'den', visibility: 'private' })
   await done(ann, { operation: 'room.member.add', room: 'den', target: ben.id })
   const root = await say(ann, { room: 'hall', text: 'A plan' })
@@ -90,7 +90,7 @@ test('positions only grow, are written once a minute, and count the same for eac
   })
   expect((await followsOf(ben)).map((each) => each.new)).toEqual([1, 1, 0])
   expect((await inboxOf(ben)).seen).toBe(5)
-  // What says nothing new is taken without a write, and what is behind changes nothing.
+  // A position that is not new is accepted without a write, and an older one changes nothing.
   expect(await done(ben, seen({ rooms: [{ room: 'hall', seen: 2 }] }))).toMatchObject({ moved: 0 })
   expect(await done(ben, seen({ rooms: [{ room: 'not-followed', seen: 2 }] }))).toMatchObject({ moved: 0 })
   const again = await client.command(ben, seen({ rooms: [{ room: 'hall', seen: 9 }] }))
@@ -98,7 +98,7 @@ test('positions only grow, are written once a minute, and count the same for eac
   expect(Number(again.headers['retry-after'])).toBeGreaterThan(0)
 })
 
-test('a muted identity is left out of one’s own reads, inbox and updates, and of no other’s', async () => {
+test('a muted identity is left out of one’s own reads, inbox and updates, and of nobody else’s', async () => {
   const loud = await say(cat, { room: 'hall', text: 'loud thread' })
   const calm = await say(ann, { room: 'hall', text: 'calm thread' })
   const cursor = String((await done(dan, { operation: 'updates.get' })).cursor)
@@ -122,14 +122,14 @@ test('a muted identity is left out of one’s own reads, inbox and updates, and 
   for (const path of ['/api/events?room=hall', '/api/threads?room=hall', `/api/thread/${calm}`])
     expect([path, (await client.get(path)).text.includes('loud')]).toEqual([path, true])
   expect((await client.command(ann, { operation: 'events.list', room: 'hall' })).text).toContain('loud')
-  // The muted cannot tell.
+  // The muted identity cannot tell.
   expect((await client.command(cat, { operation: 'identity.get', target: dan.id })).text).not.toContain('mute')
   await done(dan, { operation: 'identity.unmute', target: cat.id })
   expect((await client.command(dan, { operation: 'events.list', room: 'hall' })).text).toContain('loud')
   expect((await client.command(dan, { operation: 'identity.mute', target: dan.id })).code).toBe('invalid_field')
 })
 
-test('what one can no longer read stays listed without news, and can be unfollowed', async () => {
+test('a follow that one can no longer read stays listed without news, and can be removed', async () => {
   await done(ann, { operation: 'room.member.remove', room: 'den', target: ben.id })
   await say(ann, { room: 'den', text: 'after ben', page: 'canary-page' })
   const den = (await followsOf(ben)).find(({ room }) => room === 'den')
@@ -140,7 +140,7 @@ test('what one can no longer read stays listed without news, and can be unfollow
   expect((await client.command(ben, { operation: 'room.follow', room: 'den' })).code).toBe('private_room')
 })
 
-test('all of it is the same after a start from snapshots and from the journals alone, and none of it is public', async () => {
+test('subscriptions are unchanged after a start from snapshots and from the journals alone, and none is public', async () => {
   await done(dan, { operation: 'identity.mute', target: cat.id })
   const before = [await followsOf(ben), await inboxOf(ben), await done(dan, { operation: 'mutes.list' })]
   for (const isReplayed of [false, true]) {

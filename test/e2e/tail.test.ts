@@ -45,7 +45,7 @@ describe.each(['uws', 'node'])('a tail on the %s engine', (engine) => {
     follower.close()
   })
 
-  test('shows as many posts first as ?last says, and one line for each with ?format=line', async () => {
+  test('shows as many posts first as ?last says, and one line per post with ?format=line', async () => {
     const name = freshRoom()
     const made = await posts(name, 4)
     const none = new StreamReader(board.address, `/tail/${name}?last=0&format=line`)
@@ -74,7 +74,7 @@ describe.each(['uws', 'node'])('a tail on the %s engine', (engine) => {
   })
 
   test.each(['?since', 'Last-Event-ID', 'Last-Event-ID beside ?since'])(
-    'resumed by %s over and over while others post, nothing is lost or doubled',
+    'loses or repeats nothing when resumed by %s over and over while others post',
     async (way) => {
       const name = freshRoom()
       const [first] = await posts(name, 1)
@@ -101,7 +101,7 @@ describe.each(['uws', 'node'])('a tail on the %s engine', (engine) => {
     },
   )
 
-  test('as server-sent events each post is one event with its id and the event as JSON', async () => {
+  test('sends each post as one server-sent event with its id and the event as JSON', async () => {
     const name = freshRoom()
     await posts(name, 2)
     const follower = new StreamReader(board.address, `/tail/${name}`, { accept: 'text/event-stream' })
@@ -113,7 +113,7 @@ describe.each(['uws', 'node'])('a tail on the %s engine', (engine) => {
     follower.close()
   })
 
-  test('followers that come and go never leave another without news', async () => {
+  test('keeps delivering while other followers come and go', async () => {
     const name = freshRoom()
     await posts(name, 1)
     for (let round = 0; round < 120; round += 1) {
@@ -132,7 +132,7 @@ describe.each(['uws', 'node'])('a tail on the %s engine', (engine) => {
     }
   })
 
-  test('a reader that takes nothing stops nobody, and one that comes back for megabytes gets each post once', async () => {
+  test('a reader that takes nothing stops nobody, and one that returns for megabytes gets each post once', async () => {
     const name = freshRoom()
     await posts(name, 1)
     const stalled = connect({ host: '127.0.0.1', port: board.port })
@@ -152,7 +152,7 @@ describe.each(['uws', 'node'])('a tail on the %s engine', (engine) => {
     expect((await client.get('/healthz')).status).toBe(200)
     reader.close()
     stalled.destroy()
-    // Its backlog is many pages, each more than a socket takes at once.
+    // Its backlog is many pages, each larger than a socket accepts at once.
     const [oldest, ...others] = blockIds(text)
     const returning = new StreamReader(board.address, `/tail/${name}?since=${oldest}`)
     await returning.until((all) => all.includes(`[${others.at(-1)}]`) && all.endsWith('x\n\n'))

@@ -30,11 +30,11 @@ beforeAll(async () => {
   for (let n = 0; n < 7; n++) threads.push((await client.post(ada, { room, text: `thread ${n}` })).data.event_id!)
 })
 
-test('a moderator pins threads, at most five, which stand on top of the list and of the page, newest pin first', async () => {
+test('a moderator pins at most five threads, which top the list and the page, newest pin first', async () => {
   const reply = (await client.post(bob, { room, text: 'a reply', reply_to: threads[0]! })).data.event_id!
   expect((await pin(bob, threads[0]!, true)).code).toBe('forbidden')
   expect((await pin(ada, threads[0]!, true)).code).toBe('forbidden')
-  // Any event of the thread names it.
+  // Any event identifies its thread.
   expect((await pin(owner, reply, true)).data).toMatchObject({ thread: threads[0], pinned: true })
   expect((await pin(owner, threads[0]!, true)).code).toBe('wrong_state')
   for (const id of threads.slice(1, 5)) expect((await pin(owner, id, true)).status).toBe(200)
@@ -50,7 +50,7 @@ test('a moderator pins threads, at most five, which stand on top of the list and
   expect(new Set(rows).size).toBe(7)
 })
 
-test('a locked thread takes no replies but those of moderators, until it is opened again', async () => {
+test('a locked thread accepts replies only from moderators, until it is unlocked', async () => {
   const [, , , , , , id] = threads
   expect((await lock(ada, id!, true)).code).toBe('forbidden')
   expect((await lock(owner, id!, true)).data).toMatchObject({ thread: id, locked: true })
@@ -61,7 +61,7 @@ test('a locked thread takes no replies but those of moderators, until it is open
   expect((await client.get(`/api/thread/${id}`)).data).toMatchObject({ locked: true })
 })
 
-test('both outlive a kill, and stand in the moderation log', async () => {
+test('pins and locks survive a kill, and are in the moderation log', async () => {
   await board.kill()
   client.close()
   board = await startBoard({ directory })

@@ -1,6 +1,6 @@
 /**
- * A thread is moved: another room lists it, and nothing that was signed changes. On a board whose rooms are all on one shard, and on
- * one whose two rooms are on different shards.
+ * A thread is moved: another room lists it, and nothing signed changes. On a board with one shard, and on one whose two rooms are on
+ * different shards.
  */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { shardOf } from '../../actors/shard.ts'
@@ -19,7 +19,7 @@ const [both, home, there, ada, operator] = ['both', 'home', 'there', 'ada', 'ope
   Person,
 ]
 
-/** A name that lies on the other shard of two than `garden`. */
+/** A room name on the other shard of two than `garden`. */
 const far = Array.from({ length: 20 }, (_, n) => `tools-${n}`).find(
   (name) => shardOf(name, 2) !== shardOf('garden', 2),
 )!
@@ -79,7 +79,7 @@ describe.each([1, 2])('on %i shards', (shards) => {
     await board.kill()
   })
 
-  test('each way that it may not go is refused, with the field and the rule', async () => {
+  test('each invalid move is refused, with the field and the rule', async () => {
     await done(both, { operation: 'room.create', room: `hidden-${shards}`, visibility: 'private' })
     await done(both, { operation: 'room.create', room: 'shut' })
     const closed = JSON.stringify({ closed: true })
@@ -106,7 +106,7 @@ describe.each([1, 2])('on %i shards', (shards) => {
     expect(await listed(far)).not.toContain(thread)
   })
 
-  test('a thread of a private room leaves it for no one', async () => {
+  test('a thread cannot leave a private room', async () => {
     const id = (await client.post(both, { room: `hidden-${shards}`, text: 'secret words' })).data.event_id!
     for (const who of [both, operator]) {
       const answer = await move(who, far, { id })
@@ -115,10 +115,10 @@ describe.each([1, 2])('on %i shards', (shards) => {
     expect(JSON.stringify(await rows(`room=${far}`))).not.toContain('secret words')
   })
 
-  test('who moderates both moves it: lists, feeds and pages follow, what was signed does not', async () => {
+  test('a moderator of both rooms moves it: lists, feeds and pages follow, signed data does not change', async () => {
     const before = (await client.get(`/api/thread/${thread}`)).data.events
     await done(home, { operation: 'thread.pin', event_id: thread, data: '{"schema":1,"pinned":true}' })
-    // Answers that were kept from before must not be given again.
+    // Answers cached before the move must not be given again.
     expect(await everywhere('garden')).toEqual([true, true, true])
     expect(await everywhere(far)).toEqual([false, false, false])
     const pages = await Promise.all(
@@ -154,7 +154,7 @@ describe.each([1, 2])('on %i shards', (shards) => {
     expect((await client.get(`/api/log/proof?message=${thread}`)).status).toBe(200)
   })
 
-  test('the pages say where it went and where it is from, without a script', async () => {
+  test('the pages say where it went and where it came from, without a script', async () => {
     const page = (await client.get(`/e/${reply}`)).text
     expect(page).toContain(`This thread was moved to <a href="/room/${far}">${far}</a> by `)
     expect(page).toContain('About tools')
@@ -165,9 +165,9 @@ describe.each([1, 2])('on %i shards', (shards) => {
     expect(row.exec((await client.get('/')).text)![0]).toContain(`href="/room/${far}"`)
   })
 
-  test('replies stay those of its own room and renew it where it is listed; its own moderators moderate it', async () => {
+  test('replies stay in the thread’s own room and bump it where it is listed; its own moderators moderate it', async () => {
     await client.post(ada, { room: far, text: 'Newer than it.' })
-    // A kept answer of the room that lists it has to follow a room that it does not name.
+    // A cached answer of the listing room has to follow a room that it does not name.
     expect((await rows(`room=${far}&limit=1`)).threads).not.toMatchObject([{ thread }])
     const posted = await client.post(ada, { text: 'Thank you.', reply_to: reply })
     expect(posted.data.event).toMatchObject({ room: 'garden', thread })
@@ -186,14 +186,14 @@ describe.each([1, 2])('on %i shards', (shards) => {
     expect(await client.command(home, pin)).toMatchObject({ code: 'wrong_state' })
   })
 
-  test('the front page shows it only where both rooms are on it; both rooms’ logs have the move', async () => {
+  test('the front page shows it only if both rooms are on it; both rooms’ logs have the move', async () => {
     const front = async () => (await rows('limit=50')).threads.some(({ thread: id }) => id === thread)
     expect(await front()).toBe(true)
     await done(there, { operation: 'room.policy.set', room: far, data: JSON.stringify({ front_page: false }) })
     expect(await front()).toBe(false)
     await done(there, { operation: 'room.policy.set', room: far, data: JSON.stringify({ front_page: true }) })
     expect(await front()).toBe(true)
-    // Its own room is not on it, and no move puts its threads there.
+    // Its own room is not on the front page, and no move puts its threads there.
     await done(home, { operation: 'room.policy.set', room: 'garden', data: JSON.stringify({ front_page: false }) })
     expect(await front()).toBe(false)
     expect((await rows(`author=${ada.id}`)).threads.some(({ thread: id }) => id === thread)).toBe(false)
@@ -209,7 +209,7 @@ describe.each([1, 2])('on %i shards', (shards) => {
     }
   })
 
-  test('who follows the old room as a whole is told nothing new of it; who follows the thread is', async () => {
+  test('followers of the old room get no more news of it; followers of the thread do', async () => {
     for (const [id, field] of [
       ['garden', 'room'],
       [thread, 'event_id'],
@@ -225,7 +225,7 @@ describe.each([1, 2])('on %i shards', (shards) => {
     ])
   })
 
-  test('all of it outlives a restart or a kill, and the same bytes sent again change nothing', async () => {
+  test('moves survive a restart or a kill, and repeating the same bytes changes nothing', async () => {
     const signed = client.sign(both, {
       operation: 'thread.move',
       event_id: thread,
@@ -252,10 +252,10 @@ describe.each([1, 2])('on %i shards', (shards) => {
     expect(await listed(far)).toContain(thread)
   })
 
-  test('the room that it was moved to sends it back, and an operator moves it anywhere; the files are sound', async () => {
+  test('the room it was moved to can send it back, an operator can move it anywhere, and the files are sound', async () => {
     expect(await move(there, 'shut')).toMatchObject({ code: 'forbidden' })
     expect((await move(there, 'garden')).data).toMatchObject({ listed_in: 'garden' })
-    // Its right was that of the list.
+    // Its right came from listing the thread.
     expect(await move(there, far)).toMatchObject({ code: 'forbidden' })
     expect((await move(operator, far)).data).toMatchObject({ listed_in: far })
     expect((await move(home, 'garden')).data).toMatchObject({ listed_in: 'garden' })

@@ -1,4 +1,4 @@
-/** Lists of threads on a real board: what a row says, whose threads are where, and the same lists after any start. */
+/** Lists of threads on a real board: what a row contains, which threads are where, and the same lists after any restart. */
 import { rmSync } from 'node:fs'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { feedSnapshotsDirectory } from '../../src/board-directory.ts'
@@ -59,7 +59,7 @@ async function rows(query: string): Promise<Rows> {
 const titles = ({ threads }: Rows) => threads.map(({ title }) => title)
 const markdown = '{"schema":1,"format":"markdown"}'
 
-test('a row has a title and an excerpt without Markdown marks, and counts what is visible', async () => {
+test('a row has a title and an excerpt without Markdown, and counts only visible posts', async () => {
   const text = '\n# **Ship** the [plan](https://a.example/x)\n\n- first *point*\n\n```js\nconst a = 1\n```'
   const root = await say(ann, { room: 'rows', text, data: markdown })
   const reply = await say(ben, { room: 'rows', text: 'Yes.', reply_to: root })
@@ -87,7 +87,7 @@ test('a row has a title and an excerpt without Markdown marks, and counts what i
   expect(titles(await rows('room=rows'))).toEqual(['Plain words'])
 })
 
-test('a long line is cut at the end of a word, and a long word is cut anyway', async () => {
+test('a long line is cut at the end of a word, and a long word is cut anywhere', async () => {
   await say(ann, { room: 'long', text: 'word '.repeat(60) })
   await say(ann, { room: 'long', text: '\u{1f600}'.repeat(300) })
   const [emoji, words] = (await rows('room=long')).threads
@@ -97,7 +97,7 @@ test('a long line is cut at the end of a word, and a long word is cut anyway', a
   expect(emoji!.title.isWellFormed()).toBe(true)
 })
 
-test('what is hidden or redacted is [removed], and a thread of which nothing is left is in no list', async () => {
+test('hidden and redacted posts are [removed], and a thread with none left is in no list', async () => {
   const root = await say(ann, { room: 'gone', text: 'A secret title' })
   const reply = await say(ben, { room: 'gone', text: 'I saw it', reply_to: root })
   await done(operator, { operation: 'room.hide', event_id: root, reason: 'spam' })
@@ -112,7 +112,7 @@ test('what is hidden or redacted is [removed], and a thread of which nothing is 
   expect(titles(await rows('room=gone'))).toEqual(['A secret title'])
 })
 
-test('rooms that the front page leaves out are read by name alone, and private ones by members alone', async () => {
+test('rooms excluded from the front page are listed only by name, and private ones only for members', async () => {
   const policy = (front_page: boolean) => ({
     operation: 'room.policy.set',
     room: 'backroom',
@@ -140,7 +140,7 @@ test('rooms that the front page leaves out are read by name alone, and private o
   expect((await client.command(ben, asked)).code).toBe('private_room')
 })
 
-test('a cursor of another list, and one that is none, are refused; a page needs its room', async () => {
+test('a cursor of another list or an invalid one is refused; a page needs its room', async () => {
   const { next_cursor: cursor } = await rows('limit=1&order=new')
   for (const query of ['order=active', 'order=top', 'order=new&room=rows', `order=new&author=${ann.id}`])
     expect((await client.get(`/api/threads?${query}&cursor=${cursor}`)).code).toBe('invalid_field')
@@ -179,7 +179,7 @@ test('a long thread is read from its end, and around a post, without a gap', asy
   expect((await client.get(`/api/thread/${root}?order=desc&cursor=${near.next_cursor}`)).code).toBe('invalid_field')
 })
 
-test('what moves up while a list is read shows on reload, and nothing is listed twice', async () => {
+test('a thread bumped while a list is read shows on reload, and nothing is listed twice', async () => {
   const ids: string[] = []
   for (let n = 0; n < 5; n++) ids.push(await say(ann, { room: 'moving', text: `thread ${n}` }))
   const first = await rows('room=moving&limit=2')

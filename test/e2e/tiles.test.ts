@@ -20,7 +20,7 @@ import { readVector, vectors } from '../support/vectors.ts'
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
 const ada = person('ada')
-/** Entries: over the edge of a tile, so that there is a level 1. */
+/** More entries than a tile holds, so that there is a level 1. */
 const posts = 300
 
 describe.each(['uws', 'node'])('the log under its own prefix, on the %s engine', (engine) => {
@@ -40,7 +40,7 @@ describe.each(['uws', 'node'])('the log under its own prefix, on the %s engine',
     return opened.value
   }
 
-  /** The status line of a path as it is written: fetch would put it right. */
+  /** The status line for a path exactly as written: fetch would normalize it. */
   const rawStatus = (path: string): Promise<string> =>
     new Promise((done, fail) => {
       const { hostname, port } = new URL(client.address)
@@ -128,7 +128,7 @@ describe.each(['uws', 'node'])('the log under its own prefix, on the %s engine',
   })
 
   test.skipIf(vectors.isAbsent)(
-    `every path that must not be read is answered 404, for hashes and entries${vectors.note}`,
+    `every path that must not be served is answered 404, for hashes and entries${vectors.note}`,
     async () => {
       const { parse_error_level_path: wrong } = JSON.parse(readVector('tlog/tile-paths.json')) as {
         parse_error_level_path: [level: string, path: string][]
@@ -159,7 +159,7 @@ describe.each(['uws', 'node'])('the log under its own prefix, on the %s engine',
     },
   )
 
-  test('the partial tiles and bundles of every size that was ever published are there, and are beginnings of the full ones', async () => {
+  test('the partial tiles and bundles of every size ever published are available, and are prefixes of the full ones', async () => {
     const whole = (await fetched(`${prefix}tile/0/000`)).body
     const bundle = (await fetched(`${prefix}tile/entries/000`)).body
     let bytes = 0
@@ -174,7 +174,7 @@ describe.each(['uws', 'node'])('the log under its own prefix, on the %s engine',
     }
   })
 
-  test('the checkpoint may be kept for a moment, a tile for ever', async () => {
+  test('the checkpoint may be cached briefly, a tile forever', async () => {
     const age = async (path: string) => (await fetched(`${prefix}${path}`)).headers.get('cache-control')
     expect(await age('checkpoint')).toBe('public, max-age=1')
     for (const path of ['tile/0/000', 'tile/1/000.p/1', 'tile/entries/001.p/3'])
@@ -182,14 +182,14 @@ describe.each(['uws', 'node'])('the log under its own prefix, on the %s engine',
     expect((await fetched(`${prefix}tile/0/009`)).headers.get('cache-control')).toBe('no-store')
   })
 
-  test('a partial tile of any published size is the beginning of the full one, also by HEAD and gzip', async () => {
+  test('a partial tile of any published size is a prefix of the full one, also by HEAD and gzip', async () => {
     const full = (await fetched(`${prefix}tile/0/000`)).body
     for (const width of [1, 17, 255]) {
       const { body } = await fetched(`${prefix}tile/0/000.p/${width}`)
       expect(body).toEqual(full.subarray(0, width * HASH_BYTES))
     }
     const plain = await fetched(`${prefix}tile/entries/000`, { 'accept-encoding': 'identity' })
-    // fetch unpacks by itself: the raw answer is asked for by the client of the tests.
+    // fetch decompresses automatically: the tests' client gets the raw answer.
     const packed = await fetch(`${client.address}${prefix}tile/entries/000`, { headers: { 'accept-encoding': 'gzip' } })
     expect(packed.headers.get('content-encoding')).toBe('gzip')
     expect(Buffer.from(await packed.arrayBuffer())).toEqual(plain.body)
@@ -199,7 +199,7 @@ describe.each(['uws', 'node'])('the log under its own prefix, on the %s engine',
     expect(onlyHead.headers.get('content-length')).toBe(String(TILE_WIDTH * HASH_BYTES))
   })
 
-  test('a proof comes as a file that stands alone', async () => {
+  test('a proof is available as a self-contained file', async () => {
     const { status, headers, body } = await fetched(`/api/log/proof?message=${ids[7]}&format=tlog-proof`)
     expect(status).toBe(200)
     expect(headers.get('content-disposition')).toBe(`attachment; filename="${ids[7]}.tlog-proof"`)
@@ -209,7 +209,7 @@ describe.each(['uws', 'node'])('the log under its own prefix, on the %s engine',
     const entry = Buffer.from(entries[0]!, 'base64')
     expect(entry.toString()).toContain(`event ${ids[7]}\n`)
     expect(verifyProofFile(file.value, leafHash(entry), key).ok).toBe(true)
-    // The entry is inside: who has the file and the log's key needs nothing else.
+    // The entry is inside: the file and the log's key suffice.
     expect(Buffer.from(file.value.extra ?? [])).toEqual(entry)
     const saved = join(scratchDirectory(), 'saved.tlog-proof')
     writeFileSync(saved, body)
@@ -225,7 +225,7 @@ describe.each(['uws', 'node'])('the log under its own prefix, on the %s engine',
     expect((inside.data as { proof_file: string }).proof_file).toBe(body.toString())
   })
 
-  test('any two sizes are shown to be of one log', async () => {
+  test('any two sizes are proved consistent with each other', async () => {
     const tile = (await fetched(`${prefix}tile/0/000`)).body
     for (const [from, to] of [
       [1, 2],

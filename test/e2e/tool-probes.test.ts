@@ -1,4 +1,4 @@
-/** Looks of the lab at a machine of ours on loopback: what is seen is shown word for word, and it decides who owns what. */
+/** Probes of a server of ours on loopback: the results are shown word for word, and decide who owns what. */
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
@@ -20,7 +20,7 @@ type Look = { tool: Record<string, unknown>; index: { listed: boolean; why: stri
 
 const operator = person('the operator')
 const maker = person('the maker')
-/** What the machine answers, by path. */
+/** What the server answers, by path. */
 const answers = new Map<string, (request: IncomingMessage, response: ServerResponse) => void>()
 const asked: string[] = []
 const machine = createServer((request, response) => {
@@ -75,7 +75,7 @@ const demand = (...accepts: object[]) =>
   json(402, {}, { 'payment-required': Buffer.from(JSON.stringify({ x402Version: 2, accepts })).toString('base64') })
 const paid = { price: '0.002', protocols: ['x402'], network: 'base' }
 
-test('a free tool that answers is up, and its maker sees what the lab saw', async () => {
+test('a free tool that answers is up, and its publisher sees what the probe saw', async () => {
   answers.set('/free', json(200, { answer: 42 }))
   const id = await publish(maker, '/free', { price: '0' })
   const seen = await probe(maker, id)
@@ -85,7 +85,7 @@ test('a free tool that answers is up, and its maker sees what the lab saw', asyn
   expect((await look(id)).probe).toMatchObject({ id: seen.id, verdict: 'ok' })
 })
 
-test('a 402 is read: what it asks is shown, and where that is not what the listing says, it says so', async () => {
+test('a 402 is parsed: the price is shown, and a difference from the listing is reported', async () => {
   answers.set('/paid', demand(accept()))
   const id = await publish(maker, '/paid', paid)
   const first = await probe(maker, id)
@@ -110,7 +110,7 @@ test.each([
   ['a paid tool that asks for none', json(200, {}), 'not_x402'],
   ['a connection that breaks', (_: IncomingMessage, response: ServerResponse) => response.destroy(), 'unreachable'],
   ['a redirect', json(302, {}, { location: 'https://elsewhere.example/' }), 'unreachable'],
-] as const)('%s is told apart', async (name, answer, verdict) => {
+] as const)('%s is recognized', async (name, answer, verdict) => {
   const path = `/${name.replaceAll(' ', '-')}`
   answers.set(path, answer as never)
   const id = await publish(maker, path, paid)
@@ -127,7 +127,7 @@ test.each([
   expect((await probe(maker, id)).verdict).toBe(verdict)
 })
 
-test('three looks in vain make a verdict, which lowers and does not hide', async () => {
+test('three failed probes make a verdict, which lowers a listing and does not hide it', async () => {
   const id = await publish(maker, '/gone', { ...paid, name: 'Vanished Oracle' })
   const twin = await publish(maker, '/gone-too', { ...paid, name: 'Vanished Oracle' })
   answers.set('/gone', (_, response) => response.destroy())
@@ -139,7 +139,7 @@ test('three looks in vain make a verdict, which lowers and does not hide', async
   expect(results[1]!.why).toMatch(/probes 0\/3 ok .*state down; verdict down; ranked lower for that/)
 })
 
-test('whoever the host names is a verified owner, and may change what others listed of it; a stranger may not look', async () => {
+test('the identity named by the host is a verified owner and may change listings of others; a stranger may not probe', async () => {
   answers.set('/theirs', json(200, {}))
   const owner = person('the real owner')
   const id = await publish(maker, '/theirs', { price: '0' })
@@ -159,11 +159,11 @@ test('whoever the host names is a verified owner, and may change what others lis
   })
   expect((await client.command(owner, { operation: 'tools.update', target: id, data })).status).toBe(200)
   expect((await look(id)).tool).toMatchObject({ owner: owner.id, verified: true, name: 'Truly Theirs' })
-  // Who published it first has no more say in it.
+  // The first publisher has no more say in it.
   expect((await client.command(maker, { operation: 'tools.withdraw', target: id })).code).toBe('forbidden')
 })
 
-test('a host that wants to be in no directory is in none, until it says otherwise', async () => {
+test('a host that opts out of directories is in none, until it opts in again', async () => {
   const id = await publish(maker, '/shy', { price: '0', name: 'Shy Tool' })
   answers.set('/shy', json(200, {}))
   const found = async () =>
@@ -180,7 +180,7 @@ test('a host that wants to be in no directory is in none, until it says otherwis
   expect(await found()).toBe(true)
 })
 
-test('the same command looks once, however often it is sent', async () => {
+test('a repeated command probes once', async () => {
   answers.set('/once', json(200, {}))
   const id = await publish(maker, '/once', { price: '0' })
   const { body } = client.sign(maker, { operation: 'tools.probe', target: id })

@@ -67,7 +67,7 @@ async function publish(signer: Signer, more: object = {}) {
   return dataOf<{ tool: { id: string; subject_id: string; verified: boolean; verify?: string } }>(answer).tool
 }
 
-test('the tools of the board are there from the first moment, to whoever asks for nothing', async () => {
+test('the board’s tools are listed from the start, also for a search without a query', async () => {
   const { results, matched, index } = await search('')
   expect(matched).toBe(10)
   expect(results.every(({ id }) => id.startsWith('broadside:'))).toBe(true)
@@ -75,7 +75,7 @@ test('the tools of the board are there from the first moment, to whoever asks fo
   expect((await look('broadside:hash')).tool).toMatchObject({ callable: 'callable', price: '0', kind: 'builtin' })
 })
 
-test('each tool of the board has a subject of its own: what is said of one is not said of the others', async () => {
+test('each tool of the board is its own review subject: reviews of one do not count for the others', async () => {
   const { results } = await search('')
   expect(new Set(results.map(({ subject_id }) => subject_id)).size).toBe(10)
   const { tool } = await look('broadside:diff')
@@ -86,7 +86,7 @@ test('each tool of the board has a subject of its own: what is said of one is no
     expect([id, (await look(id)).tool.reviews]).toMatchObject([id, { works: 0 }])
 })
 
-test('what is published is found at once, changed, and gone when it is withdrawn', async () => {
+test('a published tool is found immediately, can be changed, and is gone when withdrawn', async () => {
   const maker = person('tide maker')
   const { id, verified, verify } = await publish(maker, { price: '0.004', protocols: ['x402'], network: 'base' })
   expect(id).toMatch(/^tide-tables-[0-9a-f]{6}$/)
@@ -107,7 +107,7 @@ test('what is published is found at once, changed, and gone when it is withdrawn
   expect((await look(id)).index).toMatchObject({ listed: false, why: 'its owner withdrew it' })
 })
 
-test('the same command again makes no second listing', async () => {
+test('a repeated command creates no second listing', async () => {
   const signed = client.sign(person('hasty'), { operation: 'tools.publish', data: listing({ name: 'Once Only' }) })
   const [first, again] = [await client.send(signed.body), await client.send(signed.body)]
   expect(again.data.receipt?.duplicate).toBe(true)
@@ -115,7 +115,7 @@ test('the same command again makes no second listing', async () => {
   expect((await search('query=once+only')).results.filter(({ id }) => id.startsWith('once-only'))).toHaveLength(1)
 })
 
-test('a tool that the operator withdrew is not found any more, and its publisher cannot list it again', async () => {
+test('a tool withdrawn by the operator is not found, and its publisher cannot list it again', async () => {
   const crook = person('crook')
   const { id } = await publish(crook, { name: 'Snake Oil' })
   dataOf(await client.command(operator, { operation: 'tools.withdraw', target: id, reason: 'a fraud' }))
@@ -129,7 +129,7 @@ test('a tool that the operator withdrew is not found any more, and its publisher
   expect(idsOf(await search('query=snake+oil'))).not.toContain(id)
 })
 
-test('reviews are signed posts in their room; two who say it is down lower it, one who says it works again lifts it', async () => {
+test('reviews are signed posts in their room; two reports of an outage lower a tool, one report that it works lifts it', async () => {
   const good = await publish(person('good maker'), { name: 'Kelp Census', url: 'https://kelp.example/' })
   const bad = await publish(person('bad maker'), { name: 'Kelp Census', url: 'https://other-kelp.example/' })
   const review = (signer: Signer, target: string, kind: string) =>
@@ -153,7 +153,7 @@ test('reviews are signed posts in their room; two who say it is down lower it, o
     [person('second reviewer').id, 'down'],
     [person('first reviewer').id, 'down'],
   ])
-  // A review that is taken back counts for nothing, and the one before counts again.
+  // A redacted review counts for nothing, and the previous one counts again.
   dataOf(
     await client.command(person('first reviewer'), {
       operation: 'event.redact',
@@ -168,11 +168,11 @@ test('reviews are signed posts in their room; two who say it is down lower it, o
   const taken = { operation: 'event.redact', event_id: again.event.event_id, reason: 'mine' }
   dataOf(await client.command(person('second reviewer'), taken))
   expect((await look(bad.id)).tool.reviews).toMatchObject({ works: 0, mixed: 0, down: 1, verdict: '' })
-  // Others begin no threads in that room.
+  // Nobody else begins threads in that room.
   expect((await client.post(person('chatter'), { room: 'reviews', text: 'hello' })).code).toBe('room_write_restricted')
 })
 
-test('an identity that says what it can do is an agent in the directory', async () => {
+test('an identity that describes its abilities is an agent in the directory', async () => {
   const signer = person('gardener')
   const profile = (capabilities: string[]) =>
     client.command(signer, {
@@ -186,7 +186,7 @@ test('an identity that says what it can do is an agent in the directory', async 
   expect(idsOf(await search('query=espaliers'))).toEqual([])
 })
 
-test('a list is imported by its ids, again without effect, and its bad rows are named', async () => {
+test('a list is imported by its ids, repeatably without effect, and its bad rows are named', async () => {
   const flood = Array.from({ length: 51 }, (_, n) => ({
     id: `list:flood-${n}`,
     type: 'service',
@@ -251,12 +251,12 @@ test('a list is imported by its ids, again without effect, and its bad rows are 
     mcp_url: 'https://quill.example/mcp',
   })
   expect((await look('list:flood-7')).index).toMatchObject({ listed: true, spam: true })
-  // One who is no owner of the host changes nothing of it.
+  // An identity that does not own the host cannot change its listings.
   const update = { operation: 'tools.update', target: 'x402:bazaar.example/echo', data: listing() }
   expect((await client.command(person('another'), update)).code).toBe('forbidden')
 })
 
-test('an address that nobody can read costs its listing nothing, and the directory neither', async () => {
+test('an unreadable address harms neither its listing nor the directory', async () => {
   const odd = { id: 'list:odd', type: 'service', kind: 'http', name: 'Odd Address', description: 'x', source: 'a test' }
   const rows = [{ ...odd, url: 'https://[bad' }]
   dataOf(await client.command(operator, { operation: 'tools.import', data: JSON.stringify({ schema: 1, rows }) }))
@@ -264,7 +264,7 @@ test('an address that nobody can read costs its listing nothing, and the directo
   expect((await look('list:odd')).index.listed).toBe(true)
 })
 
-test('pages of a walk over plain HTTP are one list, while others publish', async () => {
+test('paging over plain HTTP gives one consistent list while others publish', async () => {
   const whole = idsOf(await search('query=premium&limit=50'))
   const walked: string[] = []
   let cursor = ''
@@ -278,7 +278,7 @@ test('pages of a walk over plain HTTP are one list, while others publish', async
   expect(new Set(walked).size).toBe(walked.length)
 })
 
-test('all of it is the same after a stop and after a kill', async () => {
+test('the directory is unchanged after a stop and after a kill', async () => {
   const asked = ['query=premium&limit=50', 'query=kelp', 'query=beads', 'category=weather']
   const state = async () => {
     const found = await Promise.all(asked.map(search))
@@ -301,7 +301,7 @@ test('all of it is the same after a stop and after a kill', async () => {
   expect(idsOf(await search('query=zither'))[0]).toBe(id)
 })
 
-test('a tool has one address whatever its id holds; the id in a path leads there, in every form it had', async () => {
+test('a tool has one address whatever its id holds; the id in a path leads there in every form it had', async () => {
   const id = 'x402:https://a.example/v1/search?q={q}&n=1#top'
   const row = { id, type: 'service', kind: 'x402', name: 'Odd', description: 'Its id is a URL.', source: 'a list' }
   dataOf(
@@ -322,7 +322,7 @@ test('a tool has one address whatever its id holds; the id in a path leads there
   expect((await client.get('/tools/broadside:hash')).headers.location).toMatch(/^\/tools\/t_[0-9a-f]{32}$/)
   expect((await client.get(`/tools/${encodeURIComponent('no/such tool')}`)).status).toBe(400)
   expect((await client.get('/tools/a%5Cb')).status).toBe(400)
-  // Nobody takes another's address by an id that looks like one.
+  // Nobody takes over another's address with an id that looks like one.
   const liar = { ...row, id: path.slice('/tools/'.length), name: 'Liar' }
   dataOf(
     await client.command(operator, { operation: 'tools.import', data: JSON.stringify({ schema: 1, rows: [liar] }) }),

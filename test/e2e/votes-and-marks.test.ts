@@ -1,4 +1,4 @@
-/** Votes, hides and redactions: who may, what is left to see, and that nothing else is. */
+/** Votes, hides and redactions: who may do them, what stays visible, and that nothing else does. */
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
@@ -64,7 +64,7 @@ const refused = (status: number, code: string) => ({ status, code })
 const forbidden = refused(403, 'forbidden')
 const wrongState = refused(400, 'wrong_state')
 
-/** Everything public that could show a text of this room, and its names on the way there. */
+/** Everything public that could show a text of this room and the names in it. */
 async function everything(ids: readonly string[]): Promise<string> {
   const paths = [
     '/api/events?limit=200',
@@ -102,7 +102,7 @@ async function tailOf(path: string): Promise<string> {
 }
 
 describe('votes', () => {
-  test('one of each identity, the newest counts, 0 takes it back', async () => {
+  test('one per identity, the newest counts, 0 withdraws it', async () => {
     const id = await posted()
     const sums = async (answer: Promise<Answer>) => (await answer).data
     expect(await sums(vote(reader, id, 1))).toMatchObject({ event_id: id, votes: { up: 1, down: 0, score: 1 } })
@@ -115,7 +115,7 @@ describe('votes', () => {
     expect(list.data.events).toMatchObject([{ event_id: id, votes: { up: 0, down: 1, score: -1 } }])
   })
 
-  test('sent again it has no second effect and gives the first answer', async () => {
+  test('a repeated vote has no second effect and gets the first answer', async () => {
     const id = await posted()
     const signed = client.sign(reader, { operation: 'vote', event_id: id, data: '{"schema":1,"value":1}' })
     const first = await client.send(signed.body)
@@ -126,7 +126,7 @@ describe('votes', () => {
     expect(await eventOf(id)).toMatchObject({ votes: { up: 2 } })
   })
 
-  test('not on one’s own, on nothing, on what is gone, nor of another value', async () => {
+  test('not on one’s own or removed posts, not on nothing, and with no other value', async () => {
     const id = await posted()
     expect(await vote(author, id, 1)).toMatchObject(forbidden)
     expect(await vote(reader, 'd'.repeat(32), 1)).toMatchObject({ code: 'not_found', field: 'event_id' })
@@ -139,7 +139,7 @@ describe('votes', () => {
 })
 
 describe('hides', () => {
-  test('a hidden event is a tombstone with its reason, in no list and no count; restored it is as before', async () => {
+  test('a hidden event is a tombstone with its reason, in no list and no count; unhidden it is as before', async () => {
     const page = { page: 'hiding' }
     const id = await posted(author, page)
     const reply = await posted(reader, { ...page, reply_to: id, text: 'a reply' })
@@ -167,7 +167,7 @@ describe('hides', () => {
     expect(await pageOf()).toMatchObject({ count: 1, threads: 1, last_event_id: id })
   })
 
-  test('by the owner, moderators and the operator; a moderator leaves the owner’s alone', async () => {
+  test('by the owner, moderators and the operator; a moderator cannot hide the owner’s posts', async () => {
     const [one, two, three, ofOwner] = [await posted(), await posted(), await posted(), await posted(owner)]
     expect(await act(reader, 'room.hide', one)).toMatchObject(forbidden)
     expect(await act(author, 'room.hide', one)).toMatchObject(forbidden)
@@ -183,7 +183,7 @@ describe('hides', () => {
       expect((await act(operator, 'room.restore', id)).data.event).toMatchObject({ type: 'event' })
   })
 
-  test('twice, of nothing, without a reason or with a long one', async () => {
+  test('twice, of nothing, without a reason or with too long a one is refused', async () => {
     const id = await posted()
     expect(await act(owner, 'room.restore', id)).toMatchObject(wrongState)
     await act(owner, 'room.hide', id, 'x'.repeat(2048))
@@ -201,7 +201,7 @@ describe('hides', () => {
 })
 
 describe('redactions', () => {
-  test('every version, reply and retry: the text is nowhere, and place, reason and proof stay', async () => {
+  test('every version, reply and retry: the text is nowhere, while place, reason and proof remain', async () => {
     const secret = 'xyzzy-plugh'
     const signed = client.sign(author, { operation: 'post', room, text: `${secret} one`, request_id: 'redacted-1' })
     const before = (await client.send(signed.body)).data.event!
@@ -247,7 +247,7 @@ describe('redactions', () => {
     expect(other.text).not.toContain(secret)
   })
 
-  test('it is a leaf of the public log that names what was redacted, and what was redacted still proves', async () => {
+  test('it is a leaf of the public log that names the redacted event, whose proof remains valid', async () => {
     const id = await posted()
     const { seq } = await eventOf(id)
     const { data } = await act(moderator, 'event.redact', id)
@@ -266,7 +266,7 @@ describe('redactions', () => {
     expect(own.data).not.toHaveProperty('signed_payload')
   })
 
-  test('by the author, the room or the operator; a moderator leaves the owner’s alone; once and for good', async () => {
+  test('by the author, the room or the operator; a moderator cannot redact the owner’s; once and permanently', async () => {
     const ofOwner = await posted(owner)
     expect(await act(reader, 'event.redact', ofOwner)).toMatchObject(forbidden)
     expect(await act(moderator, 'event.redact', ofOwner)).toMatchObject(forbidden)
@@ -281,7 +281,7 @@ describe('redactions', () => {
   })
 })
 
-test('in a private room its members vote and its owner hides; from outside there is nothing', async () => {
+test('in a private room its members vote and its owner hides; outsiders see nothing', async () => {
   const den = 'den'
   await client.command(owner, { operation: 'room.create', room: den, visibility: 'private', members: [author.id] })
   const { event_id: id = '' } = (await client.post(author, { room: den, text: 'inside' })).data
@@ -308,7 +308,7 @@ test('in a private room its members vote and its owner hides; from outside there
   expect(list.data.events).toEqual([])
 })
 
-test('an expired text is gone from lists, counts, threads, tails and kept answers at its second', async () => {
+test('an expired text is gone from lists, counts, threads, tails and cached answers at its second', async () => {
   const briefly = async (ttl: number) => {
     const page = `brief-${ttl}`
     const stays = await posted(author, { page, text: 'stays' })
@@ -328,13 +328,13 @@ test('an expired text is gone from lists, counts, threads, tails and kept answer
     const before = await read()
     return { page, stays, id, read, before, isLate: (await eventOf(id)).hidden }
   }
-  // Where it went while it was still being looked at, another lives longer.
+  // If it expired while it was still being checked, another one lives longer.
   let brief = await briefly(2)
   for (let ttl = 8; brief.isLate; ttl *= 4) brief = await briefly(ttl)
   const { page, stays, id, read, before } = brief
   expect(before[0]!.events).toHaveLength(2)
   await vi.waitUntil(async () => (await eventOf(id)).hidden, patience)
-  // Nothing was written since: what was kept is asked for.
+  // Nothing was written since, so this reads the cache.
   const after = await read()
   expect(JSON.stringify(after)).not.toContain('short-lived words')
   const [list, pages, thread, event, rooms] = after
@@ -347,7 +347,7 @@ test('an expired text is gone from lists, counts, threads, tails and kept answer
   expect(await act(owner, 'room.hide', id)).toMatchObject(wrongState)
 })
 
-test('lists go on behind their cursor while events are hidden and edited, and before and after count seqs', async () => {
+test('lists continue after their cursor while events are hidden and edited, and before and after are seqs', async () => {
   const paged = 'paged'
   const ids: string[] = []
   await client.command(owner, { operation: 'room.create', room: paged })
@@ -373,7 +373,7 @@ test('lists go on behind their cursor while events are hidden and edited, and be
   expect(await seqs('page=none')).toEqual([])
 })
 
-test('all of it is the same after a restart from snapshots, and from the journals alone', async () => {
+test('votes and marks are unchanged after a restart from snapshots, and from the journals alone', async () => {
   const { events } = (await client.get(`/api/events?room=${room}&limit=200`)).data
   const ids = events!.map(({ event_id }) => event_id).slice(0, 20)
   const paths = [

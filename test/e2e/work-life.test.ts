@@ -1,4 +1,4 @@
-/** Whole lives of works, by HTTP: what parties, rooms, followers and the public log are told of each transition. */
+/** Whole lives of works, by HTTP: what parties, rooms, followers and the public log learn of each transition. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
@@ -30,7 +30,7 @@ beforeAll(async () => {
 })
 afterAll(() => client.close())
 
-/** What a follower is told of works from now on. */
+/** What a follower is notified of works from now on. */
 async function follow(): Promise<() => Promise<string[]>> {
   let { cursor } = (await client.get('/api/updates')).data as { cursor?: string }
   const seen: string[] = []
@@ -49,7 +49,7 @@ async function texts(work: string): Promise<string[]> {
   return (await works.notices(ada, work)).map(({ text }) => text.split(/[:.,]/)[0]!)
 }
 
-test('asked for, claimed, delivered, accepted: paid, told, and provable', async () => {
+test('a work is requested, claimed, delivered and accepted: paid, announced, and provable', async () => {
   const followed = await follow()
   const before = { ada: await works.balance(ada), bob: await works.balance(bob) }
   const asked = client.sign(ada, works.ask('lobby', 200))
@@ -112,7 +112,7 @@ test('asked for, claimed, delivered, accepted: paid, told, and provable', async 
     const notices = items.filter(({ event }) => event.kind === 'notice' && event.thread === work.id)
     expect([type, notices.length]).toEqual([type, type === 'reply' ? 4 : 3])
   }
-  // A retry of the first command hears how the work stands now.
+  // A retry of the first command gets the current state of the work.
   const again = await client.send(asked.body)
   expect([
     again.status,
@@ -122,7 +122,7 @@ test('asked for, claimed, delivered, accepted: paid, told, and provable', async 
   expect(await texts(work.id)).toHaveLength(4)
 })
 
-test('the same signed command many times at once makes one work, and all hear of it', async () => {
+test('the same signed command sent many times at once creates one work, and every sender gets it', async () => {
   const before = await works.balance(ada)
   const asked = client.sign(ada, works.ask('lobby', 10))
   const answers = await Promise.all(Array.from({ length: 8 }, () => client.send(asked.body)))
@@ -136,7 +136,7 @@ test('the same signed command many times at once makes one work, and all hear of
   expect(data.events!.filter(({ kind }) => kind === 'request')).toHaveLength(1)
 })
 
-test('a request that its room refuses costs nothing, leaves nothing, and may be asked again', async () => {
+test('a request that its room refuses costs nothing, leaves nothing, and may be retried', async () => {
   await client.command(ada, { operation: 'room.create', room: 'hall', visibility: 'public' })
   const policy = (set: object) =>
     client.command(ada, { operation: 'room.policy.set', room: 'hall', data: JSON.stringify(set) })
@@ -160,7 +160,7 @@ test('a request that its room refuses costs nothing, leaves nothing, and may be 
   expect(await works.balance(bob)).toEqual(before)
 })
 
-test('a post of kind request becomes a work; a second time it is one already; edits go through work.edit alone', async () => {
+test('a post of kind request becomes a work, once; it is edited only through work.edit', async () => {
   const post = await client.post(ada, { room: 'lobby', text: 'wanted', kind: 'request' })
   const event_id = post.data.receipt!.event_id
   const ask = { operation: 'work.create', event_id, amount: 10, data: '{"schema":1,"title":"Wanted"}' }
@@ -187,7 +187,7 @@ test('a post of kind request becomes a work; a second time it is one already; ed
     .toBe('cancelled')
 })
 
-test('what is taken back of a request leaves the disk, in its room and with the market', async () => {
+test('the text of a redacted request leaves the disk, in its room and with the market', async () => {
   const onDisk = (words: string) =>
     ['shard-00', 'shard-01'].flatMap((shard) =>
       readdirSync(join(board.directory, shard))
@@ -212,12 +212,12 @@ test('what is taken back of a request leaves the disk, in its room and with the 
   expect((await client.get(`/api/work/${work.id}/history`)).status).toBe(200)
 })
 
-test('rejected, disputed, ruled by somebody who is no party: split, bond back, books balanced', async () => {
+test('a work is rejected, disputed and ruled on by a third party: split, bond returned, books balanced', async () => {
   await works.welcomed(eve)
   const before = { ada: await works.balance(ada), bob: await works.balance(bob) }
   const { work } = await works.run(ada, works.ask('lobby', 100))
   const result = await works.deliver(eve, work.id, 'by eve')
-  // In one step, with what was posted before.
+  // In one step, with a result that was posted before.
   const claimed = await works.run(eve, { ...works.claim(work.id), target: result } as never)
   expect(claimed.work).toMatchObject({ state: 'submitted', fence: 1, result_id: result })
   const copy = await works.deliver(bob, work.id, 'by eve', { kind: 'note' })
@@ -245,11 +245,11 @@ test('a simulated work is practice: it costs nothing, pays nothing, and is in no
   expect(await works.balance(bob)).toEqual(before)
   const ledger = await client.get('/v1/export?stream=ledger')
   expect(ledger.text).not.toContain(work.id)
-  // Its request was a first public post: that is welcomed as any other.
+  // Its request was a first public post, which is welcomed like any other.
   await expect.poll(async () => (await works.balance(newcomer)).available).toBe(100)
 })
 
-test('a work of a private room is seen by its members alone, in nothing public, and told to them', async () => {
+test('a work of a private room is visible only to its members, and only they are notified', async () => {
   await client.command(ada, { operation: 'room.create', room: 'cellar', visibility: 'private', members: [bob.id] })
   const before = (await client.get('/v1/export?stream=ledger')).text
     .split('\n')

@@ -1,4 +1,4 @@
-/** Time works by itself: once the operator has said that a jump of the clock is right, a silent reviewer pays, though no one asks. */
+/** Works time out on their own: once the operator has confirmed a jump of the clock, silence pays the worker, though nobody asks. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
@@ -40,7 +40,7 @@ test.skipIf(skipWithout(missingFakeClock))(
     expect((await read()).state).toBe('submitted')
     await acceptClock(directory, 259_300)
     await vi.waitUntil(async () => (await read()).state === 'accepted', patience)
-    // At its due time, whenever it was noticed; and written down soon, though only readers asked.
+    // With its due time, whenever it was noticed; and stored soon, though only readers asked.
     await vi.waitUntil(async () => (await read()).stored_state === 'accepted', patience)
     expect(await read()).toMatchObject({
       state: 'accepted',

@@ -1,4 +1,4 @@
-/** Works over a real board: the records as the interface has them, lists, histories, private rooms, the feed, and the figures. */
+/** Works on a real board: the records as the interface has them, lists, histories, private rooms, the feed, and the figures. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { shardOf } from '../../actors/shard.ts'
 import { marketName } from '../../actors/works/market/letters.ts'
@@ -42,7 +42,7 @@ const list = async (query: string): Promise<WorkJson[]> =>
     ({ data }) => (data as unknown as { works: WorkJson[] }).works,
   )
 
-test('records have each field in the states that the interface names, and in no other', async () => {
+test('records have each field in the states that the interface lists, and in no others', async () => {
   const works = await list('room=jobs')
   expect(works).toHaveLength(staged.size)
   for (const work of works) {
@@ -63,7 +63,7 @@ test('records have each field in the states that the interface names, and in no 
   }
 })
 
-test('a list is newest first, by state, party, tag, words and reward, and its pages are the whole', async () => {
+test('a list is newest first, filtered by state, party, tag, words and reward, and its pages are complete', async () => {
   const all = await list('room=jobs')
   const sorted = [...all].sort((a, b) => b.created_at - a.created_at || (a.id < b.id ? -1 : 1))
   expect(all).toEqual(sorted)
@@ -84,7 +84,7 @@ test('a list is newest first, by state, party, tag, words and reward, and its pa
   expect(code).toBe('invalid_field')
 })
 
-test('a history names who signed each transition and what moved, and the bytes can be checked', async () => {
+test('a history names who signed each transition and what moved, and its bytes can be verified', async () => {
   const { work, requester, worker } = staged.get('accepted')!
   const { data } = await client.get(`/api/work/${work}/history`)
   const { transitions } = data as unknown as { transitions: readonly Loose[] }
@@ -112,14 +112,14 @@ test('a history names who signed each transition and what moved, and the bytes c
   }
 })
 
-test('a request that was redacted stands in no record and no history', async () => {
+test('a redacted request is in no record and no history', async () => {
   const { requester, work } = await workAt(world, 'open', {}, { room: 'jobs', text: 'a very secret request' })
   await world.done(requester, { operation: 'event.redact', event_id: work, reason: 'x' })
   for (const path of [`/api/work/${work}`, `/api/work/${work}/history`, '/work.atom', '/api/works?room=jobs'])
     expect((await client.get(path)).text).not.toContain('very secret')
 })
 
-test('the title of a request that was removed is not found, and is in no export', async () => {
+test('the title of a removed request is not found, and is in no export', async () => {
   const asked = { room: 'jobs', text: 'an offer' }
   const more = { title: 'Quokkas for sale', capabilities: ['marsupials'] }
   const [hidden, shown] = [await workAt(world, 'open', more, asked), await workAt(world, 'open', more, asked)]
@@ -134,7 +134,7 @@ test('the title of a request that was removed is not found, and is in no export'
 })
 
 test.each(['in the shard of the market', 'in another shard'])(
-  'the title of a request that was removed from a private room %s is not found there',
+  'the title of a request removed from a private room %s is not found there',
   async (where) => {
     const isThere = (name: string) => shardOf(name, 2) === shardOf(marketName, 2)
     const names = Array.from({ length: 20 }, (_, n) => `closed-${n}`)
@@ -167,7 +167,7 @@ describe('a work of a private room', () => {
     inside = { requester, worker, work: work!.id as string, room, result: '', sha256: '' }
   })
 
-  test('is read, claimed, handed in and accepted by its members as any other', async () => {
+  test('is read, claimed, delivered and accepted by its members like any other', async () => {
     const { requester, worker, work } = inside
     const listed = await world.done(worker, { operation: 'work.list', room })
     expect(listed.works).toMatchObject([{ id: work, request: { text: 'Find the hidden treasure.' } }])
@@ -181,7 +181,7 @@ describe('a work of a private room', () => {
     expect(transitions).toHaveLength(4)
   })
 
-  test('leaves no trace where others look', async () => {
+  test('is not visible anywhere else', async () => {
     const { work, worker, requester } = inside
     const paths = ['/api/works?limit=200', '/work.atom', '/api/credits?target=mint', `/api/works?target=${worker.id}`]
     for (const path of [...paths, '/v1/export', '/api/changes?after=0', '/api/log/leaves?start=0&end=200']) {
@@ -212,7 +212,7 @@ describe('a work of a private room', () => {
   })
 })
 
-test('practice is in no list that does not ask for its room', async () => {
+test('practice works are listed only when their room is requested', async () => {
   const poor = world.someone()
   const data = '{"schema":1,"title":"Practice","simulated":true}'
   const asked = { operation: 'work.create', room: 'gym', text: 'practice this', amount: 900, data }
@@ -230,7 +230,7 @@ test('a claim that comes with its result is submitted in one step', async () => 
   expect(Number(now!.claim_expires_at)).toBeGreaterThan(Number(now!.created_at))
 })
 
-test('a result that somebody edits into an older reply of his is still that of its author, and nobody else hands it in', async () => {
+test('a result that is edited into an older reply belongs to its author, and nobody else can submit it', async () => {
   const { worker, work } = await workAt(world, 'open', {}, { room: 'jobs' })
   const thief = world.someone()
   const [text, reply] = [`what only the worker of ${work} has found`, { room: 'jobs', reply_to: work, kind: 'result' }]
@@ -243,7 +243,7 @@ test('a result that somebody edits into an older reply of his is still that of i
   expect(now).toMatchObject({ state: 'submitted', result_id: target })
 })
 
-test('of many who claim at the same time one holds the work', async () => {
+test('of many concurrent claims one gets the work', async () => {
   const { work } = await workAt(world, 'open', {}, { room: 'jobs' })
   const racers = Array.from({ length: 20 }, () => world.someone())
   const answers = await Promise.all(
@@ -253,7 +253,7 @@ test('of many who claim at the same time one holds the work', async () => {
   expect(new Set(answers.map(({ code }) => code))).toEqual(new Set([undefined, 'wrong_state']))
 })
 
-test('credits that are moved are in the history of both, and the sums are right', async () => {
+test('moved credits are in the history of both parties, and the sums are right', async () => {
   const [from, to] = [await world.rich(50), world.someone()]
   await world.done(from, { operation: 'credit.transfer', target: to.id, amount: 20, reason: 'thanks' })
   expect(await world.done(from, { operation: 'credit.balance' })).toMatchObject({ available: 29 })
@@ -265,7 +265,7 @@ test('credits that are moved are in the history of both, and the sums are right'
   expect((next.entries as unknown as { code: number }[]).map(({ code }) => code)).toEqual([3, 1])
 })
 
-test('no credits go to an identity that was erased, and a transfer from before is answered as it was', async () => {
+test('an erased identity receives no credits, and an earlier transfer is answered as it was', async () => {
   const [from, gone] = [await world.rich(50), world.someone()]
   const before = client.sign(from, { operation: 'credit.transfer', target: gone.id, amount: 20 })
   expect((await client.send(before.body)).status).toBe(200)
@@ -282,7 +282,7 @@ test('no credits go to an identity that was erased, and a transfer from before i
   expect(await world.done(from, { operation: 'credit.balance' })).toMatchObject({ available: 29 })
 })
 
-test('the feed is well-formed whatever a title holds, and the figures count works by state', async () => {
+test('the feed is well formed whatever a title holds, and the figures count works by state', async () => {
   const title = 'a <b> & "c" \uffff \u{1f600}'
   await workAt(world, 'open', { title }, { room: 'jobs' })
   const { text, headers } = await client.get('/work.atom')
@@ -297,7 +297,7 @@ test('the feed is well-formed whatever a title holds, and the figures count work
   )
 })
 
-test('everything stands after a kill, and one command has one effect', async () => {
+test('works are unchanged after a kill, and one command has one effect', async () => {
   const { requester, worker, work } = await workAt(world, 'submitted', {}, { room: 'jobs' })
   const accept = client.sign(requester, { operation: 'work.accept', event_id: work })
   const first = await client.send(accept.body)
@@ -316,7 +316,7 @@ test('everything stands after a kill, and one command has one effect', async () 
   expect(reason.length).toBeGreaterThan(20)
 })
 
-test('a request that its room refuses was written down all the same, and counts as what it takes', async () => {
+test('a request that its room refuses is recorded nonetheless, and counts against the limits', async () => {
   const counting = await startBoard({ directory: boardDirectory(), env: { BROADSIDE_LIMITS: 'on' } })
   const own = await Client.of(counting)
   const stranger = person('who asks where nobody may')

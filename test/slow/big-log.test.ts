@@ -15,7 +15,7 @@
  *   - storage/lock.test.ts "a second process is refused…"
  * I4 consistency between all heads
  *   - slow/log-faults.test.ts "%s with %s: every published head…"
- *   - e2e/tiles.test.ts "any two sizes are shown to be of one log"
+ *   - e2e/tiles.test.ts "any two sizes are proved consistent with each other"
  *   - storage/merkle.test.ts "all 8,515 consistency proofs…"
  *   - slow/big-log.test.ts "Go's note and tlog…"
  * I5 acknowledged entries stay, over kills and power cuts

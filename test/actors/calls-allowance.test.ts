@@ -1,4 +1,4 @@
-/** The allowance of calls: nobody gets more than a day has, whatever happens in between, and nothing is lost by starting again. */
+/** The daily allowance of calls: nobody gets more than it, whatever happens in between, and a restart loses nothing. */
 
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
@@ -27,7 +27,7 @@ class Bench {
   seq = 0
   readonly records: { record: BoardRecord; key: Uint8Array; seq: number }[] = []
 
-  /** Code of a refusal, or undefined. */
+  /** The code of a refusal, or undefined. */
   decide(letter: WriteLetter): string | undefined {
     const situation = {
       state: this.state,
@@ -38,7 +38,7 @@ class Bench {
     const decision = deciders[letter.op]!(situation, letter)
     if (!decision.ok) return decision.refusal.code
     for (const { record, key } of decision.records) {
-      // As the journal gives it back.
+      // As the journal returns it.
       const frame = toFrame(record, key, false, [])
       const read = fromFrame({ ...frame, seq: ++this.seq, payload: Buffer.from(frame.payload) } as never)
       this.records.push({ record: read, key, seq: this.seq })
@@ -101,7 +101,7 @@ class Bench {
   }
 }
 
-test('five calls, then midnight', () => {
+test('an identity has five calls until midnight', () => {
   const bench = new Bench()
   for (let n = 0; n < 5; n++) expect(bench.call(1, 1).code).toBeUndefined()
   expect(bench.call(1, 1).code).toBe('allowance_exhausted')
@@ -113,7 +113,7 @@ test('five calls, then midnight', () => {
   expect(bench.left(1, 1).calls).toBe(4)
 })
 
-test('how long to wait is told by the clock that the caller sees', () => {
+test('the wait is given by the clock that the caller sees', () => {
   const bench = new Bench()
   for (let n = 0; n < 5; n++) bench.call(1, 1)
   const args = { tool: 't', subject: 's', own: false, network: '1', micros: 0, address, limits }
@@ -130,7 +130,7 @@ test('how long to wait is told by the clock that the caller sees', () => {
   }
 })
 
-test('one network has three times what one identity has, and no identity more than a tenth of the board', () => {
+test('a network has three times the calls of an identity, and no identity more than a tenth of the board', () => {
   const bench = new Bench()
   let calls = 0
   for (let identity = 1; identity <= 10; identity++)
@@ -140,7 +140,7 @@ test('one network has three times what one identity has, and no identity more th
   expect(bench.state.calls.day.left({ identity: 'x', network: 'y' }, tight, bench.now).calls).toBe(2)
 })
 
-/** Calls that are made by so many identities, each from the network that `from` says, until each of them is refused. */
+/** The calls that this many identities make, each from the network that `from` returns, until each is refused. */
 function allOf(
   bench: Bench,
   identities: number,
@@ -154,7 +154,7 @@ function allOf(
   return calls
 }
 
-test('all networks of one /48 have four times what one has, and at most half of what the board has', () => {
+test('all networks of one /48 have four times the calls of one, and at most half of the board’s', () => {
   const bench = new Bench()
   expect(allOf(bench, 100, (identity) => [identity, { wider: 'a' }])).toBe(60)
   expect(bench.call(101, 101, 0, { wider: 'b' }).code).toBeUndefined()
@@ -165,15 +165,15 @@ test('all networks of one /48 have four times what one has, and at most half of 
   expect(left({ ...endless, calls: 0 })).toBe(0)
 })
 
-test('sign-ins that share an address have their own five each, and half of what the board has together', () => {
+test('sign-ins that share an address have five calls each, and together half of the board’s', () => {
   const bench = new Bench()
-  // What others send from there by themselves is another network.
+  // Calls from there that are not by sign-ins count in another network.
   expect(allOf(bench, 10, () => [1, {}])).toBe(15)
   expect(allOf(bench, 100, () => [2, { isHosted: true }])).toBe(100)
   expect(bench.call(101, 3).code).toBeUndefined()
 })
 
-test('what a sign-in or a network of a /48 was refused by failure is given back to each that it counted in', () => {
+test('calls refunded after failures return to each sign-in or /48 network they counted in', () => {
   const bench = new Bench()
   const from = [7, { wider: 'w', isHosted: true }] as const
   expect(allOf(bench, 20, () => from)).toBe(100)
@@ -188,7 +188,7 @@ test('what a sign-in or a network of a /48 was refused by failure is given back 
   expect(left()).toBe(2)
 })
 
-test('what failed is given back, what is unknown is not, and each only once', () => {
+test('a failed call is refunded, one of unknown outcome is not, and each only once', () => {
   const bench = new Bench()
   const failed = bench.call(1, 1, 300)
   const unknown = bench.call(1, 1, 300)
@@ -200,7 +200,7 @@ test('what failed is given back, what is unknown is not, and each only once', ()
   expect(bench.left(1, 1)).toEqual({ calls: 4, micros: 1_000 })
 })
 
-test('a call is paid once, from what is left, and the wallet has an end', () => {
+test('a call is paid once, from what is left, and the wallet can run out', () => {
   const bench = new Bench()
   const { id } = bench.call(1, 1, 300)
   expect(bench.pay(id, 1_001)).toBe('allowance_exhausted')
@@ -218,7 +218,7 @@ test('a call is paid once, from what is left, and the wallet has an end', () => 
   expect(bench.state.calls.day.wallet(bench.now)).toBe(900)
 })
 
-test('whatever happens in whatever order, a day is never overdrawn, and a replay or a snapshot knows the same', () => {
+test('in any order of events a day is never overdrawn, and a replay or a snapshot knows the same', () => {
   const step = fc.oneof(
     fc.record({
       kind: fc.constant('call' as const),
@@ -271,7 +271,7 @@ test('whatever happens in whatever order, a day is never overdrawn, and a replay
   )
 })
 
-test('what is kept of a call names no address and no secret', () => {
+test('what is stored of a call has no address and no secret', () => {
   const bench = new Bench()
   bench.call(1, 1)
   const record = bench.records[0]!.record as FactRecord
@@ -284,7 +284,7 @@ test('a clock that was wrong by years, and is right again, lets nobody use or pa
   const open = bench.call(1, 1, 100)
   bench.now += 400 * daySeconds
   expect(bench.call(1, 1).code).toBeUndefined()
-  // Stamps go back where the clock once was so far ahead (actors/shard.ts).
+  // Times go back where the clock was too far ahead (actors/shard.ts).
   bench.now = right
   expect(bench.state.calls.day.moment(right)).toBe(right)
   const other = bench.call(2, 2)
@@ -297,7 +297,7 @@ test('a clock that was wrong by years, and is right again, lets nobody use or pa
   expect(bench.pay(bench.call(20, 20, 900).id, 900, true)).toBe('quota_exhausted')
 })
 
-test('what was reserved yesterday is not had on top of what today has', () => {
+test('a reservation of yesterday does not add to today’s allowance', () => {
   const bench = new Bench()
   bench.now = dayEnd(bench.now) - 1
   const late = bench.call(1, 1, 1_000)

@@ -1,4 +1,4 @@
-/** Posts that expired are counted once: however many there ever were, later readers do not walk them. */
+/** Expired posts are counted once: however many there were, later readers do not walk them. */
 
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
@@ -11,7 +11,7 @@ import { dataOf, type ReadContext } from '../../src/reads/read.ts'
 const posts = 3_000
 const [start, end] = [1_790_000_000, 1_790_000_600]
 
-/** A page of which the first post stays, half of the others expires at `end`, and half before; and how often a time was looked at. */
+/** A page whose first post stays, half of the others expires at `end` and half before; and how often a time was examined. */
 function crowded() {
   const state = new State()
   const apply = (record: object, n: number): void => {
@@ -40,7 +40,7 @@ function crowded() {
   return { state, room: state.board.rooms.get('hall')!, looked }
 }
 
-test('counts, pages and what is to leave the disk cost what has expired since they were last asked for', () => {
+test('counts, pages and disk cleanup cost only what has expired since they last ran', () => {
   const { state, room, looked } = crowded()
   const readAll = (now: number) => () => {
     pagesOf(state, room, now)
@@ -56,7 +56,7 @@ test('counts, pages and what is to leave the disk cost what has expired since th
   expect(looked(readAll(end + 1_000))).toBeLessThan(50)
 })
 
-test('the plot of posts leaves out what has expired, and looks at nothing but what is left out', () => {
+test('the plot of posts leaves out what has expired, and examines nothing else', () => {
   const { state, looked } = crowded()
   const shownAt = (now: number): number => {
     const context = { state, board: state.board, now: () => now } as unknown as ReadContext
@@ -71,7 +71,7 @@ test('the plot of posts leaves out what has expired, and looks at nothing but wh
   expect(looked(() => shownAt(end))).toBeLessThan(50)
 })
 
-test('who asks by an earlier time finds nothing again that has expired', () => {
+test('a query for an earlier time finds no expired post again', () => {
   const { state, room } = crowded()
   expect(pagesOf(state, room, end)[0]).toMatchObject({ count: 1, last: 0 })
   expect(countsOf(state, room, start).count).toBe(1)

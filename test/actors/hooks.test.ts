@@ -1,4 +1,4 @@
-/** Hooks against a model, through any order of events; and again from a snapshot and a replay. */
+/** Hooks against a model, in any order of events; and again from a snapshot and a replay. */
 
 import { createHash } from 'node:crypto'
 import fc from 'fast-check'
@@ -36,7 +36,7 @@ const steps = fc.array(
 
 type Known = { id: string; form: string; expires: number; tag: string; former: string; mark: number; wakes: number }
 
-test('what is decided is what the model says, and a replay and a snapshot give the same', () => {
+test('decisions match the model, and a replay and a snapshot give the same', () => {
   fc.assert(
     fc.property(steps, (all) => {
       const state = new State()
@@ -118,7 +118,7 @@ test('what is decided is what the model says, and a replay and a snapshot give t
   )
 })
 
-test('what ends a subscription that has run out does not end the one that was granted anew meanwhile', () => {
+test('ending an expired subscription does not end one that was granted again meanwhile', () => {
   const state = new State()
   let seq = 0
   const decide = (op: AnyWriteName, args: object, now: number) => {

@@ -14,7 +14,7 @@ function grounds(listings: number, hosts: number) {
   return { entries, asked, version: 0, invited: () => entries, lastAsked: (host: string) => asked.get(host) ?? 0 }
 }
 
-test('a day is walked through once, evenly, and no machine is asked twice within the gap', () => {
+test('each listing is probed once a day, evenly spread, and no machine twice within the gap', () => {
   const all = grounds(500, 400)
   const rounds = new Rounds<(typeof all.entries)[number]>()
   const hours = Array.from({ length: 24 }, () => 0)
@@ -34,12 +34,12 @@ test('a day is walked through once, evenly, and no machine is asked twice within
   expect(Math.max(...hours)).toBeLessThan(50)
 })
 
-test('its moments follow from the day and from what only the board knows', () => {
+test('probe times follow from the day and from a secret of the board', () => {
   const moments = [momentOf('t', day, 'a'), momentOf('t', day, 'b'), momentOf('t', day + 1, 'a') - daySeconds]
   expect(new Set(moments).size).toBe(3)
 })
 
-test('what was missed is due at once, the longest due first, and a busy machine holds nobody else up', () => {
+test('missed probes are due immediately, the longest due first, and a busy machine delays nobody else', () => {
   const all = grounds(10, 5)
   const rounds = new Rounds<(typeof all.entries)[number]>()
   const now = midnight + daySeconds - 1

@@ -1,4 +1,4 @@
-/** One decision that is several leaves: one frame, all its entries in order, every count right behind it. */
+/** A decision with several leaves: one frame, all its entries in order, with consecutive counts. */
 
 import { expect, test } from 'vitest'
 import { decodeLogFrame, entriesOf } from '../../actors/log/frame.ts'
@@ -46,7 +46,7 @@ function frame(leaves: readonly Uint8Array[], n: number) {
   return toFrame(act, Buffer.alloc(16, n), true, leaves)
 }
 
-test('an entry says what was posted, and is read back as it was written', () => {
+test('an entry says what was posted, and is decoded as it was written', () => {
   expect(entries[1]!.toString()).toBe(
     `broadside/entry@v1\nkind ledger\nevent ${'c'.repeat(32)}\nroom lobby\nseq 8\ntime 1790000000\ncommand ${noCommand}\n` +
       `transfer ${'2'.repeat(32)}\ntype direct\ncode 20\ndebit escrow\ncredit user:${'b'.repeat(64)}\namount 100\n`,

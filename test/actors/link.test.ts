@@ -1,4 +1,4 @@
-/** The order in which two threads hear each other, and how much of it is held at a time. */
+/** The order in which two threads receive each other's messages, and how much a link buffers. */
 
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -12,7 +12,7 @@ import { machineDisk } from '../../storage/machine-disk.ts'
 import { filesUnder } from '../support/files-under.ts'
 import { scratchDirectory } from '../support/scratch.ts'
 
-/** A near end, and a far end that does `turn` with each ask. */
+/** A near end, and a far end that runs `turn` for each request. */
 function linked(turn: (far: Link, id: number) => void, onTell: (body: unknown) => void) {
   const { port1, port2 } = new MessageChannel()
   const common = { openMax: 10, patienceMs: 60_000, now: () => 0, timers: systemClock }
@@ -20,7 +20,7 @@ function linked(turn: (far: Link, id: number) => void, onTell: (body: unknown) =
   return new Link({ ...common, port: port1, onTell })
 }
 
-test('what is told before an answer is heard before it, and what is told after it behind it', async () => {
+test('notifications sent before an answer arrive before it, and those sent after it arrive after it', async () => {
   const heard: unknown[] = []
   const near = linked(
     (far, id) => {
@@ -41,12 +41,12 @@ test('what is told before an answer is heard before it, and what is told after i
   near.close()
 })
 
-test('a file that a shard needs no more, and a moment later again, stays', async () => {
+test('a file that a shard drops and needs again a moment later stays', async () => {
   const directory = scratchDirectory()
   mkdirSync(join(directory, 'den'))
   const files = new BlobFiles(machineDisk, directory, () => {})
   await files.hold('den', 'sha', Buffer.from('bytes'))
-  // A compaction ends and the next turn takes a post with the same file, before anything of it is sent.
+  // A compaction ends and the next turn accepts a post with the same file, before either message is sent.
   const near = linked(
     (far, id) => {
       far.tell('unneeded')
@@ -65,7 +65,7 @@ test('a file that a shard needs no more, and a moment later again, stays', async
   expect([...filesUnder(directory)].map(([name]) => name)).toEqual([join('den', 'sha')])
 })
 
-test('large answers given in one tick leave one after the other, and nothing as large stays behind', async () => {
+test('large answers of one tick are sent one after the other, and no large buffer is retained', async () => {
   const { port1, port2 } = new MessageChannel()
   const common = { openMax: 64, patienceMs: 60_000, now: () => 0, timers: systemClock }
   const asked: number[] = []
@@ -89,7 +89,7 @@ test('large answers given in one tick leave one after the other, and nothing as 
     )
   expect(await Promise.all(Array.from({ length: 64 }, ask))).toEqual(asked.map((id) => [256 * 1024, id]))
   expect(Math.max(...sizes)).toBeLessThan(2 * 1024 * 1024)
-  // All codecs of a thread write into one buffer: one letter that is larger makes it grow, and it goes with that letter.
+  // All codecs of a thread share one buffer: a larger letter makes it grow, and it is released with that letter.
   far.answer(0, { ok: true, bytes: Buffer.alloc(8 * 1024 * 1024) })
   expect(new Packr().pack('a letter').buffer.byteLength).toBeLessThan(8 * 1024 * 1024)
   near.close()

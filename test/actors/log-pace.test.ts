@@ -1,4 +1,4 @@
-/** When the log tells its readers of changes: a few at once, many after a pause, and never before they are durable. */
+/** When the log notifies its readers of changes: a few immediately, many after a pause, and never before they are durable. */
 import { expect, test, vi } from 'vitest'
 import { Log } from '../../actors/log/log.ts'
 import { type FactRecord, RecordType, toFrame } from '../../actors/records/record.ts'
@@ -14,7 +14,7 @@ function frame(n: number) {
   return toFrame(act, Buffer.alloc(16, n), true, [Buffer.from(`entry ${n}`)])
 }
 
-/** A log over a shard's journal; its timers run when the test says so. */
+/** A log over a shard's journal; the test fires its timers. */
 class PacedLog {
   readonly directory = scratchDirectory()
   readonly told: number[] = []
@@ -57,14 +57,14 @@ class PacedLog {
     })
   }
 
-  /** So many changes become durable in the shard, and the log takes a turn. */
+  /** That many changes become durable in the shard, and the log takes a turn. */
   add(changes: number): void {
     this.#shard.append(Array.from({ length: changes }, () => frame(++this.#written)))
     this.log.hint(0, this.#written)
     for (const turn of this.#turns.splice(0)) turn()
   }
 
-  /** The sync that is under way has ended. */
+  /** The sync in progress has ended. */
   async synced(): Promise<void> {
     await this.#journal.idle()
   }
@@ -105,7 +105,7 @@ test('after many changes at once the next ones are published together after a pa
   expect(paced.told).toEqual([10, 11, 12])
 })
 
-test('what comes during a sync waits for the next one', async () => {
+test('changes during a sync wait for the next one', async () => {
   const paced = new PacedLog()
   paced.add(1)
   paced.add(4)
@@ -115,7 +115,7 @@ test('what comes during a sync waits for the next one', async () => {
   expect(paced.told).toEqual([1, 5])
 })
 
-test('a log that stops tells of all it has, at once, and of nothing afterwards', async () => {
+test('a log that stops publishes all it has immediately, and nothing afterwards', async () => {
   const paced = new PacedLog()
   paced.add(1)
   await paced.synced()

@@ -10,7 +10,7 @@ import { CompactRange, leafHashes } from '../../storage/merkle.ts'
 import { BadPlaces } from '../support/bad-places.ts'
 import { flipByte, scratchDirectory } from '../support/scratch.ts'
 
-/** A log of frames with so many entries each. */
+/** A log of frames with these numbers of entries. */
 function logOf(counts: readonly number[]): { directory: string; journal: Journal; leaves: Buffer } {
   const directory = scratchDirectory()
   const journal = Journal.open({ disk: machineDisk, directory, segmentBytesMax: 256 * 1024 })
@@ -31,7 +31,7 @@ function logOf(counts: readonly number[]): { directory: string; journal: Journal
 
 const counts = [0, 1, 0, 5, 4_095, 1, 4_096, 3, 0, 700, 9_000, 2]
 
-test('a tree file that the disk does not open is made again', () => {
+test('a tree file that cannot be opened is rebuilt', () => {
   const { journal, leaves } = logOf(counts)
   const path = join(scratchDirectory(), 'nodes.bin')
   const newest = decodeLogFrame(journal.read(journal.nextSeq - 1)!)
@@ -51,7 +51,7 @@ test('a tree file that the disk does not open is made again', () => {
   journal.close()
 })
 
-test('leaf hashes made from the frames are those of the entries, wherever the frames begin and end', () => {
+test('leaf hashes computed from the frames are those of the entries, wherever the frames begin and end', () => {
   const { directory, journal, leaves } = logOf(counts)
   const log = JournalReader.open(machineDisk, directory)
   const feed = new Feed({ log, shards: [], kept: undefined, leaf: () => leaves, onRecord: () => {} })
@@ -72,7 +72,7 @@ test('leaf hashes made from the frames are those of the entries, wherever the fr
 
 const framesOf = (journal: Journal) => ({ journal, first: 1, last: journal.nextSeq - 1 })
 
-test('a tree file is made again at start where it is missing, and continued where it is right for an older head; one that is right is left alone', () => {
+test('a tree file is rebuilt at start if it is missing, continued if it is right for an older head, and otherwise kept', () => {
   const { journal } = logOf(counts)
   const path = join(scratchDirectory(), 'nodes.bin')
   const newest = decodeLogFrame(journal.read(journal.nextSeq - 1)!)
@@ -110,7 +110,7 @@ test('a tree file is made again at start where it is missing, and continued wher
   journal.close()
 })
 
-test('a wrong hash that no start looks at gives no root of an older size, until the file is made again', () => {
+test('a wrong hash that no start checks gives no root of an older size, until the file is rebuilt', () => {
   const { journal } = logOf(counts)
   const path = join(scratchDirectory(), 'nodes.bin')
   const newest = decodeLogFrame(journal.read(journal.nextSeq - 1)!)
@@ -135,7 +135,7 @@ test('a wrong hash that no start looks at gives no root of an older size, until 
   journal.close()
 })
 
-test('a tree file is mended from the frames and told how much was wrong; frames that give another root are not believed', () => {
+test('a tree file is repaired from the frames, counting wrong hashes; frames with another root are rejected', () => {
   const { directory, journal } = logOf(counts)
   const path = join(scratchDirectory(), 'nodes.bin')
   const newest = decodeLogFrame(journal.read(journal.nextSeq - 1)!)

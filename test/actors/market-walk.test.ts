@@ -1,4 +1,4 @@
-/** Whatever people do, and whenever: credits are neither made nor lost, and every work is where the table says. */
+/** Whatever people do, and whenever: credits are neither created nor lost, and every work is in the state that the table gives. */
 import { expect, test } from 'vitest'
 import { transitions } from '../../actors/works/market/table.ts'
 import { walk } from '../support/market/walk.ts'

@@ -1,4 +1,4 @@
-/** Works and credits as people would put it: what is paid when, who may do what, and what time does by itself. */
+/** Works and credits: what is paid when, who may do what, and what happens when time passes. */
 import { describe, expect, test } from 'vitest'
 import { State } from '../../actors/state.ts'
 import { balanceOf } from '../../actors/works/market/credits.ts'
@@ -26,7 +26,7 @@ function town(): Town {
   return made
 }
 
-/** A work of 100 credits, at a state that a worker brought it to. */
+/** A work of 100 credits, in a state that a worker brought it to. */
 function at(state: 'open' | 'claimed' | 'submitted' | 'revision' | 'rejected' | 'disputed', more = {}) {
   const t = town()
   const work = t.work(ada, 100, more)
@@ -59,7 +59,7 @@ test('a ruling of 33 percent over 100 pays 33, no fee of the 1 that was held, an
   expect(t.at(work)).toMatchObject({ state: 'split', reward_state: 'split', percent: 33 })
 })
 
-test('a reward is raised to what a reward may be at all, practice too, and no further', () => {
+test('a reward can be raised up to the maximum, in practice works too, and no further', () => {
   const { t, work } = at('open', { simulated: true })
   const most = t.limits.reward
   expect(t.about('work.raise', ada, work, { amount: most - 99 }).refusal).toMatchObject({ code: 'invalid_field' })
@@ -68,7 +68,7 @@ test('a reward is raised to what a reward may be at all, practice too, and no fu
   expect(t.at(work).amount).toBe(most)
 })
 
-test('the bond of a dispute goes to fees when nothing is won, and comes back with anything', () => {
+test('the bond of a dispute goes to fees when nothing is won, and is returned otherwise', () => {
   for (const [percent, bond] of [
     [0, 0],
     [1, 10],
@@ -80,7 +80,7 @@ test('the bond of a dispute goes to fees when nothing is won, and comes back wit
   }
 })
 
-test('of a hundred who race for a work one gets it, and only his fence opens anything', () => {
+test('of a hundred identities that race for a work one gets it, and only with its fence', () => {
   const { t, work } = at('open')
   const racers = Array.from({ length: 100 }, (_, n) => someone(`racer ${n}`))
   const outcomes = racers.map((racer) => t.claim(racer, work).refusal?.code)
@@ -95,7 +95,7 @@ test('of a hundred who race for a work one gets it, and only his fence opens any
   expect(JSON.stringify(t.at(work))).toBe(before)
 })
 
-test('who wakes up after his claim has run out changes nothing, by whatever operation, though he knows the newest fence', () => {
+test('a worker whose claim has expired changes nothing with any operation, even with the newest fence', () => {
   const { t, work } = at('claimed')
   t.now += day + 1
   t.claim(eve, work)
@@ -121,7 +121,7 @@ test('who wakes up after his claim has run out changes nothing, by whatever oper
   expect(t.at(work)).toMatchObject({ worker: eve.id, fence: 2 })
 })
 
-describe('time takes effect when it is due, whoever notices it and when', () => {
+describe('timeouts take effect when they are due, whoever notices them and when', () => {
   const other = { reviewer: judge.id, reviewer_key: 'k' }
   const missing = { event: 'result', change: 'redacted', by: 'author', n: 1 }
   const cases: readonly [
@@ -170,7 +170,7 @@ describe('time takes effect when it is due, whoever notices it and when', () => 
     expect([row_.on, row_.to]).toEqual(['timeout', becomes])
   })
 
-  test('where no reviewer has rejected anything nothing stands: a dispute that nobody rules is split, whoever reviews', () => {
+  test('if no reviewer has rejected anything, a dispute that nobody rules on is split, whoever reviews', () => {
     const silent = at('submitted', other)
     silent.t.house('work.observe', { work: silent.work, ...missing })
     silent.t.now += 3 * day
@@ -187,7 +187,7 @@ describe('time takes effect when it is due, whoever notices it and when', () => 
     }
   })
 
-  test('a rejected work that is wished open again opens on the same hold, and expires at its deadline', () => {
+  test('a reopened rejected work keeps its hold, and expires at its deadline', () => {
     const { t, work, has } = at('rejected')
     t.about('work.reopen', ada, work)
     t.now += 2 * day
@@ -201,7 +201,7 @@ describe('time takes effect when it is due, whoever notices it and when', () => 
     expect(has(ada)).toMatchObject({ available: 1_000, held: 0 })
   })
 
-  test('a command finds the works of its signer as time has left them: what was refunded can be spent', () => {
+  test('a command finds its signer’s works with timeouts applied: refunded credits can be spent', () => {
     const t = town()
     const first = t.work(ada, 900)
     expect(t.reserve(ada, 900).refusal?.code).toBe('insufficient_credits')
@@ -219,7 +219,7 @@ describe('after a backup was restored', () => {
     return made
   }
 
-  test('what was in flight waits for its worker, and no other clock runs', () => {
+  test('work in progress waits for its worker, and no other timeout runs', () => {
     const { t, work } = restored('submitted')
     t.now += 2 * day
     const early = t.about('work.reject', ada, work, { reason: 'it is not what was asked for' })
@@ -234,7 +234,7 @@ describe('after a backup was restored', () => {
     ['claimed', 'open'],
     ['revision', 'rejected'],
     ['submitted', 'disputed'],
-  ] as const)('%s becomes %s when nobody confirms it for 72 hours', (state, becomes) => {
+  ] as const)('%s becomes %s if nobody confirms it for 72 hours', (state, becomes) => {
     const { t, work } = restored(state)
     t.now += 3 * day - 1
     expect(t.market.find(work)!.state).toBe(state)
@@ -251,7 +251,7 @@ describe('after a backup was restored', () => {
   })
 })
 
-test('what a moderator takes away counts as it was submitted: silence still pays, and the requester may accept', () => {
+test('a result removed by a moderator counts as submitted: silence still pays, and the requester may accept', () => {
   const { t, work } = at('submitted')
   t.house('work.observe', { work, n: 1, event: 'result', change: 'hidden', by: 'other' })
   t.house('work.observe', { work, n: 2, event: 'result', change: 'redacted', by: 'other' })
@@ -260,13 +260,13 @@ test('what a moderator takes away counts as it was submitted: silence still pays
   expect(t.at(work)).toMatchObject({ state: 'accepted', reward_reason: 'reviewer_silent' })
 })
 
-test('a result that its worker hides as a moderator is missing, as if he had redacted it, until it is restored', () => {
+test('a result that its worker hides as a moderator is missing, as if redacted, until it is restored', () => {
   const said = { event: 'result', by: 'author' } as const
   const { t, work } = at('submitted')
   t.house('work.observe', { work, n: 1, ...said, change: 'hidden' })
   expect(t.at(work).result).toMatchObject({ available: false, missing: true })
   expect(t.about('work.accept', ada, work).refusal?.code).toBe('not_found')
-  // Whoever takes it away behind him does not make it good.
+  // A second removal by somebody else does not make up for it.
   const hidden = at('submitted')
   hidden.t.house('work.observe', { work: hidden.work, n: 1, ...said, change: 'hidden' })
   hidden.t.house('work.observe', { work: hidden.work, n: 2, ...said, by: 'other', change: 'redacted' })
@@ -278,7 +278,7 @@ test('a result that its worker hides as a moderator is missing, as if he had red
   expect(t.at(work)).toMatchObject({ state: 'accepted', reward_reason: 'reviewer_silent' })
 })
 
-test('what is said of the result of a former worker changes nothing of the one that was submitted since', () => {
+test('events about a former worker’s result do not affect the one submitted since', () => {
   const { t, work } = at('rejected')
   const former = t.at(work).result!.id
   t.about('work.reopen', ada, work)
@@ -292,7 +292,7 @@ test('what is said of the result of a former worker changes nothing of the one t
   expect(t.at(work).result).toMatchObject({ available: false, missing: true })
 })
 
-test('a result that its worker changed is accepted only by its hash as it is now', () => {
+test('a result that its worker changed is accepted only with its current hash', () => {
   const { t, work } = at('submitted')
   const { sha256 } = boundOf(bob, work, 'other')
   t.house('work.observe', { work, n: 1, event: 'result', change: 'edited', by: 'author', sha256 })
@@ -301,7 +301,7 @@ test('a result that its worker changed is accepted only by its hash as it is now
   expect(t.about('work.accept', ada, work, { accept_changed: true, result_sha256: sha256 }).refusal).toBeUndefined()
 })
 
-test('an open work whose request a moderator has redacted is cancelled; one that is claimed runs on', () => {
+test('an open work whose request a moderator redacted is cancelled; a claimed one continues', () => {
   for (const [state, becomes] of [
     ['open', 'cancelled'],
     ['claimed', 'claimed'],
@@ -312,7 +312,7 @@ test('an open work whose request a moderator has redacted is cancelled; one that
   }
 })
 
-test('practice costs nothing: its credits are made for it and are gone behind it, and it counts for nobody', () => {
+test('practice costs nothing: its credits are created for it and disappear after it, and it counts for nobody', () => {
   const poor = someone('poor')
   const t = town()
   const work = t.work(poor, 5_000, { simulated: true })
@@ -326,7 +326,7 @@ test('practice costs nothing: its credits are made for it and are gone behind it
   expect(t.log.some(({ event }) => event === work)).toBe(false)
 })
 
-test('a work for newcomers is for who had nothing accepted, one at a time', () => {
+test('a work for newcomers is for identities without an accepted result, one at a time', () => {
   const t = town()
   const works = [0, 1, 2].map(() => t.work(ada, 10, { eligibility: 'first_work' })) as [string, string, string]
   t.claim(bob, works[0])
@@ -337,7 +337,7 @@ test('a work for newcomers is for who had nothing accepted, one at a time', () =
   expect(t.claim(eve, works[2]).refusal).toBeUndefined()
 })
 
-test('somebody who lets claims run out waits an hour, and after two of one work it is not for him', () => {
+test('an identity that lets claims expire waits an hour, and after two of one work cannot claim that one', () => {
   const { t, work } = at('claimed')
   t.now += day
   expect(t.claim(bob, work).refusal).toMatchObject({ code: 'rate_limited', retryAfter: hour })
@@ -347,7 +347,7 @@ test('somebody who lets claims run out waits an hour, and after two of one work 
   expect(t.claim(bob, work).refusal?.code).toBe('not_eligible')
 })
 
-test('claims of any number of keys hold a work for four days without a result; then it is claimed with one in hand', () => {
+test('claims of any number of keys hold a work for four days without a result; then a claim needs one in hand', () => {
   const { t, work } = at('open')
   const keys = Array.from({ length: 9 }, (_, n) => someone(`free key ${n}`))
   const opened = t.now
@@ -374,7 +374,7 @@ test('claims of any number of keys hold a work for four days without a result; t
   expect(t.at(work)).toMatchObject({ state: 'submitted', worker: eve.id, claim_expires_at: t.now + day })
 })
 
-test('a claim that is given up counts for as long as it held the work, and one that led to a result does not', () => {
+test('a released claim counts for as long as it held the work, and one that led to a result does not', () => {
   const { t, work } = at('rejected')
   t.about('work.reopen', ada, work)
   t.about('work.concede', bob, work, { amount: 1 })
@@ -385,7 +385,7 @@ test('a claim that is given up counts for as long as it held the work, and one t
   expect(State.unpack(t.state.pack(null))!.state.market.find(work)!.left).toEqual(t.at(work).left)
 })
 
-test('a work remembers no more than so many who gave it up, and forgets nothing of how long they held it', () => {
+test('a work remembers a bounded number of releases, and never forgets how long claims held it', () => {
   const { t, work } = at('open')
   const keys = Array.from({ length: 80 }, (_, n) => someone(`passing key ${n}`))
   const [lapsing] = keys as [Person]
@@ -401,14 +401,14 @@ test('a work remembers no more than so many who gave it up, and forgets nothing 
   const { left } = t.at(work)
   expect(Object.keys(left)).toHaveLength(formerWorkersMax + 1)
   expect(claimSecondsLeft(t.at(work))).toBe(4 * day - 900 - (t.now - begun))
-  // Whose claim ran out stays, and so do those who left last; the first who gave it up may come back.
+  // An expired claim is remembered, and so are the latest releases; the first identity to release may come back.
   expect(left[lapsing.id]).toMatchObject({ lapses: 1 })
   expect(t.claim(keys.at(-1)!, work).refusal?.code).toBe('rate_limited')
   expect(State.unpack(t.state.pack(null))!.state.market.find(work)!.left).toEqual(left)
   expect(t.claim(keys[1]!, work).refusal).toBeUndefined()
 })
 
-test('a claim that is confirmed after a recovery holds the work no longer than all claims may together', () => {
+test('a claim confirmed after a recovery stays within the total that all claims may hold the work', () => {
   const { t, work } = at('open')
   t.claim(eve, work, { ttl: 2 * day })
   t.now += 2 * day - 1
@@ -428,7 +428,7 @@ test('a claim that is confirmed after a recovery holds the work no longer than a
   expect(confirm().refusal?.message).toContain(`${4 * day} s without a result`)
 })
 
-test('a work of a release that had no such bound is claimed and renewed as it was', () => {
+test('a work of a release without such a bound is claimed and renewed as before', () => {
   const t = town()
   const { claim_total: _, ...older } = terms
   const work = t.work(ada, 10, { terms: older })
@@ -440,7 +440,7 @@ test('a work of a release that had no such bound is claimed and renewed as it wa
   expect(t.at(work)).toMatchObject({ state: 'claimed', claim_expires_at: t.at(work).deadline })
 })
 
-test('a welcome is given once, ten a day to one network, and so many a day on a board', () => {
+test('a welcome is given once, ten a day to one network, and a bounded number a day on a board', () => {
   const t = town()
   const give = (n: number, network: string, board_max = 1_000) =>
     t.house('credit.welcome', { identity: someone(`new ${n}`).id, network, amount: 100, network_max: 10, board_max })
@@ -457,7 +457,7 @@ test('a welcome is given once, ten a day to one network, and so many a day on a 
   ])
 })
 
-test('reviews are rewarded once for each who wrote one, five of a subject, while the pool has it', () => {
+test('reviews are rewarded once per author, five per subject, while the pool lasts', () => {
   const t = new Town()
   t.begin(600)
   const review = (subject: string, n: number) =>
@@ -467,7 +467,7 @@ test('reviews are rewarded once for each who wrote one, five of a subject, while
   expect([review('t', 0), review('t', 1)]).toEqual(['', 'empty'])
 })
 
-test('while a request is edited nobody claims the work, and a claim names the version it has read', () => {
+test('while a request is being edited nobody claims the work, and a claim names the version that was read', () => {
   const { t, work } = at('open')
   t.about('work.edit', ada, work)
   expect(t.claim(bob, work).refusal?.code).toBe('conflict')
@@ -478,7 +478,7 @@ test('while a request is edited nobody claims the work, and a claim names the ve
   expect(t.at(work)).toMatchObject({ version: editing, versions: 2, pinned: editing })
 })
 
-test('a welcome is counted for what is above a network, too, and begins anew with the day', () => {
+test('a welcome counts for the wider network too, and its limits reset with the day', () => {
   const t = town()
   const give = (n: number, wider: string) => {
     const counts = { network: `of ${n}`, wider, network_max: 1, wider_max: 4, board_max: 100 }
@@ -492,7 +492,7 @@ test('a welcome is counted for what is above a network, too, and begins anew wit
   expect(give(4, 'a')).toBe('')
 })
 
-test('rewards of a day end with the first of their caps that is full', () => {
+test('rewards of a day end with the first of their caps that is reached', () => {
   const t = new Town()
   t.begin(5_000)
   const review = (n: number, names: readonly string[]) => {
@@ -508,7 +508,7 @@ test('rewards of a day end with the first of their caps that is full', () => {
   expect(review(7, ['board', 'reviewer a', 'network x'])).toBe('')
 })
 
-test('what is done before the market has heard of a recovery is lost to no clock: its worker confirms it after that', () => {
+test('work done before the market learns of a recovery is lost to no timeout: its worker can confirm it later', () => {
   const { t, work } = at('claimed')
   t.now += 5 * hour
   // Longer ago than a recovery may take to be confirmed.

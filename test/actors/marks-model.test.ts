@@ -1,6 +1,6 @@
 /**
- * Versions, hides, redactions and votes against a model that fits on a page: whatever the order of commands, the same ones are
- * refused, lists and counts show what the model shows, and what is packed, or replayed from the records, is the same state.
+ * Versions, hides, redactions and votes against a model that fits on a page: in any order of commands, the same ones are refused, lists and
+ * counts show what the model shows, and a snapshot or a replay of the records gives the same state.
  */
 
 import { createHash } from 'node:crypto'
@@ -40,7 +40,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
     arbitrary: fc.record({
       op: fc.constant('post' as const),
       by,
-      // One of the pages, or none said.
+      // One of the pages, or none given.
       page: fc.nat({ max: 2 }),
       reply: fc.integer({ min: -20, max: 20 }),
       ttl: fc.constantFrom(0, 0, 3),
@@ -133,7 +133,7 @@ type Kept = {
   readonly votes: Map<number, number>
 }
 
-/** What a room's events are, in the plainest way. */
+/** A naive model of a room's events. */
 class Model {
   readonly events: Kept[] = []
 
@@ -145,7 +145,7 @@ class Model {
     return isRedacted || hidden !== undefined || (ends !== 0 && ends <= now)
   }
 
-  /** As whom this person may take a text away. */
+  /** In which role this person may remove a text. */
   power(person: number, event: Kept): 'room' | 'operator' | undefined {
     if (person === owner) return 'room'
     if (person === moderator) return event.by === owner ? undefined : 'room'
@@ -192,13 +192,13 @@ function run(steps: readonly Step[]): { subject: Subject; model: Model } {
   for (const step of steps) {
     if (step.op === 'wait') {
       subject.now += step.seconds
-      // Whatever somebody reads in between, the same is read afterwards.
+      // A read by somebody in between changes no later read.
       seen(subject.state, subject.now, model)
       continue
     }
     if (step.op === 'post') {
       const parent = model.events[step.reply]
-      // Any version of the event stands for it.
+      // Any version identifies the event.
       const replyTo = parent?.versions.at(-1) ?? ''
       const named = pages[step.page]
       const done = subject.post(step.by, { page: named ?? '', replyTo, ttl: step.ttl })
@@ -240,7 +240,7 @@ function run(steps: readonly Step[]): { subject: Subject; model: Model } {
   return { subject, model }
 }
 
-/** Everything that a reader can see of marks, by the code under test. */
+/** Everything that a reader can see of marks, from the code under test. */
 function seen(state: State, now: number, model: Model) {
   const { events, rooms } = state.board
   const slotOf = (id: string) => events.find(Buffer.from(id, 'hex'))
@@ -272,7 +272,7 @@ function seen(state: State, now: number, model: Model) {
   }
 }
 
-/** The same by the model. */
+/** The same from the model. */
 function expectedOf(model: Model, now: number): ReturnType<typeof seen> {
   const visible = model.events.filter((event) => !model.isGone(event, now))
   const ids = (some: readonly Kept[]) => some.map(({ versions: [id = ''] }) => id)
@@ -312,7 +312,7 @@ function expectedOf(model: Model, now: number): ReturnType<typeof seen> {
   }
 }
 
-test('lists, threads, counts and sums are what the model says, packed, replayed, and at any later time', () => {
+test('lists, threads, counts and sums match the model, from a snapshot, a replay, and at any later time', () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 80 }), (steps) => {
       const { subject, model } = run(steps)
@@ -329,7 +329,7 @@ test('lists, threads, counts and sums are what the model says, packed, replayed,
   )
 })
 
-test('a page of a list and the next give the same as one long page, whatever is hidden in between', () => {
+test('a page of a list and the next equal one long page, whatever is hidden in between', () => {
   fc.assert(
     fc.property(
       fc.array(step, { maxLength: 60 }),

@@ -4,7 +4,7 @@ import { mergeTexts } from '../../actors/documents/merge.ts'
 
 describe('merging', () => {
   const line = fc.constantFrom('a', 'b', 'c', '', '  ', 'x = 1', '}')
-  /** Lines that are all different: then which line an edit means is beyond doubt. */
+  /** Lines that are all different, so that it is unambiguous which line an edit means. */
   const base = fc
     .array(
       fc.string({ maxLength: 5 }).map((text) => text.replaceAll('\n', ' ')),
@@ -24,7 +24,7 @@ describe('merging', () => {
     { at, remove, insert }: { at: number; remove: number; insert: string[] },
   ) => [...texts.slice(0, at), ...insert, ...texts.slice(at + remove)]
 
-  test('of edits that do not touch is both applied, whoever came first; of edits that touch and differ there is none', () => {
+  test('applies both of two edits that do not touch, in either order; edits that touch and differ conflict', () => {
     fc.assert(
       fc.property(base, edit, edit, (texts, one, two) => {
         const place = ({ at, remove, insert }: typeof one) => {
@@ -49,7 +49,7 @@ describe('merging', () => {
     )
   })
 
-  test('with what nobody changed is the other side, and it depends on nothing but the texts', () => {
+  test('with an unchanged text gives the other side, and the result depends only on the texts', () => {
     const text = fc.array(line, { maxLength: 12 }).map((texts) => texts.join('\n'))
     fc.assert(
       fc.property(text, text, (before, after) => {

@@ -1,10 +1,10 @@
-/** What the authorization server keeps: places of clients whose time is over are there for others. */
+/** Records of the authorization server: expired clients make room for others. */
 import { expect, test } from 'vitest'
 import type { Core } from '../../actors/records/core.ts'
 import { type FactRecord, RecordType } from '../../actors/records/record.ts'
 import { clientsMax, OauthRecords, oauthName } from '../../actors/sign-in/records.ts'
 
-test('clients that ran out take no place, though nothing was kept since that would have swept them', () => {
+test('expired clients take no room, even before a write sweeps them', () => {
   const records = new OauthRecords({} as Core)
   const keep = (n: number, expires: number): void => {
     const facts = { key: `Client:${n}`, payload: '{}', expires, grant: '' }

@@ -15,7 +15,7 @@ const handle = fc
   .map((all) => all.join(''))
   .filter((text) => /^[a-z0-9]/.test(text))
 
-/** Each says: whoever reads quickly takes one for the other. */
+/** Pairs that a quick reader takes for each other. */
 const alike: readonly (readonly [string, string])[] = [
   ['0', 'o'],
   ['1', 'l'],
@@ -28,7 +28,7 @@ const alike: readonly (readonly [string, string])[] = [
 ]
 
 describe('handles', () => {
-  test('changing letters into ones that look alike, anywhere and often, keeps the skeleton', () => {
+  test('replacing letters with ones that look alike, anywhere and often, keeps the skeleton', () => {
     const swaps = fc.array(fc.tuple(fc.constantFrom(...alike), fc.boolean(), fc.nat(12)), { maxLength: 8 })
     fc.assert(
       fc.property(handle, swaps, (text, all) => {
@@ -46,7 +46,7 @@ describe('handles', () => {
     )
   })
 
-  test('two handles of letters that look like nothing else are confused only when they are equal', () => {
+  test('two handles of unmistakable letters are confusable only if they are equal', () => {
     const plain = fc.stringMatching(/^[abcdefghjkopqtuxyz2346789]{2,12}$/)
     fc.assert(
       fc.property(plain, plain, (a, b) => {
@@ -61,7 +61,7 @@ describe('handles', () => {
   })
 })
 
-test('whom a post speaks to is read from its signed bytes', () => {
+test('whom a post addresses is read from its signed bytes', () => {
   const read = (command: object) => {
     const signed = Buffer.from(JSON.stringify({ version: 1, service: 's', command }))
     const { to, handles } = spokenTo({ by: { key: signed, sig: signed, signed } })
@@ -115,7 +115,7 @@ const peopleAct = fc.oneof(
 const codec = new Packr({ useRecords: false })
 const carried = (packed: unknown) => codec.unpack(codec.pack(packed)) as never
 
-test('what people packs, people restores', () => {
+test('people are unchanged by a snapshot', () => {
   fc.assert(
     fc.property(fc.array(peopleAct, { maxLength: 40 }), (acts) => {
       const board = new Board()
@@ -142,7 +142,7 @@ test('what people packs, people restores', () => {
   )
 })
 
-test('what direct packs, direct restores', () => {
+test('conversations are unchanged by a snapshot', () => {
   const rooms = ['dm-one', 'dm-two', 'open']
   const step = fc.record({
     room: fc.constantFrom(...rooms),

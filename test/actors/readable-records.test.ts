@@ -1,4 +1,4 @@
-/** The public records of a board with damaged files: all but those that the damage is in, each with its number. */
+/** The public records of a board with damaged files: all except the damaged ones, each with its number. */
 
 import { readFileSync, writeFileSync } from 'node:fs'
 import { beforeAll, expect, test } from 'vitest'
@@ -53,7 +53,7 @@ beforeAll(async () => {
   whole = records
 })
 
-/** Each record as where it is and the number of its change. */
+/** Each record as its position and the number of its change. */
 function read(disk: Disk = machineDisk): { readonly records: readonly string[]; readonly damages: number } {
   const [log, ...readers] = journals.map((each) => JournalReader.open(disk, each)) as [
     JournalReader,
@@ -75,7 +75,7 @@ function read(disk: Disk = machineDisk): { readonly records: readonly string[]; 
   return { records, damages }
 }
 
-/** A place in what frames hold of a sealed segment, the `length` bytes of which are changed while `work` runs. */
+/** A place in the frames of a sealed segment, `length` bytes of which are changed while `work` runs. */
 function damaged<Result>(journal: string, length: number, work: () => Result): Result {
   const sealed = listSegments(machineDisk, journal, 'log').slice(0, -1)
   const path = segmentPath(journal, sealed[random(sealed.length)]!)
@@ -93,7 +93,7 @@ function damaged<Result>(journal: string, length: number, work: () => Result): R
 
 const isPartOf = (part: readonly string[]) => part.every((each) => whole.includes(each))
 
-test('a changed byte in a shard costs one record at most, and no other its number', () => {
+test('a changed byte in a shard costs at most one record, and changes no other number', () => {
   for (const shard of journals.slice(1))
     for (let n = 0; n < 30; n++) {
       const { records, damages } = damaged(shard, 1, read)
@@ -111,7 +111,7 @@ test('a changed byte in the log costs no record', () => {
   }
 })
 
-test('what a failed read does not give is not left out: it may be there later', () => {
+test('records that a failed read does not return are not skipped: they may be there later', () => {
   for (const journal of journals) {
     const { path, offset } = [...sealedFrames(journal)].at(random(20))!
     const places = new BadPlaces(path, 'readAt', { from: offset, to: offset + 1 })
@@ -130,7 +130,7 @@ test('a changed sector costs what is in it; no other record gets another number'
     }
 })
 
-/** Where the frames of sealed segments are, by their numbers. */
+/** Where the frames of sealed segments are, by number. */
 const placesIn = (journal: string): ReadonlyMap<number, FramePlace> =>
   new Map(Array.from(sealedFrames(journal), ({ frame, ...place }) => [frame.seq, place]))
 
@@ -147,7 +147,7 @@ function withDamaged<Result>(places: readonly FramePlace[], work: () => Result):
   }
 }
 
-/** Frames of the log that cover several records of a shard, with where all these are. */
+/** Frames of the log that cover several records of a shard, with the places of all of them. */
 function batches(): { readonly head: FramePlace; readonly records: readonly FramePlace[] }[] {
   const heads = placesIn(journals[0]!)
   const records = journals.slice(1).map(placesIn)
@@ -164,7 +164,7 @@ function batches(): { readonly head: FramePlace; readonly records: readonly Fram
   return found
 }
 
-test('several damaged records of one batch cost themselves, or that batch', () => {
+test('several damaged records of one batch cost only themselves, or that batch', () => {
   const all = batches()
   expect(all.length).toBeGreaterThan(20)
   for (let n = 0; n < 30; n++) {
@@ -177,7 +177,7 @@ test('several damaged records of one batch cost themselves, or that batch', () =
   }
 })
 
-test('a damaged frame of the log and a damaged record that it covers cost what that frame covers, at most', () => {
+test('a damaged frame of the log and a damaged record that it covers cost at most what that frame covers', () => {
   const all = batches()
   for (let n = 0; n < 30; n++) {
     const { head, records: places } = all[random(all.length)]!
@@ -187,12 +187,12 @@ test('a damaged frame of the log and a damaged record that it covers cost what t
   }
 })
 
-test('what cannot be read around is refused, and nothing is taken for lost', () => {
-  // Frames of the log side by side.
+test('damage that cannot be read around is refused, and nothing is taken for lost', () => {
+  // Adjacent frames of the log.
   expect(() => damaged(journals[0]!, 4_096, read)).toThrow(Damage)
   for (const shard of journals.slice(1)) {
     const [first, ...others] = listSegments(machineDisk, shard, 'log').map((each) => segmentPath(shard, each))
-    // The header of a sealed segment, and a frame of the one that grows.
+    // The header of a sealed segment, and a frame of the active one.
     for (const [path, offset] of [
       [first!, 20],
       [others.at(-1)!, SEGMENT_HEADER_BYTES + FRAME_HEADER_BYTES + 10],
@@ -205,7 +205,7 @@ test('what cannot be read around is refused, and nothing is taken for lost', () 
   expect(read().records).toEqual(whole)
 })
 
-test('entries of frames of the log that are side by side are made again from their records, in their order', () => {
+test('entries of adjacent frames of the log are rebuilt from their records, in order', () => {
   const [log, ...readers] = journals.map((each) => JournalReader.open(machineDisk, each)) as [
     JournalReader,
     ...JournalReader[],

@@ -1,4 +1,4 @@
-/** Receive URLs against a model that remembers everything, through any order of events; and again from a snapshot and a replay. */
+/** Receive URLs against a model that remembers everything, in any order of events; and again from a snapshot and a replay. */
 
 import { createHash } from 'node:crypto'
 import fc from 'fast-check'
@@ -40,7 +40,7 @@ const steps = fc.array(
 
 const hashOf = (text: string) => createHash('sha256').update(text).digest('hex')
 
-test('what is decided is what the model says, and a replay and a snapshot give the same', () => {
+test('decisions match the model, and a replay and a snapshot give the same', () => {
   fc.assert(
     fc.property(steps, (all) => {
       const state = new State()
@@ -61,7 +61,7 @@ test('what is decided is what the model says, and a replay and a snapshot give t
         const decision = deciders[op]!({ state, board: state.board, now } as never, letter)
         if (decision.ok)
           for (const { record, key } of decision.records) {
-            // A decision of a signed command has its signature, which nothing here looks at.
+            // A decision of a signed command has its signature, which is not examined here.
             const bare = { ...record, by: undefined } as unknown as BoardRecord
             records.push({ record: bare, key })
             state.apply(bare, key, { shard: 0, seq: records.length, change: records.length, leaf: 0 })

@@ -1,6 +1,6 @@
 /**
- * Roles, invites and policy against a model that fits on a page: whatever the order of operations, the room decides what the
- * model says, and what is packed, or replayed from the records, is the same state.
+ * Roles, invites and policy against a model that fits on a page: in any order of operations, the room decides as the model does, and a
+ * snapshot or a replay of the records gives the same state.
  */
 
 import { createHash } from 'node:crypto'
@@ -182,7 +182,7 @@ function placeOf(seq: number) {
 
 type Posted = { readonly by: number; readonly at: number; readonly reply: boolean }
 
-/** What a room is, in the plainest way. */
+/** A naive model of a room. */
 class Model {
   readonly isPrivate: boolean
   owner: number | undefined
@@ -377,7 +377,7 @@ function argsOf(step: Step, subject: Subject): Record<string, unknown> {
 
 const setting = fc.record({ isPrivate: fc.boolean(), isOwned: fc.boolean() })
 
-test('a room decides what its model says, and packs and replays to the same state', () => {
+test('a room decides as its model does, and snapshots and replays to the same state', () => {
   fc.assert(
     fc.property(setting, fc.array(step, { maxLength: 80, size: 'max' }), ({ isPrivate, isOwned }, steps) => {
       const subject = new Subject()
@@ -417,7 +417,7 @@ test('a room decides what its model says, and packs and replays to the same stat
   )
 })
 
-test('the seventeenth moderator, the ninth invite and the hundred and first member of a private room are too many', () => {
+test('the seventeenth moderator, the ninth invite and the hundred and first member of a private room are refused', () => {
   const subject = new Subject()
   const ids = Array.from({ length: 120 }, (_, n) => createHash('sha256').update(`${n}`).digest('hex'))
   subject.do('room.create', 0, { visibility: 'private', members: [], text: '' })

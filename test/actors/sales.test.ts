@@ -1,4 +1,4 @@
-/** What is known of sales: no more of them than there may be, the oldest and those whose time is over first. */
+/** The memory of sales is bounded: the oldest and the expired ones go first. */
 import { expect, test } from 'vitest'
 import { type FactRecord, RecordType } from '../../actors/records/record.ts'
 import { type SaleFacts, Sales, salesActor } from '../../actors/sales/sales.ts'
@@ -16,13 +16,13 @@ const begun = (sales: Sales, n: number, { at = 1_000, expires = 2_000 } = {}) =>
   sales.acts['sale.begun']!(act as FactRecord<never>, { id: Buffer.alloc(16), change: 0, leaf: 0, shard: 1, seq: n })
 }
 
-test('the oldest makes room, and one that is begun anew is not the oldest', () => {
+test('the oldest makes room, and one that is restarted is not the oldest', () => {
   const sales = new Sales(3)
   for (const n of [1, 2, 3, 1, 4]) begun(sales, n)
   expect([1, 2, 3, 4].map((n) => sales.find(`key ${n}`, 1_000)?.begun.seq)).toEqual([1, undefined, 3, 4])
 })
 
-test('what is over is not there, and is forgotten in the end', () => {
+test('an expired sale is not found, and is eventually forgotten', () => {
   const sales = new Sales()
   begun(sales, 0)
   expect([sales.find('key 0', 1_999) === undefined, sales.find('key 0', 2_000)]).toEqual([false, undefined])

@@ -69,7 +69,10 @@ function profileLetter(timestamp: number, text = 'a profile'): WriteLetter {
   return { ...rest, op: 'identity.profile.set', to: registryName, id, sha, by: { ...by, signed }, args: {} }
 }
 
-/** A shard on a real journal, with a clock that the test sets; its log confirms at once, and has all that it was told of before. */
+/**
+ * A shard on a real journal, with a clock that the test sets. Its log confirms immediately, and has everything that it was notified of
+ * before.
+ */
 function startShard(
   directory = scratchDirectory(),
   log: 'confirms' | 'is silent' | 'begins' = 'confirms',
@@ -104,7 +107,7 @@ function startShard(
   return { clock, journal, shard, post, confirm, directory }
 }
 
-test('damage that a decision meets is refused to who asked, and the letters beside it are carried out', async () => {
+test('a decision that meets damage is refused, and the other letters of its turn are carried out', async () => {
   const damage = new Damage({ path: 'a', offset: 1, expected: 'this', found: 'that' })
   const react: Decider = (situation, letter) => {
     if (letter.nonce === 'bad') throw damage
@@ -119,7 +122,7 @@ test('damage that a decision meets is refused to who asked, and the letters besi
   expect(shard.board.events.count).toBe(2)
 })
 
-test('what is synced beside other work is answered when it is durable, and nothing is decided meanwhile', async () => {
+test('a decision synced in the background is answered once durable, and nothing is decided meanwhile', async () => {
   const { post, clock, shard, journal } = startShard(undefined, undefined, {}, { isBusy: true })
   const posts = Array.from({ length: 20 }, (_, n) => post({ text: `${n}`, nonce: `${n}`, timestamp: clock.seconds }))
   let isAnswered = false
@@ -137,7 +140,7 @@ test('what is synced beside other work is answered when it is durable, and nothi
   expect(journal.nextSeq).toBe(23)
 })
 
-test('after a sync that failed beside other work nothing is answered, and nothing more is decided', async () => {
+test('after a failed background sync nothing is answered, and nothing more is decided', async () => {
   const disk = new FaultyDisk()
   const { post, clock, shard, journal } = startShard(undefined, undefined, {}, { disk, isBusy: true })
   let answered = 0
@@ -157,7 +160,7 @@ test('after a sync that failed beside other work nothing is answered, and nothin
   expect([answered, shard.isWriting, journal.nextSeq, shard.board.events.count]).toEqual([0, true, 1, 10])
 })
 
-test('a shard that stops takes no turn any more, and ends the one that is on its way to the disk', async () => {
+test('a shard that stops takes no further turn, and finishes the one in flight to the disk', async () => {
   const { post, clock, shard, journal } = startShard(undefined, undefined, {}, { isBusy: true })
   const posts = Array.from({ length: 20 }, (_, n) => post({ text: `${n}`, nonce: `${n}`, timestamp: clock.seconds }))
   await new Promise((done) => setImmediate(done))
@@ -197,7 +200,7 @@ test.each([
   expect([shard.board.authors.get(ada.id)?.handle, shard.state.people.profile(ada.id)]).toEqual([undefined, undefined])
 })
 
-test('letters of one turn are judged by what the turn has decided before them', async () => {
+test('letters of one turn are judged by what the turn has already decided', async () => {
   const { post, clock, shard } = startShard()
   const fields = { text: 'one', nonce: 'n', timestamp: clock.seconds, request_id: 'r' }
   const answers = await Promise.all([
@@ -245,7 +248,7 @@ test('when the clock goes back entry times do not, and commands of the new time 
   expect(await restarted.post(fields)).toMatchObject({ ok: true, reply: { at: 1_790_000_000, seq: 4 } })
 })
 
-test('what the market has taken uses up no nonce and no request id of the room that posts it, before a replay and after it', async () => {
+test('what the market accepted uses no nonce or request id of the room that posts it, before and after a replay', async () => {
   const first = startShard()
   const timestamp = first.clock.seconds
   const use = { nonce: 'n', request_id: 'r', timestamp }
@@ -267,7 +270,7 @@ test('what the market has taken uses up no nonce and no request id of the room t
   second.journal.close()
 })
 
-test('a nonce and a request id stay used when their text has left the disk, before a replay and after it', async () => {
+test('a nonce and a request id stay used when their text has left the disk, before and after a replay', async () => {
   const first = startShard()
   const { seconds: timestamp } = first.clock
   const fields = { text: 'a password', nonce: 'n', request_id: 'r', timestamp }
@@ -307,7 +310,7 @@ test('a nonce and a request id stay used when their text has left the disk, befo
   second.journal.close()
 })
 
-test('every room has one shard of those there are, and many rooms use them all', () => {
+test('every room belongs to one shard, and many rooms use all shards', () => {
   for (const shards of [1, 2, 3, 7, 64]) {
     const used = Array.from({ length: 2_000 }, (_, n) => shardOf(`room-${n}`, shards))
     expect([...new Set(used)].sort((a, b) => a - b)).toEqual(Array.from({ length: shards }, (_, n) => n))
@@ -315,7 +318,7 @@ test('every room has one shard of those there are, and many rooms use them all',
   expect(shardOf('@registry', 3)).toBe(0)
 })
 
-test('letters beyond what the mailbox holds are refused as overloaded at once, the others are decided', async () => {
+test('letters beyond the capacity of the mailbox are refused immediately as overloaded', async () => {
   const { post, clock } = startShard()
   const answers = await Promise.all(
     Array.from({ length: 150 }, (_, n) => post({ text: `${n}`, nonce: `n${n}`, timestamp: clock.seconds })),
@@ -326,7 +329,7 @@ test('letters beyond what the mailbox holds are refused as overloaded at once, t
   expect(refused).toHaveLength(50)
 })
 
-test('a shard that began anew decides nothing before the log has said what it covers; what it has more is told, and waited for', async () => {
+test('a restarted shard decides nothing until the log says what it covers; it sends the rest and waits for it', async () => {
   const before = startShard(scratchDirectory(), 'is silent')
   const fields = { text: 'one', nonce: 'n', timestamp: before.clock.seconds }
   void before.post(fields)
@@ -352,7 +355,7 @@ test('a shard that began anew decides nothing before the log has said what it co
   ])
 })
 
-test('whoever asks when all is decided that was sent before hears it then, and nothing is written down for it', async () => {
+test('whenDecided calls back once everything sent before is decided, and writes nothing', async () => {
   const { shard, post, clock, journal } = startShard(scratchDirectory(), 'begins')
   const heard: (readonly [isDecided: boolean, events: number])[] = []
   const actors: Pick<Actors, 'write'> = {
@@ -374,12 +377,12 @@ test('whoever asks when all is decided that was sent before hears it then, and n
   expect([heard.length, journal.nextSeq]).toEqual([2, written])
 })
 
-/** So many rounds of the event loop that whatever may happen by itself has happened. */
+/** Enough rounds of the event loop for everything that happens on its own to happen. */
 async function settled(): Promise<void> {
   for (let round = 0; round < 10; round++) await new Promise((done) => setImmediate(done))
 }
 
-test('while the log signs a turn, posts gather for one turn behind it', async () => {
+test('while the log signs a turn, posts gather for the next one', async () => {
   const { post, confirm, journal, clock } = startShard(scratchDirectory(), 'is silent')
   const say = (nonce: string) => post({ text: nonce, nonce, timestamp: clock.seconds })
   const first = say('first')
@@ -396,7 +399,7 @@ test('while the log signs a turn, posts gather for one turn behind it', async ()
   for (const answer of await Promise.all(later)) expect(answer).toMatchObject({ ok: true })
 })
 
-test('a letter of the board’s own, or a crowd of posts, waits for no log', async () => {
+test('a letter of the board itself, or a crowd of posts, does not wait for the log', async () => {
   const { shard, post, journal, clock } = startShard(scratchDirectory(), 'is silent')
   const say = (nonce: string) => void post({ text: nonce, nonce, timestamp: clock.seconds })
   say('first')
@@ -411,7 +414,7 @@ test('a letter of the board’s own, or a crowd of posts, waits for no log', asy
   expect(journal.nextSeq).toBe(decided + 52)
 })
 
-test('a clock that once was in the year 2106 leaves nothing behind: what is posted after it bears the time that it is', async () => {
+test('a clock that once was in the year 2106 leaves no trace: later posts have the correct time', async () => {
   const { clock, shard, post, directory, journal } = startShard()
   const right = clock.seconds
   const at = async (text: string, timestamp: number): Promise<number> => {
@@ -447,7 +450,7 @@ test.each([
       return roots.reduce((posts, root) => posts + 1 + index.sums(root).replies, 0)
     },
   ],
-] as const)('on a slow disk %s prefetches old events, many at once, before it reads them', async (_name, list) => {
+] as const)('on a slow disk %s prefetches many old events at once before it reads them', async (_name, list) => {
   const [disk, files] = [new FaultyDisk(), scratchDirectory()]
   const report = () => {}
   const eventShelf = new EventFiles({ clock: systemClock, disk, random: randomBytes, report, directory: files }, 16)
@@ -475,7 +478,7 @@ test.each([
   journal.close()
 })
 
-test('a snapshot whose old events are damaged, or whose request ids are lost, costs a replay and nothing else', async () => {
+test('a snapshot whose old events are damaged, or whose request ids are lost, costs only a replay', async () => {
   const [shelf, files] = [new ShelfInMemory(10), scratchDirectory()]
   const report = () => {}
   const events = () =>
@@ -483,7 +486,7 @@ test('a snapshot whose old events are damaged, or whose request ids are lost, co
   const first = startShard(undefined, undefined, {}, { shelf, eventShelf: events() })
   const said = (n: number) => {
     const text = { text: `${n}`, nonce: `${n}`, timestamp: first.clock.seconds, request_id: `id ${n}` }
-    // A start asks on which page a post is that will expire.
+    // A start looks up the page of a post that will expire.
     return n === 3 ? { ...text, ttl: 86_400 } : text
   }
   for (let n = 0; n < 90; n++) expect(await first.post(said(n))).toMatchObject({ ok: true })
@@ -514,13 +517,13 @@ test('a snapshot whose old events are damaged, or whose request ids are lost, co
     for (let row = 0; row < 16; row++) flipByte(path, whole.length - 60 * row - 30)
   }
   expect(await startAgain()).toBe(false)
-  // What the snapshot names is not there any more, nor what the failed start had read.
+  // Neither the snapshot's data is there any more, nor what the failed start had read.
   expect(await startAgain()).toBe(false)
   shelf.tables.delete([...shelf.tables.keys()][0]!)
   expect(await startAgain()).toBe(false)
 })
 
-test('a shard that begins with a snapshot knows request ids whose tables are on the shelf, and those that the shelf has lost', async () => {
+test('a shard that starts from a snapshot knows request ids whose tables are on the shelf, and those the shelf has lost', async () => {
   const shelf = new ShelfInMemory(10)
   const { post, clock, shard, journal, directory } = startShard(undefined, undefined, {}, { shelf })
   const said = (n: number) => ({ text: `${n}`, nonce: `${n}`, timestamp: clock.seconds, request_id: `id ${n}` })

@@ -1,4 +1,4 @@
-/** A thread that dies is born again, and one that cannot be is given up with a word: nothing of it is thrown at the process. */
+/** A thread that dies is restarted, and one that cannot be is given up with a reason, without an exception in the process. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -28,7 +28,7 @@ function threadOf(program: string): URL {
   return pathToFileURL(join(directory, 'mayfly.mjs'))
 }
 
-/** `births`: how often it can be born. */
+/** `births`: how many times it can be started. */
 function supervised(births: number, mayRestart = true) {
   let left = births
   const fatal = Promise.withResolvers<{ name: string; words: LastWords }>()
@@ -52,7 +52,7 @@ function supervised(births: number, mayRestart = true) {
   return { thread, fatal: fatal.promise, restarted: restarted.promise, events }
 }
 
-test('a thread that dies is born again', async () => {
+test('a thread that dies is restarted', async () => {
   const { thread, restarted, events } = supervised(2)
   expect(await thread.start()).toEqual({ born: true })
   thread.send('die')
@@ -61,7 +61,7 @@ test('a thread that dies is born again', async () => {
   await thread.stop(60_000)
 })
 
-test('one that cannot be born again is given up, with the reason, and its heap is nothing', async () => {
+test('one that cannot be restarted is given up, with the reason, and its heap is zero', async () => {
   const { thread, fatal } = supervised(1)
   await thread.start()
   expect((await thread.usage()).heapBytes).toBeGreaterThan(0)
@@ -77,6 +77,6 @@ test('the reason given is its first failure, not what else failed before it was 
   expect(await fatal).toMatchObject({ words: { message: 'the first failure' } })
 })
 
-test('one that cannot be born at all says so to whoever starts it', async () => {
+test('one that cannot be started at all reports that to its starter', async () => {
   await expect(supervised(0).thread.start()).rejects.toThrow('no thread can be made now')
 })

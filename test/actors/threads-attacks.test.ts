@@ -23,7 +23,7 @@ function hall(): Desk {
   return desk
 }
 
-test('a thread of 20,000 replies is taken back from its newest to its oldest, and stands right after each', () => {
+test('a thread of 20,000 replies is redacted from its newest to its oldest, and is correct after each', () => {
   const desk = hall()
   const root = post(desk, 'ann')
   const other = post(desk, 'ben')
@@ -42,7 +42,7 @@ test('a thread of 20,000 replies is taken back from its newest to its oldest, an
     desk.say(n % 2 === 0 ? 'ben' : 'cat', 'event.redact', 'hall', { args: { event: replies[n]!, reason: 'x' } })
     const last = n === 0 ? root : replies[n - 1]!
     const sums = index.sums(slotOf(root))
-    // Of 20,000 comparisons one is made in full: the first that is wrong.
+    // Of 20,000 comparisons only the first wrong one is reported in full.
     if (sums.replies !== n || sums.last !== slotOf(last)) expect(sums).toMatchObject({ replies: n, last: slotOf(last) })
   }
   expect(index.find(query).roots).toEqual([slotOf(other), slotOf(root)])
@@ -51,7 +51,7 @@ test('a thread of 20,000 replies is taken back from its newest to its oldest, an
   expect(index.sums(slotOf(root))).toEqual({ replies: 0, participants: 0, last: none, until: 0 })
 })
 
-test('a list of few threads among many replies ends its page early, and its pages are the whole', () => {
+test('a list with few threads among many replies ends its pages early, and the pages are complete', () => {
   const desk = hall()
   const slotOf = (id: string) => desk.state.board.events.find(Buffer.from(id, 'hex'))
   const [first, second] = [slotOf(post(desk, 'ann')), slotOf(post(desk, 'ann', { page: 'side' }))]
@@ -71,9 +71,9 @@ test('a list of few threads among many replies ends its page early, and its page
     for (const order of ['active', 'new', 'top'] as const) {
       const found = pages({ ...place, order })
       expect([name, order, found.flat()]).toEqual([name, order, all])
-      // Those without votes stand as in the order by age.
+      // Threads without votes are ordered by age.
       expect([name, order, found.length > 1]).toEqual([name, order, order !== 'top'])
-      // What was found once is there at once; a place below what was found is looked for from there.
+      // What was found once is cached; a place further down is searched from there.
       expect(pages({ ...place, order })).toHaveLength(1)
       expect(threads.at(desk.now + 1).find({ ...query, ...place, order, from: second + 1 }).roots).toEqual(all.slice(1))
     }
@@ -83,7 +83,7 @@ test('a list of few threads among many replies ends its page early, and its page
   expect(later.find({ ...query, order: 'top', author }).roots).toEqual([first, long, second])
 })
 
-test('places are looked for as far as one reader may look, and where that ended the next goes on', () => {
+test('a search for a place is bounded per reader, and the next reader continues where it ended', () => {
   const slots = { length: 1_000, at: (n: number) => n * 2, lowerBound: (slot: number) => Math.ceil(slot / 2) }
   const list = (limit: number) => new NewestFirst(slots, limit, (slot) => slot % 500 === 0, [])
   const kept = list(2_000)
@@ -92,7 +92,7 @@ test('places are looked for as far as one reader may look, and where that ended 
   let readers = 0
   for (; reached !== undefined; readers++) {
     const looks: Looks = new Looks(100)
-    // Every second reader asks a list that was read before, the others one that begins where they are.
+    // Every second reader uses a list that was read before, the others one that begins where they are.
     const isKept = readers % 2 === 0 && kept.hasFound(reached)
     found.push(...(isKept ? kept : list(reached)).below(reached, looks))
     reached = looks.reached
@@ -123,7 +123,7 @@ test('one identity counts once, however often it changes its vote and whenever',
   }
 })
 
-test('a room that leaves the front page and comes back, again and again, is where its policy says', () => {
+test('a room that repeatedly leaves and rejoins the front page is where its policy says', () => {
   const desk = hall()
   post(desk, 'ann')
   for (let n = 0; n < 50; n++) {
@@ -132,7 +132,7 @@ test('a room that leaves the front page and comes back, again and again, is wher
   }
 })
 
-test('numbers stay in order and whole, whatever is added and removed', () => {
+test('numbers stay in order and complete, whatever is added and removed', () => {
   const value = fc.nat({ max: 4_000 })
   const change = fc.record({ isAdded: fc.boolean(), value })
   const run = fc.record({ from: value, count: fc.nat({ max: 1_500 }), isAdded: fc.boolean() })

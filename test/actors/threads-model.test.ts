@@ -157,7 +157,7 @@ function listed(state: State, query: ThreadsQuery, now: number): number[] {
   return roots
 }
 
-/** The same, looked up in all there is. */
+/** The same, computed from all events. */
 function naive(state: State, { posts, moves }: Story, query: ThreadsQuery, now: number): number[] {
   const { events, rooms: named, roomList, pages: names } = state.board
   const hour = (seconds: number) => Math.floor(seconds / 3_600)
@@ -232,7 +232,7 @@ function holds(state: State, story: Story): void {
   }
 }
 
-/** A list that nobody has read yet goes on from the middle, as after a start. */
+/** A list that nobody has read yet continues from the middle, as after a start. */
 function goesOn(state: State, story: Story): void {
   const { now } = story.desk
   const index = state.threads.at(now)
@@ -245,13 +245,13 @@ function goesOn(state: State, story: Story): void {
   }
 }
 
-test('lists of threads are what a recomputation finds, whenever they are read', () => {
+test('lists of threads equal a recomputation, whenever they are read', () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 120 }), (steps) => {
       const story = new Story()
       for (const [n, each] of steps.entries()) {
         story.do(each)
-        // Read early, so that the lists have to follow what comes; and late, so that they are made of it.
+        // Read early, so that the lists have to follow later events; and late, so that they are built from them.
         if (n === 40) holds(story.desk.state, story)
       }
       holds(story.desk.state, story)

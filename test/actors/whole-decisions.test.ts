@@ -1,4 +1,4 @@
-/** A decision is in the journal whole or not at all, wherever a crash cuts it, so that a retry comes to what would have been. */
+/** A decision is in the journal whole or not at all, wherever a crash cuts it, so that a retry has the same outcome. */
 
 import { createHash } from 'node:crypto'
 import { cpSync, truncateSync } from 'node:fs'
@@ -31,7 +31,7 @@ const firstRooms: readonly FirstRoom[] = [{ name: 'lobby' }, { name: 'reviews', 
 
 type Said = { readonly args?: object; readonly text?: string; readonly nonce?: string; readonly operator?: boolean }
 
-/** What somebody has signed; a `nonce` of '' is the board's own. */
+/** A signed command; a `nonce` of '' is the board's own. */
 function letter(by: Person, op: AnyWriteName, to: string, said: Said & { at: number }): WriteLetter & { id: Buffer } {
   const { args = {}, text = '', nonce = `${op} ${to} ${by.id}`, operator = false, at } = said
   const command = { operation: op, room: to, text, timestamp: at, nonce, request_id: nonce }
@@ -91,7 +91,7 @@ const asked = {
   limits: { claims: 3, holds: 32, reward: 1_000_000 },
 }
 
-/** What there was before: delegations that the log has, and a work whose deadline passes. */
+/** The state before: delegations that the log has, and a work whose deadline passes. */
 const setting: readonly WriteLetter[] = [
   ...delegation(ada, 'a first program'),
   ...delegation(ada, 'a second program'),
@@ -112,7 +112,7 @@ function request(): WriteLetter {
   return { ...made, args: { work: made.id.toString('hex'), reviewer: '', page: 'main', proofBits: 0 } }
 }
 
-/** Every decision that is several records, and one that is one. */
+/** Every decision with several records, and one with a single record. */
 const batch: readonly WriteLetter[] = [
   letter(ada, 'post', 'fresh', { at: later, args: posting, text: 'a first post makes the room' }),
   letter(ada, 'conversation.open', 'dm-silent', {
@@ -168,7 +168,7 @@ function startShard(directory: string, at: number, first: readonly FirstRoom[] =
 
 type Held = { readonly type: number; readonly flags: number; readonly sha: string; readonly hasMore: boolean }
 
-/** All that a journal holds, in few words; then it is closed. */
+/** A summary of what a journal holds; closes it. */
 function heldBy(journal: Journal): Held[] {
   const held = [...journal.scan(1)].map(({ type, flags, payload }) => {
     const sha = createHash('sha256').update(payload).digest('hex')
@@ -205,7 +205,7 @@ async function afterAll(directory: string, letters: readonly WriteLetter[]): Pro
   return heldBy(journal)
 }
 
-test('wherever a batch of decisions is cut, each is there whole or not at all, and the retries of all come to the same journal', async () => {
+test('wherever a batch of decisions is cut, each is there whole or not at all, and retries lead to the same journal', async () => {
   const before = scratchDirectory()
   await settingIn(before)
   await fc.assert(
@@ -232,7 +232,7 @@ test('wherever a batch of decisions is cut, each is there whole or not at all, a
   )
 })
 
-test('the first half of an opened conversation that an older release has left is no conversation: the retry opens it', async () => {
+test('the first half of an opened conversation left by an older release is no conversation: a retry opens it', async () => {
   const directory = scratchDirectory()
   const retry = batch[1]!
   const owned = { room: retry.to, at: later, visibility: 'private', owner: Buffer.from(ada.id, 'hex') } as const
@@ -254,7 +254,7 @@ test('the first half of an opened conversation that an older release has left is
   expect(await say([retry])).toMatchObject([{ ok: true, duplicate: true }])
 })
 
-test('a first start that was killed between a room and its policy is finished by the next, and what an owner has set stays', () => {
+test('a first start killed between a room and its policy is finished by the next, and an owner’s settings stay', () => {
   const directory = scratchDirectory()
   startShard(directory, began).journal.close()
   const offsets = frameOffsets(directory)
@@ -270,7 +270,7 @@ test('a first start that was killed between a room and its policy is finished by
   expect(heldBy(startShard(directory, later).journal)).toEqual(whole)
 })
 
-test('who has a first room by the name of its own keeps it as it is', () => {
+test('an owner of a room named like a first room keeps it as it is', () => {
   const directory = scratchDirectory()
   const owned = { room: 'reviews', at: began, visibility: 'public', owner: Buffer.from(ada.id, 'hex') } as const
   const journal = Journal.open({ disk: machineDisk, directory })

@@ -1,4 +1,6 @@
-/** Letters between the market and the rooms: delivered in the turn that made them, once over a crash anywhere, and between shards. */
+/**
+ * Letters between the market and the rooms: delivered in the turn that made them, exactly once over a crash anywhere, and between shards.
+ */
 
 import { createHash } from 'node:crypto'
 import { cpSync, truncateSync } from 'node:fs'
@@ -32,7 +34,7 @@ const reviews = 'reviews'
 
 type Said = { readonly args?: object; readonly text?: string; readonly operator?: boolean; readonly isOwn?: boolean }
 
-/** What somebody has signed; the board's own has no nonce. */
+/** A signed command; the board's own has no nonce. */
 function letter(by: Person, op: AnyWriteName, to: string, said: Said = {}): WriteLetter {
   const { args = {}, text = '', operator = false, isOwn = false } = said
   const nonce = isOwn ? '' : `${op} ${to} ${by.id} ${text} ${JSON.stringify(args)}`
@@ -49,11 +51,11 @@ function letter(by: Person, op: AnyWriteName, to: string, said: Said = {}): Writ
 
 type Member = { readonly shard: Shard; readonly delivery: WorkDelivery; readonly journal: Journal; frames: number }
 
-/** Shards in one process, and a front between them that hands on what it is given. */
+/** Shards in one process, and a front between them that forwards letters. */
 class Shards {
   readonly members: Member[] = []
   readonly directories: readonly string[]
-  /** Turns that wrote something; what a crash behind each would leave, of all shards. */
+  /** Turns that wrote something, with what a crash after each would leave of all shards. */
   readonly appends: { readonly shard: number; readonly copies: readonly string[]; readonly before: number }[] = []
   readonly #resting = new Set<number>()
   #rested = () => {}
@@ -137,7 +139,7 @@ class Shards {
     return { shard, delivery: delivery!, journal, frames: journal.nextSeq - 1 }
   }
 
-  /** Every letter twice: whatever is carried may have been carried before. */
+  /** Every letter twice: any delivery may be a repetition. */
   #carry(from: number, letters: readonly Carried[]): void {
     if (this.#isLost) return
     const { delivery, shard } = this.members[from]!
@@ -178,7 +180,7 @@ function offsetsOf(directory: string): number[] {
 const limits = { claims: 3, holds: 32, reward: 1_000_000 }
 const posting = { page: 'main', kind: 'result', supersedes: '', attachments: [], ttl: 0, proofBits: 0 }
 
-/** Of a work in this room: every command that its life takes, in order. */
+/** Every command in the life of a work in this room, in order. */
 function lifeIn(room: string) {
   const hex = ({ id }: WriteLetter) => Buffer.from(id).toString('hex')
   const asking = {
@@ -234,12 +236,12 @@ async function live(shards: Shards, { commands }: ReturnType<typeof lifeIn>): Pr
   for (const [name, command] of Object.entries(commands)) {
     const answer = await shards.say(command)
     expect([name, answer.ok ? '' : answer.refusal.code], JSON.stringify(answer)).toEqual([name, codes[name] ?? ''])
-    // What becomes of a result reaches the market behind the answer to whoever changed it.
+    // Changes to a result reach the market after the answer to the identity that made them.
     while (shards.members.some(({ shard }) => shard.state.bound.unheard().length > 0)) await new Promise(setImmediate)
   }
 }
 
-/** Everything that a finished life leaves, said once and paid once. */
+/** Everything that a finished life leaves, announced once and paid once. */
 function leftOf(shards: Shards, { work }: ReturnType<typeof lifeIn>, room: string): object {
   const market = shards.members[shardOf(marketName, shards.count)]!.shard.state
   const { state } = shards.members[shardOf(room, shards.count)]!.shard
@@ -294,7 +296,7 @@ test('in one shard each command about a work is one append, with everything that
   await shards.rest()
   const life = lifeIn('lobby')
   await live(shards, life)
-  // Of the submission with an old fence nothing is written down.
+  // Nothing is written for the submission with an old fence.
   expect(shards.appends).toHaveLength(Object.keys(life.commands).length - 1)
   const { mail, bound } = shards.members[0]!.shard.state
   expect([mail.asks(0, 9), mail.told(0, 9), bound.unheard(), bound.unsettled()]).toEqual([[], [], [], []])
@@ -325,13 +327,13 @@ test.each(places)(
     expect(whole).toMatchObject({ stands: 'accepted', told: 'accepted', left: [0, 0, 0], asks: [] })
     for (const [n, { shard, copies, before }] of shards.appends.entries()) {
       const offsets = offsetsOf(copies[shard]!)
-      // All that was appended, and every part of it that a crash may leave.
+      // Everything appended, and every part of it that a crash may leave.
       for (let frames = offsets.length - 1; frames >= before; frames--) {
         const cut = copies.map(copied)
         truncateSync(segmentPath(cut[shard]!, 1), offsets[frames]!)
         const next = new Shards(cut, false)
         await next.rest()
-        // What a room has bound, and the market never took, is let go.
+        // A reply that a room has bound and the market never accepted is released.
         expect(next.members.flatMap(({ shard: { state } }) => state.bound.unsettled())).toEqual([])
         await live(next, life)
         expect(leftOf(next, life, room), `append ${n} cut at frame ${frames}`).toEqual(whole)

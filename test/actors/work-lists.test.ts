@@ -1,4 +1,4 @@
-/** Lists of works: whatever is asked for, in whatever order, the pages are all that there is, once, and each is bounded. */
+/** Lists of works: for any query and order, the pages are complete, without duplicates, and each is bounded. */
 
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
@@ -10,7 +10,7 @@ const states = workStates.filter((state) => state !== 'recovery_required')
 const people = ['ann', 'ben', 'cem', 'dot']
 const words = ['alpha', 'beta', 'Gamma', 'delta ray', 'Straße', '日本']
 
-/** A number that the same `n` always gives. */
+/** A number determined by `n`. */
 const mixed = (n: number, of: number): number => (Math.imul(n + 7, 2_654_435_761) >>> 8) % of
 
 function workOf(n: number): Work {
@@ -127,7 +127,7 @@ const queries = fc
   )
   .map((parts) => Object.assign({}, ...parts) as Asked)
 
-test('the pages of any list are what a walk over all works finds, in order', () => {
+test('the pages of any list equal what a walk over all works finds, in order', () => {
   fc.assert(
     fc.property(queries, fc.constantFrom(7, 50, 200), (query, limit) => {
       expect(paged(query, limit)).toEqual(expected(query))
@@ -136,7 +136,7 @@ test('the pages of any list are what a walk over all works finds, in order', () 
   )
 })
 
-test('what changes keeps its place: by state, worker and reward', () => {
+test('changed works keep their place: by state, worker and reward', () => {
   const own = new Listing()
   const some = Array.from({ length: 1_500 }, (_, n) => ({ ...workOf(n), state: 'open' as WorkState, worker: '' }))
   for (const work of some) own.add(work)
@@ -153,7 +153,7 @@ test('what changes keeps its place: by state, worker and reward', () => {
   expect([ids({ state: 'submitted' }), ids({ party: 'eve' })]).toEqual([[], []])
 })
 
-test('a page of what no column can tell ends after a bounded number of works, and says how to go on', () => {
+test('a page with a filter that no column covers ends after a bounded number of works, and says how to go on', () => {
   let looked = 0
   const counting: AsOfNow = {
     due: () => [],

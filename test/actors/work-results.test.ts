@@ -1,4 +1,4 @@
-/** What a room does about results: what can be one, whose it is, what nobody can do to it, and what the market hears. */
+/** What a room does about results: what can be one, who owns it, what nobody can do to it, and what the market is told. */
 import { createHash } from 'node:crypto'
 import { afterEach, expect, test } from 'vitest'
 import { openPolicy } from '../../actors/rooms/policy.ts'
@@ -23,7 +23,7 @@ test('the hash of a result is that of its text, then one line for each file', ()
   )
 })
 
-test('a result is a reply of the worker to the request, shown, without ttl, and nobody said it before', () => {
+test('a result is a visible reply of the worker to the request, without ttl, and original', () => {
   const work = begin()
   desk.tell(work)
   const posted = (more: object, who = 'bob', text = 'mine') =>
@@ -63,7 +63,7 @@ test('a result is a reply of the worker to the request, shown, without ttl, and 
   expect(desk.bind(work, mine)).toMatchObject({ id: mine, author: person('bob'), reply_to: work })
 })
 
-test('a result is his who said it first, in whichever version: nobody copies it into a reply that he has kept ready', () => {
+test('a result belongs to its first author, in any version: nobody copies it into a reply kept ready', () => {
   const work = begin()
   desk.tell(work)
   const reply = (who: string, text: string) => desk.deliver(work, text, who)
@@ -74,13 +74,13 @@ test('a result is his who said it first, in whichever version: nobody copies it 
   edit('eve', ready, 'the answer')
   edit('mia', spare, 'the answer')
   expect([fault(mine, 'bob'), fault(ready, 'eve'), fault(spare, 'mia')]).toEqual(['bound', 'conflict', 'conflict'])
-  // There and back again is not earlier, and neither loses what he said first.
+  // Changing it and changing it back does not make it earlier, and neither author loses what they wrote first.
   edit('eve', ready, 'another')
   edit('bob', mine, 'not yet')
   edit('eve', ready, 'the answer')
   edit('bob', mine, 'the answer')
   expect([fault(mine, 'bob'), fault(ready, 'eve')]).toEqual(['bound', 'conflict'])
-  // What he has replaced since he has said all the same; a better text is the one's who has it first.
+  // A replaced text still belongs to him; a better text belongs to whoever posts it first.
   edit('bob', mine, 'the answer, and why')
   expect([fault(ready, 'eve'), fault(reply('eve', 'the answer'), 'eve')]).toEqual(['conflict', 'conflict'])
   edit('eve', ready, 'the answer, and how')
@@ -91,7 +91,7 @@ test('a result is his who said it first, in whichever version: nobody copies it 
   expect(desk.bind(other, desk.deliver(other, 'the answer', 'eve'), 'eve').fault).toBeUndefined()
 })
 
-test('what is taken away of the holder is his who said it first, too', () => {
+test('a result removed from its holder belongs to its first author, too', () => {
   const work = begin()
   desk.tell(work, claimed)
   const ready = desk.deliver(work, 'soon')
@@ -103,7 +103,7 @@ test('what is taken away of the holder is his who said it first, too', () => {
   expect(desk.bind(work, ready).fault).toBeUndefined()
 })
 
-test('a result counts as its newest version, named by any of them; an edit before it is taken is said behind it', () => {
+test('a result counts as its newest version, named by any of them; a pending earlier edit is reported after it', () => {
   const work = begin()
   desk.tell(work, claimed)
   const result = desk.deliver(work, 'draft')
@@ -124,7 +124,7 @@ test('a result counts as its newest version, named by any of them; an edit befor
   expect(new Set(desk.state.bound.unheard().map((each) => each.result))).toEqual(new Set([result]))
 })
 
-test('what the market did not take is let go, and may be bound again', () => {
+test('a reply that the market did not accept is released, and may be bound again', () => {
   const work = begin()
   desk.tell(work, claimed)
   const result = desk.deliver(work)
@@ -136,7 +136,7 @@ test('what the market did not take is let go, and may be bound again', () => {
   expect(desk.bind(work, result).fault).toBeUndefined()
 })
 
-test('who only asks for a reply to be bound gains nothing by it, whether the market has refused yet or not', () => {
+test('merely asking for a reply to be bound gains nothing, whether or not the market has refused yet', () => {
   const work = begin()
   desk.tell(work)
   good(desk.say('ada', 'room.policy.set', room, { args: { set: { promotion: 'moderate' } } }))
@@ -167,7 +167,7 @@ test('who only asks for a reply to be bound gains nothing by it, whether the mar
   unseen()
 })
 
-test('what comes between a bound reply and the claim that it was bound for is heard behind it, and then it is delivered', () => {
+test('events between a bound reply and its claim are reported after the claim, and then it is delivered', () => {
   const work = begin()
   desk.tell(work)
   const result = desk.deliver(work, 'ready-made')
@@ -183,12 +183,12 @@ test('what comes between a bound reply and the claim that it was bound for is he
     { event: 'result', change: 'hidden', by: 'other' },
   ])
   expect(desk.state.bound.unsettled()).toEqual([])
-  // Sent back, or after a backup was restored, it is handed in again though nobody sees it.
+  // Sent back, or after a backup was restored, it is submitted again though nobody sees it.
   desk.tell(work, { ...submitted, state: 'revision' })
   expect(desk.bind(work, result)).toMatchObject({ id: result, sha256: edited })
 })
 
-test('a file that hangs on a bound reply stays until the market has refused it, and then until the work is settled', () => {
+test('a file of a bound reply stays until the market refuses it, or otherwise until the work is settled', () => {
   const work = begin()
   desk.tell(work)
   const file = { size: 1, filename: 'a.txt', media_type: 'text/plain', is_image: false, over_quota: false }
@@ -207,7 +207,7 @@ test('a file that hangs on a bound reply stays until the market has refused it, 
   expect(remove()).toBe('')
 })
 
-test('a reply of the worker that is no result is kept for him when the market took it, and not before', () => {
+test('a reply of the worker that is no result is reserved for them once the market accepted it, and not before', () => {
   const work = begin()
   desk.tell(work, claimed)
   const result = good(desk.say('bob', 'post', room, { text: 'a note', args: { ...post, replyTo: work } })).id
@@ -224,7 +224,9 @@ test('a reply of the worker that is no result is kept for him when the market to
   expect(desk.bind(work, result).sha256).toBe(sha256)
 })
 
-/** What an owner who is the requester can do to keep a worker from delivering, or a result from counting, before it is submitted. */
+/**
+ * What an owner who is the requester can do, before a result is submitted, to keep a worker from delivering or the result from counting.
+ */
 const hindrances: Readonly<Record<string, (result: string, work: string) => Decided | undefined>> = {
   'closes the room': () => desk.say('ada', 'room.policy.set', room, { args: { set: { closed: true } } }),
   'lets only himself write': () =>
@@ -260,7 +262,7 @@ for (const visibility of ['public', 'private'] as const) {
   }
 }
 
-test('only the holder of the live fence is free of the policy: for a result, under that request, while the work lives', () => {
+test('only the holder of the live fence is exempt from the policy: for a result, under that request, while the work lives', () => {
   const work = begin()
   const other = good(desk.say('ada', 'post', room, { text: 'x', args: { ...post, kind: 'request' } })).id
   desk.tell(work, claimed)
@@ -278,7 +280,7 @@ test('only the holder of the live fence is free of the policy: for a result, und
     desk.say('bob', 'post', room, { text: 'buy this', args: { ...post, kind: 'result', replyTo: work } }),
   )
   expect(posted.reply.screen).toBeUndefined()
-  // The board's own hide of it, asked for before the claim, comes too late.
+  // The board's own hide of it, requested before the claim, comes too late.
   expect(code(desk.say('board', 'room.hide', room, { ...about(posted.id), via: 'board' }))).toBe('wrong_state')
   desk.tell(work, { state: 'open', worker: '', fence: 0, states: [] })
   expect(reply('bob')).toBe('room_reply_restricted')

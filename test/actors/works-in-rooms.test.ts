@@ -1,4 +1,4 @@
-/** What a room does about the works in it: requests and their marks, what it is told, and what the market hears. */
+/** What a room does about the works in it: requests and their marks, what it is notified of, and what it tells the market. */
 import { createHash } from 'node:crypto'
 import { afterEach, expect, test } from 'vitest'
 import { person } from '../support/desk.ts'
@@ -26,7 +26,7 @@ test('work.create posts the request and marks it; the same letter again has the 
   expect([desk.state.board.kind(slot), desk.state.bound.find(work)?.work]).toEqual(['request', work])
 })
 
-test('a room that refuses keeps its refusal for the command, whatever changes; another command is decided anew', () => {
+test('a room remembers its refusal of a command, whatever changes; another command is decided anew', () => {
   desk = new WorkDesk()
   good(desk.say('ada', 'room.create', room, { args: { visibility: 'public', members: [], text: '' } }))
   const policy = (set: object) => good(desk.say('ada', 'room.policy.set', room, { args: { set } }))
@@ -43,7 +43,7 @@ test('a room that refuses keeps its refusal for the command, whatever changes; a
   })
 })
 
-test('an event is made a request only by its author, at the top of its thread, of its kind, without ttl, shown, and once', () => {
+test('only the author makes an event a request, and it must be a visible thread root of that kind, without ttl, only once', () => {
   desk = new WorkDesk()
   good(desk.say('ada', 'room.create', room, { args: { visibility: 'public', members: [], text: '' } }))
   const posted = (more: object, who = 'ada') =>
@@ -82,7 +82,7 @@ test('an event is made a request only by its author, at the top of its thread, o
   })
 })
 
-test('a request changes by work.edit alone, and stays with its author from claim to settlement', () => {
+test('a request changes only by work.edit, and stays with its author from claim to settlement', () => {
   const work = begin()
   desk.tell(work)
   const supersede = () => desk.say('ada', 'post', room, { text: 'other', args: { ...post, supersedes: work } })
@@ -99,7 +99,7 @@ test('a request changes by work.edit alone, and stays with its author from claim
   expect(desk.heard()).toEqual([{ event: 'request', change: 'redacted', by: 'author' }])
 })
 
-test('a moderator may take a request away: the market hears of it, who did it, and once', () => {
+test('a moderator may remove a request: the market learns of it and of the moderator, once', () => {
   const work = begin()
   desk.tell(work, claimed)
   good(desk.say('ada', 'room.moderator.add', room, { args: { target: person('mia') } }))
@@ -117,7 +117,7 @@ test('a moderator may take a request away: the market hears of it, who did it, a
   expect(good(desk.say('board', 'work.observed', room, { args: { work, n: 2 } })).records).toBe(0)
 })
 
-test('a tell brings its notice: both in one turn, each once, and one that is missing is made up for', () => {
+test('a notification brings its notice: both in one turn, each once, and a missing one is made up for', () => {
   const work = begin()
   const told = { work, n: 1, state: 'open', live: true, requester: person('ada'), reviewer: person('ada') } as const
   const args = { ...told, worker: '', fence: 0, result: '', sha256: '', states: [] }
@@ -136,11 +136,11 @@ test('a tell brings its notice: both in one turn, each once, and one that is mis
     1,
   ])
   expect(JSON.stringify(bound.find(work)?.told)).not.toContain('notice')
-  // Told by an earlier build, which posted notices later.
+  // Notified by an earlier build, which posted notices later.
   expect([say({ ...args, n: 2 }), say({ ...noticed('Claimed'), n: 2 })]).toEqual([1, 1])
 })
 
-test('a tell that is older, or comes twice, is not heard; parties go free when all is settled', () => {
+test('an older or repeated notification is ignored; parties are free once all is settled', () => {
   const work = begin('private')
   desk.tell(work, claimed)
   const remove = () => code(desk.say('ada', 'room.member.remove', room, { args: { target: person('bob') } }))

@@ -49,7 +49,7 @@
  *   - slow/big-log.test.ts "Go's note and tlog…"
  *   - slow/big-log.test.ts "Go's tile reader…"
  * I13 whatever is changed is refused
- *   - storage/merkle.test.ts "with any bit of any hash turned over are false"
+ *   - storage/merkle.test.ts "with any bit of any hash flipped are false"
  *   - storage/note.test.ts "with any byte changed, lost or added is refused"
  *   - storage/proof-file.test.ts "with any byte changed…"
  *   - src/cli/verify.test.ts "whatever single byte of an export is changed…"
@@ -86,7 +86,7 @@
  *   - storage/merkle.test.ts "all 8,515 inclusion proofs…"
  *   - storage/tree.test.ts "is the same however the leaves were divided…"
  * I23 derived files are made again
- *   - actors/log-tree.test.ts "a tree file is made again at start where it is missing…"
+ *   - actors/log-tree.test.ts "a tree file is rebuilt at start if it is missing…"
  *   - slow/damaged-files.test.ts "%s are deleted: rebuilt…"
  *   - slow/damaged-files.test.ts "indexes with changed or cut bytes…"
  *   - slow/fsck.test.ts "what is derived and differs…"

@@ -1,4 +1,4 @@
-/** Files of attachments where the disk does not give what it should: it costs the file, and nobody else anything. */
+/** Attachment files on a failing disk: a failure affects that file only. */
 
 import { mkdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -9,7 +9,7 @@ import { scratchDirectory } from '../support/scratch.ts'
 
 const bytes = Buffer.from('bytes')
 
-test('a file that cannot be removed is told of, whoever wanted it gone', async () => {
+test('a file that cannot be removed is reported, whoever asked for its removal', async () => {
   const directory = scratchDirectory()
   const told: string[] = []
   const files = new BlobFiles(machineDisk, directory, (file, problem) =>
@@ -25,7 +25,7 @@ test('a file that cannot be removed is told of, whoever wanted it gone', async (
   expect(files.held).toBe(0)
 })
 
-test('where something unreadable stands in its place a file is not held, and can be once that is gone', async () => {
+test('a file whose place is taken by something unreadable is not stored, and can be once that is removed', async () => {
   const directory = scratchDirectory()
   const files = new BlobFiles(machineDisk, directory, () => {})
   const path = join(directory, 'den', 'sha')

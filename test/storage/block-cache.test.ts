@@ -1,4 +1,4 @@
-/** A cache of blocks gives what was read last under each number, in the memory of so many blocks and no more. */
+/** A block cache returns what was last read under each number, in the memory of a fixed number of blocks. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { BlockCache } from '../../storage/block-cache.ts'
@@ -19,7 +19,7 @@ const step: fc.Arbitrary<Step> = fc.record({
   length: fc.constantFrom(4, 8, 16),
 })
 
-test('whatever is read, each block is what was put there, the ones used longest ago go, and their memory is used again', () => {
+test('every block read is what was stored, the least recently used are evicted, and their memory is reused', () => {
   const memories = new Set<ArrayBufferLike>()
   let made = 0
   fc.assert(

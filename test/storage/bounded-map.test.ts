@@ -1,4 +1,4 @@
-/** A bounded map is held against a list that says the same in the plainest way. */
+/** A bounded map is compared with a naive list. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { BoundedMap } from '../../storage/bounded-map.ts'
@@ -50,7 +50,7 @@ class Plain {
   }
 }
 
-test('what was set or touched longest ago makes room, whatever came before', () => {
+test('the least recently set or touched entry is evicted, whatever came before', () => {
   fc.assert(
     fc.property(fc.integer({ min: 1, max: 5 }), fc.array(step, { maxLength: 60 }), (max, steps) => {
       const map = new BoundedMap<number, string>(max)

@@ -20,7 +20,7 @@ const eight = formatCheckpoint({ origin: ORIGIN, size: 8, root })
 const key = pinned(logKey.vkey)
 
 describe('a checkpoint', () => {
-  test('is written and signed as the composed example, byte for byte', () => {
+  test('is written and signed like the composed example, byte for byte', () => {
     expect(signNote(eight, logKey.signer)).toBe(EIGHT_CHECKPOINT)
     expect(signNote(formatCheckpoint({ origin: ORIGIN, size: 0, root: EMPTY_ROOT }), logKey.signer)).toBe(
       EMPTY_CHECKPOINT,
@@ -39,7 +39,7 @@ describe('a checkpoint', () => {
     )
   })
 
-  test('may have extension lines, which are kept', () => {
+  test('may have extension lines, which are retained', () => {
     expect(parseCheckpoint(`${eight}one\ntwo\n`)).toMatchObject({
       ok: true,
       value: { size: 8, extensions: ['one', 'two'] },
@@ -87,7 +87,7 @@ describe('a checkpoint', () => {
     expect(parseCheckpoint(formatCheckpoint({ origin, size, root }))).toMatchObject({ value: { origin, size } })
   })
 
-  test('of no possible log is not written', () => {
+  test('of an impossible log is not written', () => {
     for (const size of [-1, 0.5, 2 ** 53, Number.NaN]) {
       expect(() => formatCheckpoint({ origin: ORIGIN, size, root })).toThrow(RangeError)
     }

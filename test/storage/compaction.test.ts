@@ -11,7 +11,7 @@ import { flipByte, scratchDirectory } from '../support/scratch.ts'
 
 const kept = Buffer.from('what stays')
 
-/** A journal of small segments: every payload is a 16-byte key and a text nobody else has. */
+/** A journal of small segments: every payload is a 16-byte key and a unique text. */
 function filled(directory: string, frames: number, disk = new FaultyDisk()): Journal {
   const journal = Journal.open({ directory, segmentBytesMax: 4096, disk })
   for (let seq = 1; seq <= frames; seq++)
@@ -19,7 +19,7 @@ function filled(directory: string, frames: number, disk = new FaultyDisk()): Jou
   return journal
 }
 
-/** No segment of these is damaged. */
+/** No segment in these tests is damaged. */
 const never = (damage: Error): never => {
   throw damage
 }
@@ -43,7 +43,7 @@ function bytesOnDisk(directory: string): string {
     .join()
 }
 
-test('what is compacted is nowhere on disk, everything else is as it was, and the chain of hashes holds', () => {
+test('compacted payloads are nowhere on disk, everything else is unchanged, and the hash chain is valid', () => {
   fc.assert(
     fc.property(fc.uniqueArray(fc.integer({ min: 1, max: 90 }), { minLength: 1, maxLength: 40 }), (picked) => {
       const directory = scratchDirectory()
@@ -79,7 +79,7 @@ test('what is compacted is nowhere on disk, everything else is as it was, and th
   )
 })
 
-test('the chain hash of a compacted journal is that of the journal as it was written', () => {
+test('the chain hash of a compacted journal equals that of the journal as it was written', () => {
   const directory = scratchDirectory()
   const journal = filled(directory, 60)
   const before = journal.chain()
@@ -88,14 +88,14 @@ test('the chain hash of a compacted journal is that of the journal as it was wri
   journal.close()
 })
 
-test('a compaction that ends at any step leaves every frame whole, and the next one finishes it', () => {
+test('a compaction interrupted at any step leaves every frame intact, and the next one finishes it', () => {
   for (let steps = 0; steps < 6; steps++) {
     const directory = scratchDirectory()
     const journal = filled(directory, 90)
     const seqs = new Set([3, 33, 63, 88])
     const compacting = journal.compact(seqs, () => kept, never)
     for (let n = 0; n < steps; n++) compacting.next()
-    // As a kill would: nothing is closed, nothing ends.
+    // As a kill would: nothing is closed.
     const again = Journal.open({ disk: machineDisk, directory, segmentBytesMax: 4096 })
     for (let seq = 1; seq <= 90; seq++) expect(again.read(seq)?.seq).toBe(seq)
     compactAll(again, seqs)
@@ -105,7 +105,7 @@ test('a compaction that ends at any step leaves every frame whole, and the next 
   }
 })
 
-test('saved tails of a journal go, and nothing else of it', () => {
+test('only the saved tails of a journal are removed', () => {
   const directory = scratchDirectory()
   expect(removeSavedTails(machineDisk, directory)).toBe(0)
   mkdirSync(join(directory, 'lost+tail'))
@@ -116,7 +116,7 @@ test('saved tails of a journal go, and nothing else of it', () => {
   expect(readdirSync(directory, { recursive: true })).toEqual(['lost+tail', 'other'])
 })
 
-test('a reader in another thread reads on while segments are rewritten under it, and sees the stubs when it looks anew', () => {
+test('a reader in another thread reads on while segments are rewritten, and sees the stubs after it reopens', () => {
   const directory = scratchDirectory()
   const journal = filled(directory, 90)
   const reader = JournalReader.open(machineDisk, directory)
@@ -130,7 +130,7 @@ test('a reader in another thread reads on while segments are rewritten under it,
   journal.close()
 })
 
-test('a reader that looks anew holds no file, nor that of the segment which grew until it was rewritten', () => {
+test('a reader that reopens holds no file, not even that of the active segment that was rewritten once sealed', () => {
   const directory = scratchDirectory()
   const journal = Journal.open({ disk: machineDisk, directory })
   const disk = new FaultyDisk()
@@ -157,7 +157,7 @@ test('a reader that looks anew holds no file, nor that of the segment which grew
   journal.close()
 })
 
-test('a damaged segment keeps its frames and is told of, and the others are compacted', () => {
+test('a damaged segment keeps its frames and is reported, and the others are compacted', () => {
   const directory = scratchDirectory()
   const journal = filled(directory, 90)
   const [first, second] = readdirSync(directory).filter((name) => name.endsWith('.log'))
@@ -177,7 +177,7 @@ test('a damaged segment keeps its frames and is told of, and the others are comp
   journal.close()
 })
 
-test('a stub that has more bytes than the frame is refused, and nothing is changed', () => {
+test('a stub larger than its frame is refused, and nothing changes', () => {
   const directory = scratchDirectory()
   const journal = filled(directory, 3)
   const compacting = journal.compact(new Set([2]), () => Buffer.alloc(500), never)
@@ -186,7 +186,7 @@ test('a stub that has more bytes than the frame is refused, and nothing is chang
   journal.close()
 })
 
-test('a disk without room for a copy gets back what the copy took: nothing of it is left there, and no file of it is open', () => {
+test('a compaction without room for its copy frees what the copy took, and leaves none of its files open', () => {
   const directory = scratchDirectory()
   const disk = new FaultyDisk()
   const journal = filled(directory, 90, disk)

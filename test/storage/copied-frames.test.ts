@@ -1,4 +1,4 @@
-/** Frames of another machine's journal, as they are appended to the copy of it. */
+/** Frames of another machine's journal, appended to a copy of it. */
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -8,7 +8,7 @@ import { Journal, JournalReader, KEYED } from '../../storage/journal.ts'
 import { machineDisk as disk } from '../../storage/machine-disk.ts'
 import { scratchDirectory } from '../support/scratch.ts'
 
-test('saved tails stay where whole frames come, and go where one comes without its text', () => {
+test('saved tails stay when whole frames are appended, and go when one arrives without its text', () => {
   const source = scratchDirectory()
   const there = Journal.open({ disk, directory: source })
   for (let seq = 1; seq <= 3; seq++)

@@ -1,4 +1,4 @@
-/** A journal that is cut after a frame is the journal as it was when that frame was its newest. */
+/** A journal that is cut after a frame equals the journal as it was when that frame was its newest. */
 import { cpSync, readdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -14,7 +14,7 @@ const segmentBytesMax = 600
 
 const open = (directory: string) => Journal.open({ disk, directory, segmentBytesMax })
 
-/** One frame after the other; what the journal's chain was after each, and where its segments begin. */
+/** Writes frames one by one; returns the chain hash after each, and where segments begin. */
 function written() {
   const directory = scratchDirectory()
   const journal = open(directory)
@@ -33,16 +33,16 @@ function copyOf({ directory }: { readonly directory: string }): string {
   return copy
 }
 
-/** The journal in a copy, cut. */
+/** A copy of the journal, cut. */
 function cut(whole: { readonly directory: string }, last: number, isSealed: boolean): [string, Journal] {
   const directory = copyOf(whole)
   cutJournal(disk, directory, { last, isSealed, isKept: true })
-  // Cut short at its end, and done again.
+  // Interrupted at its end, and repeated.
   cutJournal(disk, directory, { last, isSealed, isKept: true })
   return [directory, open(directory)]
 }
 
-test('after each frame: those before it, their chain, and what follows again as it did', () => {
+test('cut after any frame, it has the frames before, their chain, and continues as it did', () => {
   const whole = written()
   const { chains, begun } = whole
   expect(begun.length).toBeGreaterThan(4)
@@ -57,7 +57,7 @@ test('after each frame: those before it, their chain, and what follows again as 
   }
 })
 
-test('after a frame whose segment stays sealed: the next one is there, and empty', () => {
+test('cut after a frame whose segment stays sealed, it has an empty next segment', () => {
   const whole = written()
   for (const first of whole.begun.slice(1)) {
     const [directory, journal] = cut(whole, first - 1, true)
@@ -69,7 +69,7 @@ test('after a frame whose segment stays sealed: the next one is there, and empty
   }
 })
 
-test('what is not there cannot stay', () => {
+test('frames that do not exist cannot be retained', () => {
   const whole = written()
   const newest = whole.begun.at(-1)!
   rmSync(segmentPath(whole.directory, newest))

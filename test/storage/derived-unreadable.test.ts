@@ -1,4 +1,4 @@
-/** EIO on what is derived, indexes of sealed segments, the tree file and snapshots, costs time and no answer. */
+/** EIO on derived files (indexes of sealed segments, the tree file and snapshots) costs time, but no answer. */
 import { copyFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -15,7 +15,7 @@ import { keyOf, numbered } from '../support/frames.ts'
 import { scratchDirectory } from '../support/scratch.ts'
 
 test.each(['openFile', 'readAt'] as const)(
-  'indexes on which %s fails are made again from the frames, at start and while reading',
+  'indexes on which %s fails are rebuilt from the frames, at start and while reading',
   (refused) => {
     const directory = scratchDirectory()
     const { disk } = new BadPlaces('.idx', refused)
@@ -44,7 +44,7 @@ function rootOf(hashes: Buffer): Buffer {
   return range.root()
 }
 
-test('a tree file that cannot be written does not stop its writer, and is mended once it can', () => {
+test('a tree file that cannot be written does not stop its writer, and is repaired once it can be', () => {
   const path = join(scratchDirectory(), 'nodes.bin')
   const places = new BadPlaces('nodes.bin', 'writeAt')
   const tree = TreeWriter.open(places.disk, path, 0)
@@ -63,7 +63,7 @@ test('a tree file that cannot be written does not stop its writer, and is mended
   tree.close()
 })
 
-test('what cannot be read of a tree file is missing, and is written once more', () => {
+test('an unreadable part of a tree file counts as missing, and is written again', () => {
   const directory = scratchDirectory()
   const path = join(directory, 'nodes.bin')
   const tree = TreeWriter.open(machineDisk, path, 0)
@@ -82,7 +82,7 @@ test('what cannot be read of a tree file is missing, and is written once more', 
   expect(machineDisk.readWhole(path)).toEqual(machineDisk.readWhole(join(directory, 'right')))
 })
 
-test('a tree file that cannot be opened is missing, and is read once it can be', () => {
+test('a tree file that cannot be opened counts as missing, and is read once it can be', () => {
   const path = join(scratchDirectory(), 'nodes.bin')
   const tree = TreeWriter.open(machineDisk, path, 0)
   tree.append(leaves)
@@ -96,7 +96,7 @@ test('a tree file that cannot be opened is missing, and is read once it can be',
   reader.close()
 })
 
-test.each(['openFile', 'readAt'] as const)('a snapshot on which %s fails is passed over and named', (refused) => {
+test.each(['openFile', 'readAt'] as const)('a snapshot on which %s fails is skipped and reported', (refused) => {
   const directory = scratchDirectory()
   const journalId = Buffer.alloc(16, 5)
   for (const seq of [7, 9])

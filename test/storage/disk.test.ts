@@ -34,7 +34,7 @@ test('an error of a read names the file', async () => {
   await handle.close()
 })
 
-test('a closed file is no file any more, though the process gives its number to the next one', () => {
+test('a closed file stays closed, even if the process reuses its descriptor for the next one', () => {
   const directory = scratchDirectory()
   const old = openFile(join(directory, 'old'), 'create')
   old.close()
@@ -52,8 +52,8 @@ test('a closed file is no file any more, though the process gives its number to 
   next.close()
 })
 
-test.runIf(process.platform === 'linux')('one array of more than 2 GiB is read and written as any other', () => {
-  // Memory that nothing touches takes no room.
+test.runIf(process.platform === 'linux')('one array of more than 2 GiB is read and written like any other', () => {
+  // Untouched memory takes no room.
   const large = new Uint8Array(2 ** 31 + 1)
   const file = openFile(join(scratchDirectory(), 'a'), 'create')
   file.writeAt(Buffer.from('few'), 0)
@@ -64,20 +64,20 @@ test.runIf(process.platform === 'linux')('one array of more than 2 GiB is read a
   full.close()
 })
 
-test('creating a file that exists is refused, and a new file is readable by its owner alone', () => {
+test('creating a file that exists is refused, and a new file is readable only by its owner', () => {
   const path = join(scratchDirectory(), 'a')
   openFile(path, 'create').close()
   expect(() => openFile(path, 'create')).toThrow(/EEXIST/)
   expect(statSync(path).mode & 0o777).toBe(0o600)
 })
 
-test.runIf(process.platform === 'linux')('a full disk is told apart from other errors', () => {
+test.runIf(process.platform === 'linux')('a full disk is distinguished from other errors', () => {
   const file = openFile('/dev/full', 'write')
   expect(() => file.writeAt(Buffer.from('x'), 0)).toThrow(DiskFull)
   file.close()
 })
 
-test.runIf(process.platform === 'linux')('after a failed sync a file takes no write, cut or sync any more', () => {
+test.runIf(process.platform === 'linux')('after a failed sync a file accepts no write, truncation or sync', () => {
   // The kernel refuses to sync this device, as it would a dying disk.
   const file = openFile('/dev/null', 'write')
   file.writeAt(Buffer.from('x'), 0)
@@ -109,7 +109,7 @@ test('an atomic write that fails leaves the old file', () => {
   expect(readFileSync(path, 'utf8')).toBe('old')
 })
 
-test('directories are made with their parents, removal of a missing file is fine, free room is a number of bytes', () => {
+test('directories are created with their parents, removing a missing file is fine, and free room is given in bytes', () => {
   const directory = scratchDirectory()
   makeDirectory(join(directory, 'a/b/c'))
   makeDirectory(join(directory, 'a/b/c'))
@@ -118,7 +118,7 @@ test('directories are made with their parents, removal of a missing file is fine
   expect(freeBytes(directory)).toBeGreaterThan(0)
 })
 
-test('a directory on another volume, behind a link, is listed as one; a link that leads nowhere is not', () => {
+test('a directory on another volume, behind a link, is listed as a directory; a dangling link is not', () => {
   const directory = scratchDirectory()
   makeDirectory(join(directory, 'shard-00'))
   symlinkSync(scratchDirectory(), join(directory, 'log'))

@@ -12,7 +12,7 @@ const seqs = fc.maxSafeNat()
 const seeds = fc.integer({ min: 0, max: 2 ** 32 - 1 })
 const seed = 0x12345678
 
-test('a frame comes back from its bytes as it was written, wherever it stands', () => {
+test('a frame is decoded as it was written, at any offset', () => {
   fc.assert(
     fc.property(frames, seqs, seqs, fc.nat(50), seeds, (frame, seq, durableSeq, at, seed) => {
       const bytes = Buffer.alloc(at + FRAME_HEADER_BYTES + frame.payload.length)
@@ -30,7 +30,7 @@ test('a frame comes back from its bytes as it was written, wherever it stands', 
   )
 })
 
-test('what a frame knows of another journal comes back with it, and where that does not fit nothing is known', () => {
+test('what a frame records of another journal is decoded with it, and ignored where it does not fit', () => {
   const distances = fc.oneof(fc.integer({ min: 1, max: 2 ** 23 - 1 }), fc.integer({ min: 2 ** 23, max: 2 ** 30 }))
   const peers = fc.oneof(fc.integer({ min: 1, max: 2 ** 40 - 1 }), fc.integer({ min: 2 ** 40, max: 2 ** 50 }))
   fc.assert(
@@ -46,7 +46,7 @@ test('what a frame knows of another journal comes back with it, and where that d
   )
 })
 
-test('a frame with any bit changed is not a frame', () => {
+test('a frame with any bit changed is invalid', () => {
   const bytes = Buffer.alloc(FRAME_HEADER_BYTES + 9)
   encodeFrame(bytes, 0, { type: 3, flags: 1, payload: Buffer.from('some text') }, { seq: 7, durableSeq: 6, seed })
   for (let bit = 0; bit < bytes.length * 8; bit++) {
@@ -65,10 +65,10 @@ test('a frame cut anywhere is short and says how many bytes it needs', () => {
   }
 })
 
-test('the bytes of a frame are those of the table in the file that owns the format', () => {
+test('the bytes of a frame match the table in the file that defines the format', () => {
   const bytes = Buffer.alloc(FRAME_HEADER_BYTES + 1)
   const frame = { type: 2, flags: 0x81, payload: Buffer.from('!') }
-  // The CRCs were computed by another program (Python's zlib), the second one with the id 00 01 02 .. 0f.
+  // Another program (Python's zlib) computed the CRCs, the second one with the id 00 01 02 .. 0f.
   encodeFrame(bytes, 0, frame, { seq: 2 ** 32 + 5, durableSeq: 4, seed: 0 })
   const withCrc = (crc: string) => `ffb502810100000005000000010000000400000000000000${crc}21`
   expect(bytes.toString('hex')).toBe(withCrc('1e2cb9c3'))
@@ -77,7 +77,7 @@ test('the bytes of a frame are those of the table in the file that owns the form
   expect(bytes.toString('hex')).toBe(withCrc('34b72ca3'))
 })
 
-test('a frame of another journal is no frame of this one', () => {
+test('a frame of another journal is invalid in this one', () => {
   const bytes = Buffer.alloc(FRAME_HEADER_BYTES + 1)
   const frame = { type: 1, flags: 0, payload: Buffer.from('x') }
   encodeFrame(bytes, 0, frame, { seq: 1, durableSeq: 0, seed: seedOf(Buffer.alloc(16, 1)) })
@@ -85,7 +85,7 @@ test('a frame of another journal is no frame of this one', () => {
   expect(decodeFrame(bytes, 0, bytes.length, 0)).toMatchObject({ fault: 'crc' })
 })
 
-test('random bytes are no frame, and zeros are none', () => {
+test('random bytes and zeros are no frame', () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
       expect(decodeFrame(Buffer.from(bytes), 0, bytes.length, seed).frameBytes).toBeUndefined()
@@ -106,7 +106,7 @@ test.each([
   expect(frameRefusal({ type: 1, flags: 0x80, payload: Buffer.alloc(16) }, 100)).toBeUndefined()
 })
 
-test('a length beyond the limit of the format is no frame, however many bytes follow', () => {
+test('a length beyond the limit of the format is invalid, however many bytes follow', () => {
   const bytes = Buffer.alloc(100)
   encodeFrame(bytes, 0, { type: 1, flags: 0, payload: Buffer.from('a') }, { seq: 1, durableSeq: 0, seed })
   bytes.writeUInt32LE(FRAME_BYTES_LIMIT, 4)

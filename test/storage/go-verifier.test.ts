@@ -75,7 +75,7 @@ describe.skipIf(skipWithout(missing))(`the Go checksum database's own code${skip
     expect(go.ask({ ...request(sizeMax), proofs })).toMatchObject({ agrees: true })
   })
 
-  test('agrees with a checkpoint that others have signed too', () => {
+  test('agrees with a checkpoint that has further signatures', () => {
     const w = witness('witness.example/w1', 0x33, 1_790_000_000n)
     const lines = [otherKey.signer, w.signer, logKey.signer].map((signer) => signatureLine(text(500), signer))
     const checkpoint = formatNote(text(500), lines)

@@ -8,12 +8,12 @@ import { machineDisk } from '../../storage/machine-disk.ts'
 import { numbered } from '../support/frames.ts'
 import { scratchDirectory } from '../support/scratch.ts'
 
-// Thousands of syncs and some processes: on a busy disk they take their time.
+// Thousands of syncs and several processes take a while on a busy disk.
 vi.setConfig({ testTimeout: 300_000 })
 
 const appenderPath = fileURLToPath(new URL('../support/appender.ts', import.meta.url))
 
-/** Lets a process append until it has acknowledged `acks` batches, kills it, and gives the last seq it acknowledged. */
+/** Lets a process append until it has acknowledged `acks` batches, kills it, and returns the last acknowledged seq. */
 async function appendAndKill(directory: string, options: { batchSize: number; acks: number }): Promise<number> {
   const appender = spawn(process.execPath, [appenderPath, directory, String(options.batchSize)], {
     stdio: ['ignore', 'pipe', 'inherit'],

@@ -28,7 +28,7 @@ test('a worker thread that follows a live writer sees every durable frame and no
     journal.append(Array.from({ length: count }, (_, i) => numbered(first + i)))
     const durable = journal.nextSeq - 1
     worker.postMessage(durable)
-    // Told of one batch, the reader must not see the next, which is on disk by the time it looks.
+    // A reader that knows of one batch must not see the next, even if it is already on disk.
     if (round % 2) journal.append([numbered(journal.nextSeq)])
     const [answer] = await once(worker, 'message')
     const good = durable - told
@@ -39,7 +39,7 @@ test('a worker thread that follows a live writer sees every durable frame and no
   journal.close()
 })
 
-test('a reader that was told nothing reads nothing', () => {
+test('a reader that was notified of nothing reads nothing', () => {
   const directory = scratchDirectory()
   const journal = Journal.open({ disk: machineDisk, directory })
   journal.append([numbered(1)])
@@ -54,7 +54,7 @@ test('a reader that was told nothing reads nothing', () => {
   journal.close()
 })
 
-test('a reader that slept while many segments were sealed finds its way', () => {
+test('a reader that slept while many segments were sealed catches up', () => {
   const directory = scratchDirectory()
   const journal = Journal.open({ disk: machineDisk, directory, segmentBytesMax: 2000 })
   journal.append([numbered(1)])
@@ -74,7 +74,7 @@ test('a reader that slept while many segments were sealed finds its way', () => 
   journal.close()
 })
 
-test('a reader keeps few segments open where the process may have few descriptors, and gives each back', () => {
+test('a reader keeps few segments open where descriptors are scarce, and returns each one', () => {
   const directory = scratchDirectory()
   const journal = Journal.open({ disk: machineDisk, directory, segmentBytesMax: 2000 })
   while (journal.nextSeq <= 600) journal.append([numbered(journal.nextSeq)])
@@ -92,7 +92,7 @@ test('a reader keeps few segments open where the process may have few descriptor
   }
   const segments = listSegments(machineDisk, directory, 'log').length
   expect(segments).toBeGreaterThan(40)
-  // Two of each sealed segment, and the one that grows.
+  // Two for each sealed segment, and the active one.
   expect(opened(1_024)).toBe(2 * 16 + 1)
   expect(opened(1_048_576)).toBe(2 * (segments - 1) + 1)
 })
@@ -130,7 +130,7 @@ test.each([
     disk.heard.length = 0
     for (const seq of seqs) expect(journal.read(seq)).toMatchObject(numbered(seq))
     const read = disk.heard.filter(({ what, path }) => what === 'read' && (path === first || path === second))
-    // What is read first in each segment was prefetched, and of the writer, who reads each frame alone, every other one too.
+    // The first read in each segment was prefetched; for the writer, which reads each frame alone, so was every other.
     for (const path of [first, second]) {
       const { from } = read.find((each) => each.path === path)!
       expect(prefetched.some((each) => each.path === path && each.from === from)).toBe(true)
@@ -149,12 +149,12 @@ test.each([
   },
 )
 
-/** The path of the segment that has this frame. */
+/** The path of the segment with this frame. */
 function segmentWith(directory: string, seq: number): string {
   return segmentPath(directory, listSegments(machineDisk, directory, 'log').findLast((first) => first <= seq)!)
 }
 
-test('what is prefetched of a file that is closed, or beyond its end, harms nothing', async () => {
+test('prefetching a closed file, or beyond the end of one, does no harm', async () => {
   const path = join(scratchDirectory(), 'file')
   writeFileSync(path, 'some bytes')
   const now = performance.now()
@@ -173,7 +173,7 @@ test('what is prefetched of a file that is closed, or beyond its end, harms noth
   other.close()
 })
 
-test('frames of an unfinished write are not read, and what takes their place is', () => {
+test('frames of an unfinished write are not read, and the ones that replace them are', () => {
   const directory = scratchDirectory()
   const journal = Journal.open({ disk: machineDisk, directory })
   journal.append([numbered(1), numbered(2)])
@@ -188,7 +188,7 @@ test('frames of an unfinished write are not read, and what takes their place is'
   journal.close()
 })
 
-test('while a segment and its index are both damaged, what needs neither is read, all else says what is; whole again it is found', () => {
+test('while a segment and its index are damaged, reads that need them say so, others work, and repair restores all', () => {
   const directory = scratchDirectory()
   const journal = Journal.open({ disk: machineDisk, directory, segmentBytesMax: 2000 })
   while (listSegments(machineDisk, directory, 'log').length < 2) journal.append([numbered(journal.nextSeq)])
@@ -196,7 +196,7 @@ test('while a segment and its index are both damaged, what needs neither is read
   journal.close()
   const segment = segmentPath(directory, 1)
   flipByte(segment, 1000)
-  // Its head is sound, so that it is opened; its keys are not.
+  // Its head is intact, so it opens; its keys are not.
   flipByte(indexPath(directory, 1), statSync(indexPath(directory, 1)).size - 40)
   const reader = JournalReader.open(machineDisk, directory)
   reader.advance(last)
@@ -222,7 +222,7 @@ test('while a segment and its index are both damaged, what needs neither is read
   reader.close()
 })
 
-test('whatever it is asked for, and whenever its files are closed, a reader gives the frames it was told of and no others', () => {
+test('whatever is requested, and whenever its files are closed, a reader returns exactly the frames it was notified of', () => {
   const step = fc.oneof(
     fc.record({ kind: fc.constant('append' as const), count: fc.integer({ min: 1, max: 9 }) }),
     fc.record({
@@ -238,7 +238,7 @@ test('whatever it is asked for, and whenever its files are closed, a reader give
       const journal = Journal.open({ disk: machineDisk, directory, segmentBytesMax: 1500 })
       const reader = JournalReader.open(machineDisk, directory)
       const at = (share: number) => Math.ceil(share * reader.through)
-      /** A scan that is under way, what it gives next, and how far it goes: as far as was told when its first frame was asked for. */
+      /** A scan in progress, what it returns next, and how far it goes: as far as was durable when its first frame was requested. */
       let under: { readonly frames: Iterator<Frame>; next: number; last?: number } | undefined
       for (const each of steps) {
         if (each.kind === 'append')

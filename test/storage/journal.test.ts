@@ -13,7 +13,7 @@ import { FaultyDisk } from '../support/faulty-disk.ts'
 import { keyOf, numbered } from '../support/frames.ts'
 import { scratchDirectory } from '../support/scratch.ts'
 
-// Thousands of syncs and some processes: on a busy disk they take their time.
+// Thousands of syncs and several processes take a while on a busy disk.
 vi.setConfig({ testTimeout: 300_000 })
 
 const canMount = tryMount()
@@ -22,16 +22,16 @@ function batch(first: number, count: number): NewFrame[] {
   return Array.from({ length: count }, (_, i) => numbered(first + i))
 }
 
-/** A copy, because scan hands out views. */
+/** Copied, because scan returns views. */
 function framesOf(journal: Journal | JournalReader, from = 1, through?: number) {
   return Array.from(journal.scan(from, through), (frame) => ({ ...frame, payload: Buffer.from(frame.payload) }))
 }
 
-test('a batch costs one write and one sync, whatever its size, and the seq of its first frame is returned', () => {
+test('a batch costs one write and one sync, whatever its size, and returns the seq of its first frame', () => {
   const disk = new FaultyDisk()
   const journal = Journal.open({ directory: scratchDirectory(), disk })
   disk.syncs = 0
-  // With the first one room is made for those that follow.
+  // The first one also preallocates room for those that follow.
   expect(journal.append(batch(1, 1))).toBe(1)
   disk.writes = 0
   expect(journal.append(batch(2, 200))).toBe(2)
@@ -41,7 +41,7 @@ test('a batch costs one write and one sync, whatever its size, and the seq of it
   journal.close()
 })
 
-test('a batch that is synced beside other work is there when it is durable, and not before', async () => {
+test('a batch that is synced in the background is there when it is durable, and not before', async () => {
   const directory = scratchDirectory()
   const journal = Journal.open({ disk: machineDisk, directory })
   journal.append(batch(1, 3))
@@ -68,7 +68,7 @@ test('a batch that is synced beside other work is there when it is durable, and 
   again.close()
 })
 
-/** What each frame of the newest segment says was durable when it was written. */
+/** The durable seq that each frame of the newest segment carries. */
 function durableNumbers(directory: string, firstSeq = 1): number[] {
   const bytes = readFileSync(segmentPath(directory, firstSeq))
   const numbers: number[] = []
@@ -77,7 +77,7 @@ function durableNumbers(directory: string, firstSeq = 1): number[] {
   return numbers
 }
 
-test('frames that are synced later are read at once, and no frame calls them durable before they are', async () => {
+test('frames to be synced later are read immediately, and no frame calls them durable before they are', async () => {
   const directory = scratchDirectory()
   const disk = new FaultyDisk()
   const journal = Journal.open({ directory, disk })
@@ -99,7 +99,7 @@ test('frames that are synced later are read at once, and no frame calls them dur
   journal.close()
 })
 
-test('what a power cut takes of frames that were to be synced later is cut, and is no damage', () => {
+test('frames lost in a power cut before their later sync are cut, and are no damage', () => {
   const directory = scratchDirectory()
   const journal = Journal.open({ disk: machineDisk, directory })
   journal.append(batch(1, 2))
@@ -118,7 +118,7 @@ test('what a power cut takes of frames that were to be synced later is cut, and 
   again.close()
 })
 
-test('a segment is sealed after a sync of its frames, also while another sync is under way', async () => {
+test('a segment is sealed after a sync of its frames, also while another sync is in progress', async () => {
   const directory = scratchDirectory()
   const disk = new FaultyDisk()
   const journal = Journal.open({ directory, segmentBytesMax: 4_096, disk })
@@ -126,7 +126,7 @@ test('a segment is sealed after a sync of its frames, also while another sync is
   for (let seq = 1; seq <= 200; seq++) {
     journal.appendUnsynced(batch(seq, 1))
     if (seq % 70 === 1) journal.syncLater((failed) => synced.push(failed))
-    // The sync is under way while some segments are sealed.
+    // The sync is in progress while some segments are sealed.
     if (seq % 70 === 0) await journal.idle()
   }
   await journal.idle()
@@ -139,7 +139,7 @@ test('a segment is sealed after a sync of its frames, also while another sync is
   again.close()
 })
 
-test('a sync that fails later poisons the journal for good', async () => {
+test('a background sync that fails poisons the journal permanently', async () => {
   const disk = new FaultyDisk()
   const journal = Journal.open({ directory: scratchDirectory(), disk })
   journal.appendUnsynced(batch(1, 1))
@@ -151,7 +151,7 @@ test('a sync that fails later poisons the journal for good', async () => {
   journal.close()
 })
 
-test('a file grows in a few steps, with zeros up to its bound, and is cut to its frames when it is sealed or closed', () => {
+test('a file grows in a few steps, zero-filled up to its bound, and is cut to its frames when sealed or closed', () => {
   const disk = new FaultyDisk()
   const directory = scratchDirectory()
   const segmentBytesMax = 200_000
@@ -184,7 +184,7 @@ test('a file grows in a few steps, with zeros up to its bound, and is cut to its
   expect(statSync(newest).size).toBe(SEGMENT_HEADER_BYTES + FRAME_HEADER_BYTES + numbered(nextSeq - 1).payload.length)
 })
 
-test('the chain hash is what a reader of the description computes', () => {
+test('the chain hash equals what a reader of the format description computes', () => {
   const journal = Journal.open({ disk: machineDisk, directory: scratchDirectory() })
   expect(journal.chain()).toEqual(Buffer.alloc(32))
   const frames = batch(1, 70)
@@ -199,7 +199,7 @@ test('the chain hash is what a reader of the description computes', () => {
   journal.close()
 })
 
-test('any appends, rolls and reopenings leave the list of frames that was appended', () => {
+test('any sequence of appends, rolls and reopenings leaves the list of frames that was appended', () => {
   const steps = fc.array(
     fc.oneof({ weight: 4, arbitrary: fc.integer({ min: 1, max: 12 }) }, fc.constant('reopen' as const)),
   )
@@ -242,7 +242,7 @@ test('any appends, rolls and reopenings leave the list of frames that was append
   )
 })
 
-test('a scan of any range gives that range', () => {
+test('a scan of any range returns that range', () => {
   const journal = Journal.open({ disk: machineDisk, directory: scratchDirectory(), segmentBytesMax: 3000 })
   for (let first = 1; first <= 60; first += 5) journal.append(batch(first, 5))
   fc.assert(
@@ -255,7 +255,7 @@ test('a scan of any range gives that range', () => {
   journal.close()
 })
 
-test('the newest frame with a key is found, in whichever segment it is', () => {
+test('the newest frame with a key is found, whichever segment it is in', () => {
   const journal = Journal.open({ disk: machineDisk, directory: scratchDirectory(), segmentBytesMax: 2000 })
   const same = { ...numbered(1), payload: Buffer.alloc(100, 7) }
   const key = same.payload.subarray(0, 16)
@@ -270,7 +270,7 @@ test('the newest frame with a key is found, in whichever segment it is', () => {
   journal.close()
 })
 
-test('frames larger than a window and a batch larger than a segment are kept whole', () => {
+test('frames larger than a window and a batch larger than a segment are stored whole', () => {
   const options = { disk: machineDisk, directory: scratchDirectory(), segmentBytesMax: 100_000 }
   const journal = Journal.open(options)
   const large = { type: 9, flags: 0, payload: Buffer.alloc(700_000, 'x') }
@@ -286,7 +286,7 @@ test('frames larger than a window and a batch larger than a segment are kept who
   again.close()
 })
 
-test('a frame that may not be written refuses the whole batch and leaves the journal working', () => {
+test('an invalid frame refuses the whole batch and leaves the journal working', () => {
   const journal = Journal.open({ disk: machineDisk, directory: scratchDirectory(), frameBytesMax: 1000 })
   const tooLarge = { type: 1, flags: 0, payload: Buffer.alloc(1000) }
   expect(() => journal.append([numbered(1), tooLarge])).toThrow(RangeError)
@@ -294,8 +294,8 @@ test('a frame that may not be written refuses the whole batch and leaves the jou
   journal.close()
 })
 
-describe('faults of the disk', () => {
-  test('a failed sync poisons the journal for good, and what was durable before can still be read', () => {
+describe('disk faults', () => {
+  test('a failed sync poisons the journal permanently, and what was durable before can still be read', () => {
     const disk = new FaultyDisk()
     const directory = scratchDirectory()
     const journal = Journal.open({ directory, disk })
@@ -313,7 +313,7 @@ describe('faults of the disk', () => {
     again.close()
   })
 
-  test('a sync that fails beside other work poisons the journal for good, and nothing of its batch is there', async () => {
+  test('a failed background sync poisons the journal permanently, and nothing of its batch is there', async () => {
     const disk = new FaultyDisk()
     const journal = Journal.open({ directory: scratchDirectory(), disk })
     journal.append(batch(1, 3))
@@ -327,7 +327,7 @@ describe('faults of the disk', () => {
     journal.close()
   })
 
-  test('a full disk refuses a batch before it is synced beside other work, and the journal continues', async () => {
+  test('a full disk refuses a batch before its background sync, and the journal continues', async () => {
     const disk = new FaultyDisk()
     const journal = Journal.open({ directory: scratchDirectory(), disk })
     journal.append(batch(1, 3))
@@ -339,7 +339,7 @@ describe('faults of the disk', () => {
     journal.close()
   })
 
-  test('a write error that is not a full disk poisons the journal, and its half batch is gone after a reopening', () => {
+  test('a write error other than a full disk poisons the journal, and its partial batch is gone after a reopening', () => {
     const disk = new FaultyDisk()
     const directory = scratchDirectory()
     const journal = Journal.open({ directory, disk })
@@ -353,7 +353,7 @@ describe('faults of the disk', () => {
     again.close()
   })
 
-  test('a disk that fills at any byte refuses the batch, keeps what was durable, and goes on when there is room', () => {
+  test('a disk that fills up at any byte refuses the batch, keeps what was durable, and continues when there is room', () => {
     let refused = 1
     let room = 0
     for (; refused > 0; room += 61) {
@@ -369,7 +369,7 @@ describe('faults of the disk', () => {
           expect(error).toHaveProperty('name', 'DiskFull')
           refused++
           expect(framesOf(journal)).toHaveLength(journal.nextSeq - 1)
-          // Freed little by little, so that a roll is refused at each of its steps.
+          // Freed bit by bit, so that a roll is refused at each of its steps.
           disk.room += 700
         }
       }
@@ -383,7 +383,7 @@ describe('faults of the disk', () => {
     expect(room).toBeGreaterThan(3000)
   })
 
-  test('what a full disk took of a refused batch is taken back at once', () => {
+  test('what a full disk accepted of a refused batch is removed immediately', () => {
     const disk = new FaultyDisk()
     const directory = scratchDirectory()
     const journal = Journal.open({ directory, disk })
@@ -398,7 +398,7 @@ describe('faults of the disk', () => {
     journal.close()
   })
 
-  test('a batch that just fits is taken by a disk that has no room ahead', () => {
+  test('a batch that just fits is accepted without room to preallocate', () => {
     const disk = new FaultyDisk()
     const directory = scratchDirectory()
     const journal = Journal.open({ directory, disk })
@@ -413,7 +413,7 @@ describe('faults of the disk', () => {
     journal.close()
   })
 
-  test('a start writes the last batch again before it syncs: after a failed sync its pages may only look clean', () => {
+  test('a start rewrites the last batch before it syncs: after a failed sync its pages may only look clean', () => {
     const disk = new FaultyDisk()
     const directory = scratchDirectory()
     const journal = Journal.open({ directory, disk })
@@ -430,7 +430,7 @@ describe('faults of the disk', () => {
   })
 
   test.runIf(canMount)(
-    'a real file system that fills up refuses, lets all be read, and takes more when there is room',
+    'a real file system that fills up refuses writes, allows all reads, and accepts writes when there is room',
     () => {
       const directory = scratchDirectory()
       execFileSync('mount', ['-t', 'tmpfs', '-o', 'size=96k', 'tmpfs', directory])
@@ -460,7 +460,7 @@ describe('faults of the disk', () => {
   )
 })
 
-/** Only root may make a small file system. */
+/** Only root can create a small file system. */
 function tryMount(): boolean {
   if (process.platform !== 'linux' || process.getuid?.() !== 0) return false
   const directory = mkdtempSync(join(tmpdir(), 'broadside-mount-'))

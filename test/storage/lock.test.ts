@@ -9,7 +9,7 @@ import { scratchDirectory } from '../support/scratch.ts'
 
 const holderPath = fileURLToPath(new URL('../support/lock-holder.ts', import.meta.url))
 
-/** Starts a process that locks, and gives what it said. */
+/** Starts a process that locks, and returns its output. */
 async function startHolder(directory: string): Promise<{ holder: ChildProcess; said: string }> {
   const holder = spawn(process.execPath, [holderPath, directory], { stdio: ['ignore', 'pipe', 'inherit'] })
   onTestFinished(() => {
@@ -47,8 +47,8 @@ test('after kill -9 the directory is free', async () => {
   lock.release()
 })
 
-// Nobody, root neither, makes a file there.
-test.skipIf(process.platform !== 'linux')('who only reads locks a directory that cannot be written', async () => {
+// Nobody, not even root, can create a file there.
+test.skipIf(process.platform !== 'linux')('a read-only program can lock a directory that is not writable', async () => {
   for (const lock of [lockDirectory, lockByFile]) {
     await expect(lock('/sys')).rejects.toThrow(/EROFS|EACCES|EPERM/)
     const held = await lock('/sys', { reader: true })

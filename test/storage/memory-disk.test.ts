@@ -1,8 +1,8 @@
-/** The disk of a simulated machine keeps what storage/disk.ts promises over a power cut, and nothing that it does not promise. */
+/** The simulated disk keeps what storage/disk.ts promises over a power cut, and nothing beyond that. */
 import { expect, test } from 'vitest'
 import { MemoryDisk, PowerLost } from '../support/memory-disk.ts'
 
-/** `arrives`: whether what was on its way when the power went off is there afterwards. */
+/** `arrives`: whether writes in flight when the power goes off survive. */
 function disk(arrives: boolean): MemoryDisk {
   const made = new MemoryDisk({
     soon: (callback) => void setImmediate(callback),
@@ -14,7 +14,7 @@ function disk(arrives: boolean): MemoryDisk {
 
 const text = (from: MemoryDisk, path: string) => from.readWhole(path).toString()
 
-test.each([false, true])('synced bytes under a durable name stay; what arrives beside them: %s', (arrives) => {
+test.each([false, true])('synced bytes under a durable name survive; what else survives: %s', (arrives) => {
   const memory = disk(arrives)
   const file = memory.openFile('/board/log/a', 'create')
   file.writeAt(Buffer.from('synced'), 0)
@@ -38,7 +38,7 @@ test('a name that was not synced is gone, and one that was removed without a syn
   expect(text(memory, '/board/kept')).toBe('old')
 })
 
-test('a cut at any operation leaves the old file or the new one, once a file is replaced as a whole', () => {
+test('a file replaced atomically is the old one or the new one after a power cut at any operation', () => {
   const found = new Set<string>()
   for (let operations = 0; operations < 10; operations++) {
     const memory = disk(false)
@@ -58,7 +58,7 @@ test('a cut at any operation leaves the old file or the new one, once a file is 
   expect(found).toEqual(new Set(['old', 'new']))
 })
 
-test('a sync beside other work covers what was written before it began', async () => {
+test('a background sync covers what was written before it began', async () => {
   const memory = disk(false)
   const file = memory.openFile('/board/log/a', 'create')
   memory.syncDirectory('/board/log')

@@ -20,7 +20,7 @@ import { node, ReferenceTree, rootByPath, rootsByProof, sha256 } from './referen
 const sizeMax = 5000
 const entries = Array.from({ length: sizeMax }, (_, i) => Buffer.from(`entry ${i}`))
 const reference = new ReferenceTree(entries)
-/** Complete nodes by the definition: the real file is not under test here. */
+/** Complete nodes by the definition: the real file is not tested here. */
 const read: NodeReader = (level, index) => reference.root((index + 1) * 2 ** level, index * 2 ** level)
 
 /** The tree of D[i] = byte i that tlog.md and other implementations agree on. */
@@ -182,7 +182,7 @@ describe('proofs', () => {
     )
   })
 
-  test('with any bit of any hash turned over are false', () => {
+  test('with any bit of any hash flipped are false', () => {
     fc.assert(
       fc.property(fc.integer({ min: 2, max: sizeMax }), fc.nat(), (size, pick) => {
         const index = pick % size
@@ -201,7 +201,7 @@ describe('proofs', () => {
     )
   })
 
-  test('cut, lengthened or out of order are false', () => {
+  test('that are cut, lengthened or out of order are false', () => {
     fc.assert(
       fc.property(fc.integer({ min: 2, max: sizeMax }), fc.nat(), (size, pick) => {
         const index = pick % size
@@ -229,8 +229,8 @@ describe('proofs', () => {
     )
   })
 
-  // A path alone does not fix the size: leaf 0 has one and the same path to a root in trees of 3 and of 4. The
-  // signed checkpoint fixes it. So the law is: true exactly when the definition, at that size, leads to that root.
+  // A path alone does not determine the size: leaf 0 has the same path to a root in trees of 3 and of 4. The signed checkpoint determines
+  // it. So a proof is true exactly when the definition, at that size, leads to that root.
   test('under another size are true only where the definition says so', () => {
     const shift = fc.integer({ min: -3, max: 3 })
     fc.assert(
@@ -253,7 +253,7 @@ describe('proofs', () => {
     )
   })
 
-  test('of impossible numbers are false, and are not made', () => {
+  test('of impossible numbers are false, and are not created', () => {
     const root = reference.root(3)
     const leaf = reference.leaves[0] as Buffer
     const path = reference.path(0, 3)
@@ -328,7 +328,7 @@ function rollingConsistency(): string {
   return rollingHash(lines)
 }
 
-/** What appending leaves start..end-1 completes, in the order of the tree file. */
+/** The nodes that appending leaves start..end-1 completes, in the order of the tree file. */
 function nodesInOrder(start: number, end: number): Buffer[] {
   const nodes: Buffer[] = []
   for (let leaf = start; leaf < end; leaf += 1) {
@@ -337,7 +337,7 @@ function nodesInOrder(start: number, end: number): Buffer[] {
   return nodes
 }
 
-/** The hashes with one bit turned over, in all ways. */
+/** The hashes with each bit flipped in turn. */
 function* bitFlips(hashes: readonly Buffer[]): Generator<Buffer[]> {
   for (let h = 0; h < hashes.length; h += 1) {
     for (let bit = 0; bit < 256; bit += 1) {
@@ -349,7 +349,7 @@ function* bitFlips(hashes: readonly Buffer[]): Generator<Buffer[]> {
   }
 }
 
-/** The path without each hash, with each hash twice, with a foreign one added, and with neighbours swapped. */
+/** The path without each hash, with each hash twice, with a foreign one added, and with neighbors swapped. */
 function* rearranged(path: readonly Buffer[]): Generator<Buffer[]> {
   const foreign = sha256(Buffer.from('foreign'))
   yield [...path, foreign]

@@ -1,7 +1,6 @@
 /**
- * Keys and notes for the tests of notes, checkpoints and proof files. The log
- * key and its signatures are those of the composed example in facts: seed
- * 32 x 0x11, checked there with Go's note package and @sigstore/verify.
+ * Keys and notes for the tests of notes, checkpoints and proof files. The log key and its signatures are those of the composed example in
+ * facts: seed 32 x 0x11, checked there with Go's note package and @sigstore/verify.
  */
 import { createPrivateKey, createPublicKey, sign } from 'node:crypto'
 import {
@@ -38,14 +37,14 @@ m4S7+7fcgTLrk3spJmrV9eWFNOk/BwIcGL9JNNWrRE0=
 export const logKey = createNoteKey(ORIGIN, Buffer.alloc(32, 0x11))
 export const otherKey = createNoteKey('other.example/log/2026a', Buffer.alloc(32, 0x22))
 
-/** A public key that must be good. */
+/** A public key that must be valid. */
 export function pinned(vkey: string): VerifierKey {
   const key = parseVkey(vkey)
   if (!key.ok) throw new Error(key.problem)
   return key.value
 }
 
-/** A witness of this seed that saw everything at this time. */
+/** A witness with this seed that cosigns at this time. */
 export function witness(name: string, seed: number, seconds: bigint): { signer: Signer; key: VerifierKey } {
   const pkcs8 = Buffer.concat([Buffer.from('302e020100300506032b657004220420', 'hex'), Buffer.alloc(32, seed)])
   const privateKey = createPrivateKey({ key: pkcs8, format: 'der', type: 'pkcs8' })
@@ -62,7 +61,7 @@ export function witness(name: string, seed: number, seconds: bigint): { signer: 
   }
 }
 
-/** The bytes with one byte changed in every bit, taken out, doubled, or a line feed put before it: at every place. */
+/** The bytes with one byte changed in every bit, removed, doubled, or preceded by a line feed: at every offset. */
 export function* mangled(bytes: Buffer): Generator<{ readonly at: number; readonly bytes: Buffer }> {
   for (let at = 0; at < bytes.length; at += 1) {
     const [before, byte, after] = [bytes.subarray(0, at), bytes[at] as number, bytes.subarray(at + 1)]

@@ -35,7 +35,7 @@ const signed = signNote(text, logKey.signer)
 const goodLine = signatureLine(text, logKey.signer)
 const badLine: SignatureLine = { ...goodLine, signature: Buffer.from(goodLine.signature).fill(1, 10, 11) }
 
-/** Who signed, by name, or the problem. */
+/** The names of the signers, or the problem. */
 function check(note: Uint8Array | string, ...keys: VerifierKey[]): string {
   const parsed = parseNote(note)
   if (!parsed.ok) return parsed.problem
@@ -55,7 +55,7 @@ describe('keys', () => {
     }
   })
 
-  test('are read back from every vkey, also with "+" in the base64', () => {
+  test('are parsed from every vkey, also with "+" in the base64', () => {
     let withPlus = 0
     for (let seed = 0; seed < 64; seed += 1) {
       const { vkey, publicKey, signer } = createNoteKey('name', Buffer.alloc(32, seed))
@@ -100,7 +100,7 @@ describe('keys', () => {
 })
 
 describe('a note', () => {
-  test('is read back as it was written, whatever its text', () => {
+  test('is parsed as it was written, whatever its text', () => {
     const lines = fc.array(
       fc.record({
         name: fc.string({ unit: 'grapheme', minLength: 1, maxLength: 20 }).filter(isKeyName),
@@ -125,7 +125,7 @@ describe('a note', () => {
     )
   })
 
-  test('signed by the key is good, from text and from bytes; a text may have empty lines', () => {
+  test('signed by the key is valid, from text and from bytes; a text may have empty lines', () => {
     expect(check(signed, key)).toBe(byLog)
     expect(check(Buffer.from(signed), key)).toBe(byLog)
     expect(parseNote(signed)).toMatchObject({ value: { text } })
@@ -136,11 +136,11 @@ describe('a note', () => {
     for (const { at, bytes } of mangled(Buffer.from(signed))) {
       expect({ at, bytes: bytes.toString('latin1'), is: check(bytes, key) }).not.toMatchObject({ is: byLog })
     }
-    // The decoder that threw before still reads.
+    // The decoder that threw before still works.
     expect(check(Buffer.from(signed), key)).toBe(byLog)
   })
 
-  test('of arbitrary bytes is read or refused, and never throws', () => {
+  test('of arbitrary bytes is parsed or refused, and never throws', () => {
     const almost = fc.array(
       fc.constantFrom('a', '\n', '\n\n', '\u2014 ', ' ', 'AAAAAAA=', 'AAAAAAAA', '+', '\ufeff', '\0'),
     )
@@ -188,7 +188,7 @@ describe('a note', () => {
     expect(check(twice, key)).toBe(`the signature of ${ORIGIN} is not valid`)
   })
 
-  test('with signatures of unknown keys is good if a known one signed, in any order', () => {
+  test('with signatures of unknown keys is valid if a known key signed, in any order', () => {
     const unknown = Array.from({ length: 15 }, (_, i) => ({ ...badLine, keyId: i }))
     const postQuantum = { name: 'pq.example', keyId: 7, signature: Buffer.alloc(2424, 3) }
     expect(check(formatNote(text, [...unknown, postQuantum, goodLine]), key)).toBe(byLog)
@@ -220,7 +220,7 @@ describe('a note', () => {
     expect(check(both, other, key)).toBe(`${byLog}, ${other.name}`)
   })
 
-  test('may have cosignatures, which bind the time they name', () => {
+  test('may have cosignatures, which commit to their time', () => {
     const w = witness('witness.example/w1', 0x33, 1_790_000_000n)
     const line = signatureLine(text, w.signer)
     expect(check(formatNote(text, [goodLine, line]), key, w.key)).toBe(`${byLog}, witness.example/w1`)
@@ -245,7 +245,7 @@ describe('a note', () => {
     expect(parseNote(wide)).toMatchObject({ ok: false, problem: expect.stringMatching(/bytes/) })
   })
 
-  test('that could not be read back is not written', () => {
+  test('that could not be parsed back is not written', () => {
     for (const odd of ['', 'x', 'x\r\n', '\ud800\n']) expect(() => signNote(odd, logKey.signer)).toThrow(RangeError)
     expect(() => formatNote(text, [])).toThrow(RangeError)
     expect(() => formatNote(text, [{ ...goodLine, name: 'a b' }])).toThrow(RangeError)

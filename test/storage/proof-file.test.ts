@@ -25,7 +25,7 @@ function proofOf(index: number, size: number): ProofFile {
   return { index, path: tree.path(index, size), checkpoint: signedHead(size) }
 }
 
-/** Reads and verifies a file for the leaf of this index. */
+/** Parses and verifies a file for the leaf of this index. */
 function check(file: Uint8Array | string, index: number): string {
   const proof = parseProofFile(file)
   if (!proof.ok) return proof.problem
@@ -44,7 +44,7 @@ describe('a proof file', () => {
     expect(withExtra).toBe(`c2sp.org/tlog-proof@v1\nextra c2FsdA==\n${rest}`)
   })
 
-  test('is read back as it was written, and proves its leaf alone', () => {
+  test('is parsed as it was written, and proves only its leaf', () => {
     const extras = fc.option(fc.uint8Array({ maxLength: 200 }), { nil: undefined })
     fc.assert(
       fc.property(fc.integer({ min: 1, max: 300 }), fc.nat(), extras, (size, pick, extra) => {
@@ -67,7 +67,7 @@ describe('a proof file', () => {
     }
   })
 
-  test('may change only in its extra data, which nobody vouches for', () => {
+  test('may change only in its extra data, which is not authenticated', () => {
     const extra = Buffer.from('some salt and content')
     const whole = Buffer.from(formatProofFile({ ...proofOf(3, 8), extra }))
     for (const { at, bytes } of mangled(whole)) {
@@ -113,7 +113,7 @@ describe('a proof file', () => {
     expect(parseProofFile(malformed[what] as string)).toMatchObject({ ok: false, problem: expect.stringMatching(/./) })
   })
 
-  test('of arbitrary bytes is read or refused, and never throws', () => {
+  test('of arbitrary bytes is parsed or refused, and never throws', () => {
     fc.assert(fc.property(fc.uint8Array(), (bytes) => void expect(typeof parseProofFile(bytes).ok).toBe('boolean')))
   })
 
@@ -130,7 +130,7 @@ describe('a proof file', () => {
     expect(parseProofFile(Buffer.alloc(PROOF_FILE_BYTES_MAX + 1)).ok).toBe(false)
   })
 
-  test('that could not be read back is not written', () => {
+  test('that could not be parsed back is not written', () => {
     for (const index of [-1, 0.5, Number.NaN])
       expect(() => formatProofFile({ ...proofOf(3, 8), index })).toThrow(RangeError)
     expect(() => formatProofFile({ ...proofOf(3, 8), path: [Buffer.alloc(31)] })).toThrow(RangeError)

@@ -1,8 +1,8 @@
-/** A disk is slow when its short reads take long one after another, and for a second after that. */
+/** A disk counts as slow when several short reads in a row take long, and for a second after that. */
 import { expect, test } from 'vitest'
 import { ReadPace } from '../../storage/read-pace.ts'
 
-/** A pace after so many reads of so many milliseconds and bytes each, and the time then. */
+/** A pace after that many reads with these durations and sizes, and the time then. */
 function paced(reads: number, ms: number, bytes = 4_096, pace = new ReadPace(), from = 0) {
   let now = from
   for (let n = 0; n < reads; n++) {
@@ -12,7 +12,7 @@ function paced(reads: number, ms: number, bytes = 4_096, pace = new ReadPace(), 
   return { pace, now }
 }
 
-test('reads from memory are not slow, nor are a few among them for which the thread waited for a core', () => {
+test('reads from memory are not slow, nor are a few during which the thread waited for a core', () => {
   const { pace, now } = paced(1_000, 0.005)
   expect(pace.isSlow(now)).toBe(false)
   for (let round = 0; round < 100; round++) {
@@ -22,13 +22,13 @@ test('reads from memory are not slow, nor are a few among them for which the thr
   }
 })
 
-test('reads of a tenth of a millisecond are slow after seven, and a second after the last of them no more', () => {
+test('seven reads of a tenth of a millisecond make the disk slow, until a second after the last of them', () => {
   expect([1, 2, 3].map((reads) => paced(reads, 0.1).pace.isSlow(0.5))).toEqual([false, false, false])
   const { pace, now } = paced(7, 0.1)
   expect([now, now + 999, now + 1_001].map((time) => pace.isSlow(time))).toEqual([true, true, false])
 })
 
-test('long reads say nothing', () => {
+test('long reads are ignored', () => {
   const { pace, now } = paced(100, 3, 1_048_576)
   expect(pace.isSlow(now)).toBe(false)
 })

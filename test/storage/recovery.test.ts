@@ -9,7 +9,7 @@ import { FOOTER_BYTES, indexPath, SEGMENT_HEADER_BYTES, seedOf, segmentPath } fr
 import { keyOf, numbered } from '../support/frames.ts'
 import { flipByte, scratchDirectory } from '../support/scratch.ts'
 
-// Thousands of syncs and some processes: on a busy disk they take their time.
+// Thousands of syncs and several processes take a while on a busy disk.
 vi.setConfig({ testTimeout: 300_000 })
 
 /** Bytes of the frames in `seqs` on disk. */
@@ -28,7 +28,7 @@ function writeBatches(directory: string, batches: number, size: number): void {
   journal.close()
 }
 
-/** Three sealed segments and an active one, 12 frames each but the last. */
+/** Three sealed segments and an active one, of 12 frames each except the last. */
 function writeSegments(directory: string): { firsts: number[]; last: number; segmentBytesMax: number } {
   const segmentBytesMax = 3000
   const journal = Journal.open({ disk: machineDisk, directory, segmentBytesMax })
@@ -61,7 +61,7 @@ function damageOf(act: () => unknown): Damage {
   throw new Error('no damage was found')
 }
 
-/** Kinds of what the full check finds. */
+/** Kinds of problems that the full check finds. */
 function problemsOf(directory: string): string[] {
   const kinds: string[] = []
   verifyJournal(machineDisk, directory, ({ kind }) => kinds.push(kind))
@@ -79,7 +79,7 @@ function withoutZeros(bytes: Buffer): Buffer {
 const log = (directory: string) => segmentPath(directory, 1)
 
 describe('the torn tail', () => {
-  test('cut at any byte, the last segment opens with all whole frames, saves the rest aside and goes on', () => {
+  test('cut at any byte, the last segment opens with all whole frames, saves the rest aside and continues', () => {
     const original = scratchDirectory()
     writeBatches(original, 2, 2)
     const size = statSync(log(original)).size
@@ -107,7 +107,7 @@ describe('the torn tail', () => {
     }
   })
 
-  test('zeros behind the last frame are room that was made ahead of time: no problem, and cut without a word', () => {
+  test('zeros after the last frame are preallocated room: no problem, and cut silently', () => {
     const directory = scratchDirectory()
     writeBatches(directory, 3, 2)
     writeFileSync(log(directory), Buffer.alloc(200_001), { flag: 'a' })
@@ -120,7 +120,7 @@ describe('the torn tail', () => {
     expect(statSync(log(directory)).size).toBe(SEGMENT_HEADER_BYTES + bytesOf(1, 6))
   })
 
-  test('a torn frame in front of such zeros is saved without them', () => {
+  test('a torn frame before such zeros is saved without them', () => {
     const directory = scratchDirectory()
     writeBatches(directory, 3, 2)
     const torn = Buffer.concat([Buffer.from('half a frame'), Buffer.alloc(70_000)])
@@ -133,7 +133,7 @@ describe('the torn tail', () => {
     expect(events).toMatchObject([{ kind: 'tail-cut', bytes: 12 }])
   })
 
-  test('a frame behind a gap of zeros that says it followed durable ones is damage, and zeros for durable frames are', () => {
+  test('a frame after a gap of zeros that says it followed durable ones is damage, and so are zeros for durable frames', () => {
     const directory = scratchDirectory()
     writeBatches(directory, 3, 2)
     const bytes = readFileSync(log(directory))
@@ -149,7 +149,7 @@ describe('the torn tail', () => {
     expect(damageOf(() => Journal.open({ disk: machineDisk, directory: other }))).toMatchObject({ path: older })
   })
 
-  test('zeros behind the footer of the newest segment, as a crash in the middle of sealing leaves them, are cut', () => {
+  test('zeros after the footer of the newest segment, as a crash during sealing leaves them, are cut', () => {
     const directory = scratchDirectory()
     const { firsts, last, segmentBytesMax } = writeSegments(directory)
     rmSync(segmentPath(directory, firsts.at(-1)!))
@@ -166,7 +166,7 @@ describe('the torn tail', () => {
     expect(problemsOf(directory)).toEqual([])
   })
 
-  test('a bad frame in the last batch takes the whole frames behind it along: nobody was promised them', () => {
+  test('a bad frame in the last batch takes the whole frames after it along: none was acknowledged', () => {
     const original = scratchDirectory()
     writeBatches(original, 3, 3)
     const start = SEGMENT_HEADER_BYTES + bytesOf(1, 6)
@@ -180,7 +180,7 @@ describe('the torn tail', () => {
     }
   })
 
-  test('a frame that cannot stand behind a torn one proves nothing', () => {
+  test('a frame that cannot follow a torn one proves nothing', () => {
     const directory = scratchDirectory()
     writeBatches(directory, 2, 2)
     const inner = Buffer.alloc(FRAME_HEADER_BYTES + 1)
@@ -192,12 +192,12 @@ describe('the torn tail', () => {
     journal.close()
   })
 
-  test('a payload full of imitated frames that could stand there proves nothing, wherever it is torn', () => {
+  test('a payload full of forged frames that could follow proves nothing, wherever it is torn', () => {
     const original = scratchDirectory()
     writeBatches(original, 2, 2)
     const payload = Buffer.alloc(40 * (FRAME_HEADER_BYTES + 1))
     const imitated = { type: 1, flags: 0, payload: Buffer.from('x') }
-    // Its sender knows the numbers, not the id of the journal.
+    // Its sender knows the numbers, but not the id of the journal.
     for (let i = 0, at = 0; i < 40; i++)
       at = encodeFrame(payload, at, imitated, { seq: 5 + i, durableSeq: 4 + i, seed: 0 })
     const open = Journal.open({ disk: machineDisk, directory: original })
@@ -221,7 +221,7 @@ describe('the torn tail', () => {
     }
   })
 
-  test('not more than a few cut tails are kept', () => {
+  test('only a few saved tails are retained', () => {
     const directory = scratchDirectory()
     for (let round = 0; round < 20; round++) {
       writeFileSync(log(directory), 'junk', { flag: 'a' })
@@ -234,7 +234,7 @@ describe('the torn tail', () => {
 })
 
 describe('damage', () => {
-  test('any changed byte before the last batch of the last segment is refused with its place, and nothing is touched', () => {
+  test('any changed byte before the last batch of the last segment is refused with its place, and nothing is modified', () => {
     const original = scratchDirectory()
     writeBatches(original, 3, 2)
     const bytes = readFileSync(log(original))
@@ -294,7 +294,7 @@ describe('damage', () => {
     }
   })
 
-  test('a missing segment, a cut one and one of another journal are refused', () => {
+  test('a missing segment, a truncated one and one of another journal are refused', () => {
     const original = scratchDirectory()
     const { firsts } = writeSegments(original)
     const other = scratchDirectory()
@@ -323,7 +323,7 @@ describe('damage', () => {
     }
   })
 
-  test('bytes behind a footer are damage', () => {
+  test('bytes after a footer are damage', () => {
     const directory = scratchDirectory()
     const { firsts } = writeSegments(directory)
     rmSync(segmentPath(directory, firsts[3]!))
@@ -332,11 +332,11 @@ describe('damage', () => {
   })
 })
 
-describe('a crash in the middle of a roll', () => {
+describe('a crash during a roll', () => {
   function crashed(change: (directory: string, firsts: number[]) => void): void {
     const directory = scratchDirectory()
     const { firsts, segmentBytesMax } = writeSegments(directory)
-    // Without its frames the newest segment is where the roll was.
+    // Without its frames the newest segment is as after the roll.
     truncateSync(segmentPath(directory, firsts[3]!), SEGMENT_HEADER_BYTES)
     change(directory, firsts)
     const journal = Journal.open({ disk: machineDisk, directory, segmentBytesMax })
@@ -350,7 +350,7 @@ describe('a crash in the middle of a roll', () => {
     again.close()
   }
 
-  test('behind the header of the next segment', () => crashed(() => {}))
+  test('after the header of the next segment', () => crashed(() => {}))
 
   test('at any byte of the header of the next segment', () => {
     for (let size = 0; size < SEGMENT_HEADER_BYTES; size += 9) {
@@ -382,7 +382,7 @@ describe('a crash in the middle of a roll', () => {
   })
 })
 
-test('a first start that was cut short at any byte of the header starts anew', () => {
+test('a first start interrupted at any byte of the header starts over', () => {
   for (const size of [0, 1, 30, 63]) {
     const directory = scratchDirectory()
     Journal.open({ disk: machineDisk, directory }).close()
@@ -393,7 +393,7 @@ test('a first start that was cut short at any byte of the header starts anew', (
   }
 })
 
-test('a journal in a directory that does not exist yet is made', () => {
+test('a journal is created in a directory that does not exist yet', () => {
   const directory = join(scratchDirectory(), 'a/b')
   Journal.open({ disk: machineDisk, directory }).close()
   expect(existsSync(log(directory))).toBe(true)

@@ -1,7 +1,4 @@
-/**
- * The Merkle tree straight from the definitions in RFC 9162 section 2.1,
- * recursive and slow, to hold the real one against.
- */
+/** The Merkle tree straight from the definitions in RFC 9162 section 2.1, recursive and slow, to compare the real one with. */
 import { createHash } from 'node:crypto'
 
 export function sha256(...parts: Uint8Array[]): Buffer {
@@ -14,7 +11,7 @@ export function node(left: Uint8Array, right: Uint8Array): Buffer {
   return sha256(Buffer.of(1), left, right)
 }
 
-/** A tree of known leaves. Subtree roots are remembered, so that many questions stay cheap. */
+/** A tree of known leaves. Subtree roots are cached, so that many queries stay cheap. */
 export class ReferenceTree {
   readonly leaves: readonly Buffer[]
   readonly #roots = new Map<number, Buffer>()
@@ -57,7 +54,7 @@ export class ReferenceTree {
   }
 }
 
-/** The root a path leads to by the definition of PATH, or nothing when it has not the length for it. */
+/** The root that a path leads to by the definition of PATH, or undefined if its length is wrong. */
 export function rootByPath(m: number, size: number, leaf: Buffer, path: readonly Buffer[]): Buffer | undefined {
   if (m < 0 || m >= size) return undefined
   if (size === 1) return path.length === 0 ? leaf : undefined

@@ -14,7 +14,7 @@ import { FaultyDisk } from '../support/faulty-disk.ts'
 import { keyOf, numbered } from '../support/frames.ts'
 import { flipByte, scratchDirectory } from '../support/scratch.ts'
 
-// Thousands of syncs and some processes: on a busy disk they take their time.
+// Thousands of syncs and several processes take a while on a busy disk.
 vi.setConfig({ testTimeout: 300_000 })
 
 const segmentBytesMax = 20_000
@@ -83,7 +83,7 @@ describe('an index of many keys', () => {
     for (const byte of [0, 255]) expect(index.find(Buffer.alloc(16, byte))).toBeUndefined()
   })
 
-  test('that are hashes costs few reads of a page', () => {
+  test('with keys that are hashes costs few page reads', () => {
     const keys = Array.from({ length: 20_000 }, (_, i) => keyOf(i))
     const { facts, bytes } = indexOf(keys)
     const source = inMemory(bytes)
@@ -94,7 +94,7 @@ describe('an index of many keys', () => {
   })
 })
 
-test('of several frames with one key the newest is found, among others that begin like it', () => {
+test('finds the newest of several frames with one key, among others with the same prefix', () => {
   const like = (i: number) => Buffer.from(`${'5'.repeat(20)}${hex6(i)}${'5'.repeat(6)}`, 'hex')
   const keys = [1, 2, 1, 3, 2, 1].flatMap((i, n) => [like(i), keyOf(n)])
   const { facts, bytes } = indexOf(keys)
@@ -103,7 +103,7 @@ test('of several frames with one key the newest is found, among others that begi
   expect(keys.filter((_, n) => n % 2 === 1).map((key) => index.find(key))).toEqual([1002, 1004, 1006, 1008, 1010, 1012])
 })
 
-test('an index without keys is one, and each frame has its place', () => {
+test('without keys is valid, and each frame has its place', () => {
   const { facts, live } = indexOf([])
   live.add(77, 0, Buffer.alloc(1))
   const one = { ...facts, count: 1, segmentBytes: live.end + FOOTER_BYTES }
@@ -112,11 +112,11 @@ test('an index without keys is one, and each frame has its place', () => {
   expect(index.placeOf(1001)).toEqual({ offset: 64, end: 64 + 77, seq: 1001 })
 })
 
-test('a read that fails once is no damage: the next one answers', () => {
+test('a read that fails once is no damage: the next one succeeds', () => {
   const disk = new FaultyDisk()
   const directory = scratchDirectory()
   const last = writeJournal(directory)
-  // The first read of each segment opens it, and one of the next reads its offsets, its header or its frame.
+  // The first read of each segment opens it; the next reads are of its offsets, its header or its frame.
   for (let after = 0; after < 6; after++) {
     const reader = JournalReader.open(disk, directory)
     reader.advance(last)
@@ -163,7 +163,7 @@ test('a window whose read failed reads again', () => {
   file.close()
 })
 
-test('the file is a FlatBuffer that the runtime of FlatBuffers reads', () => {
+test('the file is a FlatBuffer that the FlatBuffers runtime can read', () => {
   const keys = Array.from({ length: 100 }, (_, i) => keyOf(i))
   const { facts, live, bytes } = indexOf(keys)
   const buffer = new ByteBuffer(bytes)
@@ -199,7 +199,7 @@ describe('an index is a cache', () => {
     'of another segment': (path) => writeFileSync(path, readFileSync(indexPath(path.slice(0, -25), 1))),
     'full of ones': (path) => writeFileSync(path, Buffer.alloc(5000, 0xff)),
   }
-  test.each(Object.entries(spoil))('%s, it is made again with the same bytes and answers', (_, act) => {
+  test.each(Object.entries(spoil))('if it is %s, it is rebuilt with the same bytes and answers', (_, act) => {
     const directory = scratchDirectory()
     const last = writeJournal(directory)
     const path = indexPath(directory, listSegments(machineDisk, directory, 'log')[1]!)
@@ -222,7 +222,7 @@ describe('an index is a cache', () => {
     expect(readFileSync(path)).toEqual(bytes)
   })
 
-  test('a reader that made one again in memory does not believe the file after its files were closed', () => {
+  test('a reader that rebuilt one in memory does not trust the file after its files were closed', () => {
     for (const damage of ['changed in a key', 'changed in an offset']) {
       const directory = scratchDirectory()
       const last = writeJournal(directory)
@@ -236,7 +236,7 @@ describe('an index is a cache', () => {
     }
   })
 
-  test('a reader that found one intact does not blame frames for what became of it since', () => {
+  test('a reader that found one intact does not blame frames for damage to it since', () => {
     const directory = scratchDirectory()
     const last = writeJournal(directory)
     const reader = JournalReader.open(machineDisk, directory)

@@ -1,4 +1,4 @@
-/** EIO in a sealed segment costs the frames in the bad place, as damage to them does, and only as long as it lasts. */
+/** EIO in a sealed segment makes only the frames in the bad place unreadable, as damage does, and only as long as it lasts. */
 import { mkdirSync, rmSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { type Disk, FailedRead } from '../../storage/disk.ts'
@@ -13,7 +13,7 @@ import { sealedFrames } from '../support/sealed-frames.ts'
 
 const frames = 600
 
-/** A journal of several segments; `hit`: a frame in the middle of the second one, whose last byte is `bad`. */
+/** A journal of several segments; `hit` is a frame in the middle of the second one, whose last byte is `bad`. */
 function madeJournal() {
   const directory = scratchDirectory()
   const journal = Journal.open({ disk: machineDisk, directory, segmentBytesMax: 16_000 })
@@ -40,7 +40,7 @@ function thrownBy(read: () => unknown): unknown {
   return undefined
 }
 
-test('each frame but the one in the bad place is read, one by one and in a scan, and that one when it can be', () => {
+test('every frame outside the bad place is read, one by one and in a scan, and the bad one once it can be', () => {
   const { directory, hit, bad } = madeJournal()
   const places = new BadPlaces(hit.path, 'readAt', bad)
   const failed = { name: 'FailedRead', path: hit.path, offset: hit.offset, frame: hit.seq, code: 'EIO' }
@@ -75,7 +75,7 @@ test('a segment that cannot be opened, or whose header cannot be read, is damage
   }
 })
 
-test('the full check tells of one damaged frame where one cannot be read, and reads on', () => {
+test('the full check reports one damaged frame where one cannot be read, and continues', () => {
   const { directory, hit, bad } = madeJournal()
   const { disk } = new BadPlaces(hit.path, 'readAt', bad)
   const facts = { kind: 'damage', path: hit.path, offset: hit.offset, expected: `frame ${hit.seq}` }
@@ -84,7 +84,7 @@ test('the full check tells of one damaged frame where one cannot be read, and re
   ])
 })
 
-test('the full check tells of each file that cannot be read or opened, and of each that is none, and goes on', () => {
+test('the full check reports each file that is unreadable or not a file, and continues', () => {
   const { directory, hit } = madeJournal()
   const index = hit.path.replace(/log$/, 'idx')
   const found = 'a read error (EIO)'
@@ -99,7 +99,7 @@ test('the full check tells of each file that cannot be read or opened, and of ea
   expect(problemsWith(machineDisk, directory)).toMatchObject([{ kind: 'no-file', path: index }])
 })
 
-test('what cannot be read of the segment that grows stops a start, which cuts nothing, and is damage to the full check', () => {
+test('an unreadable active segment stops a start, which cuts nothing, and is damage to the full check', () => {
   const own = scratchDirectory()
   const made = Journal.open({ disk: machineDisk, directory: own })
   while (made.nextSeq <= 20) made.append([numbered(made.nextSeq)])

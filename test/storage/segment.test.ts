@@ -22,7 +22,7 @@ import {
 import { keyOf, numbered } from '../support/frames.ts'
 import { flipByte, scratchDirectory } from '../support/scratch.ts'
 
-test('a header comes back as it was written, and with any byte changed it is none', () => {
+test('a header is decoded as it was written, and invalid with any byte changed', () => {
   const path = join(scratchDirectory(), 'a')
   const header = { journalId: keyOf(1), firstSeq: 2 ** 40 + 3, previousChain: Buffer.alloc(32, 5) }
   const bytes = encodeSegmentHeader(header)
@@ -38,7 +38,7 @@ test('a header comes back as it was written, and with any byte changed it is non
   file.close()
 })
 
-test('names sort as their seqs do, and other files are not segments', () => {
+test('names sort like their seqs, and other files are not segments', () => {
   const directory = scratchDirectory()
   for (const seq of [900, 1, 10_000_000_000]) writeFileSync(segmentPath(directory, seq), '')
   for (const name of ['1.log', 'LOCK', `${'0'.repeat(19)}x.log`, `${'0'.repeat(20)}.log.tmp`]) {
@@ -58,7 +58,7 @@ function headerOf(path: string): SegmentHeader {
   }
 }
 
-/** What compaction will do to a segment: payloads become stubs that carry the digest and the key. */
+/** What compaction does to a segment: payloads become stubs that carry the digest and the key. */
 function replaceByStubs(path: string, isStub: (seq: number) => boolean): void {
   const bytes = readFileSync(path)
   const { seed } = headerOf(path)
@@ -104,7 +104,7 @@ test('a segment whose payloads became stubs keeps its chain hash, its seqs and i
   expect(check).toMatchObject({ frames: 49, damages: 0, nextSeq: 50, chain })
 })
 
-/** A segment as it was written when CRCs did not begin with the id of the journal. */
+/** A segment of the version in which CRCs do not begin with the id of the journal. */
 function makeVersion1(path: string): void {
   const bytes = readFileSync(path)
   const { seed } = headerOf(path)
@@ -163,7 +163,7 @@ test('a journal of version 1 is read, appended to, sealed and compacted; its nex
   again.close()
 })
 
-test('a payload that was changed with its CRC put right is found by the chain hash', () => {
+test('a payload that was changed along with its CRC is found by the chain hash', () => {
   const directory = scratchDirectory()
   const journal = Journal.open({ disk: machineDisk, directory, segmentBytesMax: 3000 })
   while (journal.nextSeq < 50) journal.append([numbered(journal.nextSeq)])
@@ -188,7 +188,7 @@ test('a payload that was changed with its CRC put right is found by the chain ha
   expect(problems).toContainEqual(expect.objectContaining({ kind: 'damage', path, offset: bytes.length - 64, found }))
 })
 
-test('the full check of a sound journal finds nothing, of a torn one the tail, of a lost index the index', () => {
+test('the full check finds nothing in an intact journal, the tail in a torn one, and the index when it is lost', () => {
   const directory = scratchDirectory()
   const journal = Journal.open({ disk: machineDisk, directory, segmentBytesMax: 3000 })
   while (journal.nextSeq < 50) journal.append([numbered(journal.nextSeq)])
@@ -207,7 +207,7 @@ test('the full check of a sound journal finds nothing, of a torn one the tail, o
   expect(kinds()).toEqual(['index', 'unborn'])
 })
 
-test('of a sealed segment each damaged frame is told once, and all behind it is read', () => {
+test('each damaged frame of a sealed segment is reported once, and everything after it is read', () => {
   const directory = scratchDirectory()
   const journal = Journal.open({ disk: machineDisk, directory, segmentBytesMax: 3000 })
   while (journal.nextSeq < 50) journal.append([numbered(journal.nextSeq)])
@@ -237,7 +237,7 @@ test('of a sealed segment each damaged frame is told once, and all behind it is 
   }
   const all = Array.from({ length: 49 }, (_, n) => n + 1)
   const damageOf = (seq: number) => ({ kind: 'damage', offset: starts[seq - 1], expected: `frame ${seq}` })
-  // Wherever the byte stands in its frame: magic, length, seq, crc, payload.
+  // At each field of the frame: magic, length, seq, crc, payload.
   for (const at of [0, 4, 7, 8, 16, 24, 30]) {
     expect(problemsWith(starts[2]! + at)).toEqual({
       chain,

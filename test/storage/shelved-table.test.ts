@@ -1,4 +1,4 @@
-/** A table on disk finds what was put into it and nothing else, and one that is not as it was written is none. */
+/** A table on disk finds exactly what was put into it, and an altered one is rejected. */
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import fc from 'fast-check'
@@ -37,7 +37,7 @@ function valuesOf(table: ShelvedTable, fingerprint: number): number[] {
   return found.sort((one, other) => one - other)
 }
 
-test('every entry is found, also several of one fingerprint and those that go on at the beginning', () => {
+test('every entry is found, also several with one fingerprint and those that wrap around the end', () => {
   // Few remainders: long runs of cells, many of them around the end.
   const fingerprint = fc
     .tuple(fc.nat({ max: 2 ** 40 }), fc.constantFrom(0, 7, 240, 255))
@@ -55,7 +55,7 @@ test('every entry is found, also several of one fingerprint and those that go on
   )
 })
 
-test('a file that is missing, cut or changed in any byte is no table', () => {
+test('a file that is missing, cut or changed in any byte is rejected', () => {
   const path = written([
     [5, 1],
     [2 ** 51 + 3, 2],

@@ -7,7 +7,7 @@ import { signNote } from '../../storage/note.ts'
 import { logKey, ORIGIN, otherKey } from './note-fixtures.ts'
 import { ReferenceTree } from './reference-tree.ts'
 
-// The verifier of npm's provenance. Its Merkle and checkpoint parts are not exported at the top.
+// The verifier of npm provenance. Its main entry point does not export its Merkle and checkpoint parts.
 const require = createRequire(import.meta.url)
 const { verifyMerkleInclusion } = require('@sigstore/verify/dist/tlog/merkle.js') as {
   verifyMerkleInclusion(entry: Entry, checkpoint: SigstoreCheckpoint): void

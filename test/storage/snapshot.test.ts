@@ -23,13 +23,13 @@ function saved(...seqs: number[]): string {
   return directory
 }
 
-test('the newest snapshot is loaded and only two are kept', () => {
+test('the newest snapshot is loaded and only two are retained', () => {
   const directory = saved(5, 80, 1000)
   expect(loadNewest(machineDisk, directory, journalId)).toEqual({ seq: 1000, ...state(1000) })
   expect(readdirSync(directory)).toHaveLength(2)
 })
 
-test('what a kill left of a snapshot goes with the next one', () => {
+test('what a kill left of a snapshot is removed with the next one', () => {
   const directory = saved(5)
   writeFileSync(join(directory, `${'80'.padStart(20, '0')}.snapshot.tmp`), 'half of a snapshot')
   expect(loadNewest(machineDisk, directory, journalId)?.seq).toBe(5)
@@ -40,7 +40,7 @@ test('what a kill left of a snapshot goes with the next one', () => {
 /** So large that it takes several pieces. */
 const large = { bytes: randomBytes(1_500_000), columns: [randomBytes(0), randomBytes(2_200_000), randomBytes(10)] }
 
-test('a snapshot that is written piece by piece is the same file, and there only when all of it is', async () => {
+test('a snapshot written in pieces is the same file, and appears only when it is complete', async () => {
   const directory = saved(5)
   const writer = new SnapshotWriter(machineDisk, directory, { journalId, seq: 80, ...large })
   let pieces = 0
@@ -53,7 +53,7 @@ test('a snapshot that is written piece by piece is the same file, and there only
   expect(loadNewest(machineDisk, directory, journalId)?.seq).toBe(1000)
 })
 
-test('one that is given up, before its end or while it is synced, leaves what was there', async () => {
+test('a snapshot abandoned before its end or during its sync leaves the existing ones', async () => {
   const directory = saved(5)
   for (const steps of [0, 2, Number.POSITIVE_INFINITY]) {
     const writer = new SnapshotWriter(machineDisk, directory, { journalId, seq: 80, ...large })
@@ -67,7 +67,7 @@ test('one that is given up, before its end or while it is synced, leaves what wa
   }
 })
 
-test('each column has memory of its own with room to grow', () => {
+test('each column has its own memory with room to grow', () => {
   const { columns } = loadNewest(machineDisk, saved(5), journalId)!
   expect(columns.map(({ buffer, byteOffset }) => [buffer.byteLength, byteOffset])).toEqual([
     [8, 0],
@@ -77,7 +77,7 @@ test('each column has memory of its own with room to grow', () => {
   expect([...new Uint8Array(columns[2]!.buffer)]).toEqual([...Array(9).fill(7), ...Array(7).fill(0)])
 })
 
-test('a snapshot with any byte changed, or cut anywhere, is passed over for the one before', () => {
+test('a snapshot with any byte changed, or cut anywhere, is skipped in favor of the previous one', () => {
   const directory = saved(5, 80)
   const path = join(directory, readdirSync(directory).sort().at(-1)!)
   const size = statSync(path).size
@@ -92,12 +92,12 @@ test('a snapshot with any byte changed, or cut anywhere, is passed over for the 
   }
 })
 
-test('a snapshot of another journal is no snapshot of this one', () => {
+test('a snapshot of another journal is rejected', () => {
   expect(loadNewest(machineDisk, saved(5), randomBytes(16))).toBeUndefined()
   expect(loadNewest(machineDisk, scratchDirectory(), journalId)).toBeUndefined()
 })
 
-test('a snapshot beyond the end of the journal says that the journal lost what it had acknowledged', () => {
+test('a snapshot beyond the end of the journal shows that the journal lost acknowledged frames', () => {
   const directory = saved(5, 80)
   expect(() => checkReached(directory, 80, 80)).not.toThrow()
   expect(() => checkReached(directory, 80, 79)).toThrow(Damage)
@@ -108,7 +108,7 @@ test.each<[what: string, harm: (path: string, lastFrameAt: number) => void, foun
   ['cut off', (path, at) => truncateSync(path, at), /^the end of the file, though/],
   ['made of zeros', (path, at) => writeFileSync(path, zerosFrom(readFileSync(path), at)), /^zeros, though/],
 ])(
-  'a last frame that a snapshot holds and that was %s is damage where it stood, and nothing is cut',
+  'a last frame that a snapshot holds and that was %s is damage in place, and nothing is cut',
   (_what, harm, found) => {
     const original = scratchDirectory()
     const journal = Journal.open({ disk: machineDisk, directory: original })

@@ -24,7 +24,7 @@ test.skipIf(vectors.isAbsent)(`paths are written as other implementations write 
 })
 
 test.skipIf(vectors.isAbsent)(
-  `paths are read as other implementations read them, and the fifteen malformed ones are none${vectors.note}`,
+  `paths are parsed as other implementations do, and the fifteen malformed ones are refused${vectors.note}`,
   () => {
     for (const [level, path, index, partial] of cases.parse_ok_level_path_index_p!) {
       const width = partial === 0 ? TILE_WIDTH : Number(partial)
@@ -41,7 +41,7 @@ test.skipIf(vectors.isAbsent)(
   },
 )
 
-test('there is one way to write a path', () => {
+test('each path has exactly one form', () => {
   for (const path of [
     'tile/00/000',
     'tile/0/x000/001',

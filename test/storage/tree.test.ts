@@ -83,7 +83,7 @@ describe('the tree file', () => {
     )
   })
 
-  test('longer than the log is cut off; shorter or missing, it says so', () => {
+  test('is truncated if longer than the log, and reported if shorter or missing', () => {
     const path = newPath()
     build(path, 300)
     const shorter = TreeWriter.open(machineDisk, path, 257)
@@ -106,7 +106,7 @@ describe('the tree file', () => {
     again.close()
   })
 
-  test('with a byte changed where it goes on its root is another one; elsewhere what is built on it is right', () => {
+  test('has another root if a byte of its right edge changed; elsewhere what is built on it is correct', () => {
     const path = newPath()
     build(path, 9_001)
     const right = readFileSync(path)
@@ -126,7 +126,7 @@ describe('the tree file', () => {
     }
   })
 
-  test('is mended in place while its writer goes on and a reader has it open', () => {
+  test('is repaired in place while its writer goes on and a reader has it open', () => {
     const path = newPath()
     const whole = newPath()
     build(whole, 3_000)
@@ -156,7 +156,7 @@ describe('the tree file', () => {
     writer.close()
   })
 
-  test('that was removed is written from then on under its name again, and a mender fills in what was before', () => {
+  test('is recreated by its writer if it was removed, and a repair fills in what was before', () => {
     const path = newPath()
     const whole = newPath()
     build(whole, 3_000)
@@ -176,7 +176,7 @@ describe('the tree file', () => {
     expect(readFileSync(path).equals(readFileSync(whole))).toBe(true)
   })
 
-  test('takes nothing but whole hashes, and a bounded number at a time', () => {
+  test('accepts only whole hashes, and a bounded number at a time', () => {
     const path = newPath()
     const writer = TreeWriter.open(machineDisk, path, 0)
     expect(() => writer.append(Buffer.alloc(33))).toThrow(RangeError)
@@ -202,7 +202,7 @@ describe('the tree file', () => {
     writer.close()
   })
 
-  test.skipIf(!existsSync('/dev/full'))('on a full disk makes the writer refuse for good [needs /dev/full]', () => {
+  test.skipIf(!existsSync('/dev/full'))('makes the writer refuse permanently on a full disk [needs /dev/full]', () => {
     const writer = TreeWriter.open(machineDisk, '/dev/full', 0)
     expect(() => writer.append(reference.leaves.slice(0, 2))).toThrow('/dev/full')
     expect(() => writer.append(reference.leaves.slice(0, 2))).toThrow('/dev/full')
@@ -235,7 +235,7 @@ describe('the reader', () => {
     },
   )
 
-  test('follows the writer at every size, with much memory or next to none', () => {
+  test('follows the writer at every size, with plenty of memory or almost none', () => {
     const limits = [undefined, { chunksMax: 1, nodesMax: 1 }, { chunksMax: 2, nodesMax: 8 }]
     fc.assert(
       fc.property(
@@ -269,7 +269,7 @@ describe('the reader', () => {
     )
   })
 
-  test('gives the hashes of every level, as tiles show them', () => {
+  test('returns the hashes of every level, as tiles show them', () => {
     const path = newPath()
     build(path, 66_000)
     const reader = TreeReader.open(machineDisk, path)
@@ -284,7 +284,7 @@ describe('the reader', () => {
     reader.close()
   })
 
-  test.skipIf(!existsSync(io))(`keeps what it read, and no more than it may [needs ${io}]`, () => {
+  test.skipIf(!existsSync(io))(`caches what it read, within its memory bound [needs ${io}]`, () => {
     const path = newPath()
     build(path, 1024)
     const reads = (reader: TreeReader, ask: () => void): number => {
@@ -304,7 +304,7 @@ describe('the reader', () => {
     small.close()
   })
 
-  test('shows nothing beyond what it was told, though the file has more', () => {
+  test('shows nothing beyond the size it knows, though the file has more', () => {
     const path = newPath()
     build(path, 1000)
     const reader = TreeReader.open(machineDisk, path)
@@ -335,7 +335,7 @@ describe('the reader', () => {
     reader.close()
   })
 
-  test('gives at most 65,536 hashes at a time', () => {
+  test('returns at most 65,536 hashes at a time', () => {
     const path = newPath()
     build(path, 66_000)
     const reader = TreeReader.open(machineDisk, path)
@@ -345,7 +345,7 @@ describe('the reader', () => {
     reader.close()
   })
 
-  test('hands out copies: what a caller does to an answer changes no other', () => {
+  test('returns copies: a caller that modifies an answer changes no other', () => {
     const path = newPath()
     build(path, 999)
     const reader = TreeReader.open(machineDisk, path)
@@ -369,7 +369,7 @@ describe('the reader', () => {
     reader.close()
   })
 
-  test('of a file that lost its end says so, and makes no proof', () => {
+  test('of a truncated file reports it, and makes no proof', () => {
     const path = newPath()
     build(path, 600)
     truncateSync(path, nodesIn(590) * 32)

@@ -2,8 +2,10 @@ import { execFileSync } from 'node:child_process'
 import { expect, test } from 'vitest'
 import { TurnoverMap } from '../../storage/turnover-map.ts'
 
-/** Prints the bytes of the heap after 20,000 entries of 1 KB have come and gone, and young objects were collected. The Map is last: V8 makes old at
- * once what it has often seen grow old. */
+/**
+ * Prints the bytes of the heap after 20,000 entries of 1 KB have come and gone, and young objects were collected. The Map is last: V8
+ * allocates directly in the old generation what it has often seen grow old.
+ */
 const measuring = `
   import { BoundedMap } from '${new URL('../../storage/bounded-map.ts', import.meta.url).href}'
   import { TurnoverMap } from '${new URL('../../storage/turnover-map.ts', import.meta.url).href}'
@@ -22,14 +24,14 @@ const measuring = `
   console.log(JSON.stringify([new TurnoverMap(), new BoundedMap(64), new Map()].map(bytesHeldBy)))
 `
 
-test('what has left a map is not held by it, though the map is old', () => {
+test('removed entries are not retained by a map, though the map is old', () => {
   const words = ['--expose-gc', '--no-warnings', '--input-type=module', '--eval', measuring]
   const [turnover, bounded, plain] = JSON.parse(execFileSync(process.execPath, words, { encoding: 'utf8' }))
   expect(turnover).toBeLessThan(plain / 4)
   expect(bounded).toBeLessThan(plain / 4)
 })
 
-test('entries keep their order when the map is made anew', () => {
+test('entries keep their order when the map is rebuilt', () => {
   const map = new TurnoverMap<number, string>()
   map.set(-2, 'oldest').set(-1, 'next')
   for (let n = 0; n < 5_000; n++) {

@@ -1,4 +1,4 @@
-/** A journal of decisions that are several frames: what opening it makes of one that ends anywhere. */
+/** A journal of decisions that span several frames: what opening it does with one that ends anywhere. */
 
 import { readdirSync, readFileSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -13,13 +13,13 @@ import { openWhole } from '../../storage/whole-decisions.ts'
 import { numbered } from '../support/frames.ts'
 import { scratchDirectory } from '../support/scratch.ts'
 
-/** Frame `seq` of a decision, its last or not. */
+/** Frame `seq` of a decision; `isLast`: whether it is its last one. */
 function frame(seq: number, isLast: boolean): NewFrame {
   const { type, flags, payload } = numbered(seq)
   return { type, flags: isLast ? flags : flags | MORE, payload }
 }
 
-/** Frames of decisions of so many frames each. */
+/** Frames of decisions with these numbers of frames. */
 function framesOf(decisions: readonly number[], firstSeq: number): NewFrame[] {
   const lasts = decisions.flatMap((size) => Array.from({ length: size }, (_, n) => n === size - 1))
   return lasts.map((isLast, n) => frame(firstSeq + n, isLast))
@@ -29,7 +29,7 @@ function bytesOf(frames: readonly NewFrame[]): number {
   return frames.reduce((sum, { payload }) => sum + FRAME_HEADER_BYTES + payload.length, 0)
 }
 
-test('wherever the file ends, the whole decisions before that are kept and nothing else, and the journal goes on', () => {
+test('wherever the file ends, only the complete decisions before that are kept, and the journal continues', () => {
   const sizes = fc.array(fc.integer({ min: 1, max: 4 }), { minLength: 1, maxLength: 4 })
   fc.assert(
     fc.property(sizes, sizes, fc.nat(), (first, second, at) => {
@@ -62,7 +62,7 @@ test('wherever the file ends, the whole decisions before that are kept and nothi
   )
 })
 
-test('a journal that is nothing but the beginning of a decision is empty, and what stood there is saved aside', () => {
+test('a journal with only the beginning of a decision is empty, and that beginning is saved aside', () => {
   const directory = scratchDirectory()
   const journal = Journal.open({ disk: machineDisk, directory })
   const { id } = journal
@@ -77,7 +77,7 @@ test('a journal that is nothing but the beginning of a decision is empty, and wh
   expect(readFileSync(segmentPath(directory, 1)).length).toBe(SEGMENT_HEADER_BYTES)
 })
 
-test('a crash while the end is cut leaves an end that the next start cuts', () => {
+test('a crash during the cut leaves an end that the next start cuts', () => {
   const directory = scratchDirectory()
   const journal = Journal.open({ disk: machineDisk, directory })
   journal.append([frame(1, true), frame(2, false)])
@@ -91,7 +91,7 @@ test('a crash while the end is cut leaves an end that the next start cuts', () =
   opened.close()
 })
 
-test('behind a sealed segment the end is cut in the newest; what an older release went on behind, and sealed, stays', () => {
+test('after a sealed segment the newest one is cut; incomplete decisions that an older release sealed stay', () => {
   const directory = scratchDirectory()
   const options = { disk: machineDisk, directory, segmentBytesMax: 2_000 }
   const journal = Journal.open(options)

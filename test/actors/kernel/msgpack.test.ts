@@ -3,7 +3,7 @@ import { encodeApart, Packr } from '../../../actors/kernel/msgpack.ts'
 
 const codec = new Packr({ useRecords: false, moreTypes: false })
 
-test('a value that is encoded apart harms nothing that was or will be encoded', () => {
+test('a value encoded separately affects no other encoding', () => {
   const kept: [number, Buffer][] = []
   const apart: [number, Uint8Array][] = []
   for (let n = 0; n < 2_000; n++) {
@@ -14,7 +14,7 @@ test('a value that is encoded apart harms nothing that was or will be encoded', 
   expect(apart.map(([, bytes]) => (codec.unpack(bytes) as { n: number }).n)).toEqual(apart.map(([n]) => n))
 })
 
-test('it is alone in its memory, and takes none of the buffer that the codecs share', () => {
+test('it has its own memory, and takes none of the buffer that the codecs share', () => {
   const before = codec.pack(1)
   const bytes = encodeApart(codec, ['x'.repeat(1_000)])
   const after = codec.pack(2)

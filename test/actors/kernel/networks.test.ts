@@ -9,7 +9,7 @@ import {
   widerNetworkOf,
 } from '../../../actors/kernel/networks.ts'
 
-test.each(['192.0.2.1', '192.0.2.0/24', '0.0.0.0/0', '2001:db8::1', '2001:db8::/32', '::/0'])('%s is one', (text) => {
+test.each(['192.0.2.1', '192.0.2.0/24', '0.0.0.0/0', '2001:db8::1', '2001:db8::/32', '::/0'])('%s is valid', (text) => {
   expect(isAddressOrNetwork(text)).toBe(true)
 })
 
@@ -24,7 +24,7 @@ test.each([
   'example.org',
   '::/129',
   'fe80::1%eth0',
-])('%s is none', (text) => {
+])('%s is invalid', (text) => {
   expect(isAddressOrNetwork(text)).toBe(false)
 })
 

@@ -1,4 +1,4 @@
-/** What a real board answers is what the declarations say: every operation and every GET path, on both engines. */
+/** A real board answers as the declarations say: every operation and every GET path, on both engines. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { Operation } from '../../../actors/kernel/operation.ts'
@@ -26,7 +26,7 @@ const samples: Readonly<Record<string, string | number>> = {
   'data.order': 'asc',
 }
 
-/** Queries of an operation's GET: with what it needs alone, and with each further parameter. */
+/** Queries of an operation's GET: with only what it needs, and with each further parameter. */
 function queriesOf({ get, required }: Operation, values: typeof samples): URLSearchParams[] {
   const isNeeded = (field: string) => required.some((each) => each === field)
   const known = get!.query.filter(({ field }) => values[field] !== undefined)
@@ -49,7 +49,7 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
   const answered = new Set<string>()
 
   beforeAll(async () => {
-    // One identity writes most of it, as fast as the board answers, and each example brings identities of its own.
+    // One identity writes most of it, as fast as the board answers, and each example brings its own identities.
     const limits = JSON.stringify({
       writes_per_identity_per_minute: 60_000,
       writes_per_identity_burst: 10_000,
@@ -71,7 +71,7 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
     await board.stop()
   })
 
-  /** The `data` of an answer that is a success, and has exactly the shape that the operation declares. */
+  /** The `data` of a successful answer that has exactly the shape that the operation declares. */
   function dataOf(name: string, { status, text }: Answer) {
     const { ok, data, error } = JSON.parse(text) as Record<string, unknown>
     expect({ status, ok, error }).toEqual({ status: 200, ok: true, error: undefined })
@@ -80,7 +80,7 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
     return data as Record<string, never>
   }
 
-  /** Sends a refused command or read; gives its status and code when the refusal has the described shape. */
+  /** Sends a refused command or read; returns its status and code if the refusal has the described shape. */
   function refusalOf({ status, text, headers }: Answer): string {
     const body = JSON.parse(text) as { error: { code: string; retry_after?: number } }
     expect(faultsOf('Refusal', body)).toEqual([])
@@ -95,7 +95,7 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
   const read = async (fields: Record<string, string | number>) =>
     dataOf(String(fields.operation), await client.send(JSON.stringify(fields)))
 
-  test('writes answer what they made, first and again', async () => {
+  test('writes answer what they created, first and when repeated', async () => {
     await write(ada, { operation: 'identity.register', handle: 'ada' })
     await write(ada, { operation: 'room.create', room: 'workshop', text: 'Tools.' })
     await write(ada, { operation: 'room.create', room: 'den', visibility: 'private', members: [ben.id] })
@@ -115,7 +115,7 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
     const practice = '{"schema":1,"title":"Practice","simulated":true}'
     const asked = { operation: 'work.create', room: 'lobby', text: 'practice', amount: 5, data: practice }
     const { id: work } = (await write(ada, asked)).work as unknown as { id: string }
-    // A token is for private rooms alone, and credits are somebody's.
+    // A token is for private rooms only, and credits belong to an identity.
     for (const operation of operations
       .filter(({ kind, name }) => kind === 'read' && !['room.read_token', 'credit.history'].includes(name))
       .filter(({ required }) => !required.some((field) => field === 'target' || field === 'data'))) {
@@ -146,7 +146,7 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
     }
   })
 
-  test('rooms and moderation answer what they made, and what a retry shows of it', async () => {
+  test('rooms and moderation answer with their result, and with what a retry may show of it', async () => {
     const room = 'workshop'
     await write(ben, { operation: 'room.join', room })
     await write(ben, { operation: 'room.leave', room })
@@ -174,7 +174,7 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
     await write(ada, { operation: 'room.owner.transfer', room, target: ben.id })
   })
 
-  test('people and conversations answer what they became', async () => {
+  test('people and conversations answer with their new state', async () => {
     const profile = { schema: 1, description: 'Reads.', capabilities: ['reading'], links: ['https://example.com'] }
     await write(ben, { operation: 'identity.profile.set', data: JSON.stringify(profile) })
     await write(ada, { operation: 'identity.suspend', target: ben.id, reason: 'a test' })
@@ -230,7 +230,7 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
     await write(ben, { operation: 'room.read_token', room: 'den', ttl: 60 })
   })
 
-  test('what becomes of an event has its shape, with and without a text', async () => {
+  test('an event has its shape in every state, with and without a text', async () => {
     const { event_id } = await write(ada, { operation: 'post', room: 'workshop', text: 'one', kind: 'request' })
     const id = String(event_id)
     await write(ada, { operation: 'post', text: 'two', data: JSON.stringify({ schema: 1, supersedes: id }) })
@@ -247,7 +247,7 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
     await read({ operation: 'log.proof', event_id: signed.eventId })
   })
 
-  test('a list goes on behind its cursor, and an expired text leaves a tombstone of the described shape', async () => {
+  test('a list continues after its cursor, and an expired text leaves a tombstone of the described shape', async () => {
     const first = await write(ada, { operation: 'post', room: 'brief', text: 'soon gone', ttl: 1 })
     await write(ada, { operation: 'post', room: 'brief', text: 'stays' })
     const again = async () => dataOf('event.get', await client.get(`/api/events/${first.event_id}`))
@@ -294,7 +294,7 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
     expect(refusalOf(await client.get(`/api/thread/${'0'.repeat(32)}`))).toBe('400 not_found')
   })
 
-  test('the board’s own paths answer what the description says', async () => {
+  test('the board’s own paths answer as described', async () => {
     const stats = JSON.parse((await client.get('/api/stats')).text) as { data: unknown }
     expect(faultsOf('Stats', stats.data)).toEqual([])
     const { tools, checkpoint_at } = (stats.data as { stats: Readonly<Record<string, number>> }).stats
@@ -320,7 +320,7 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
     }
   })
 
-  test('a tail gives events of the described shape', async () => {
+  test('a tail returns events of the described shape', async () => {
     const ending = new AbortController()
     const response = await fetch(`${board.address}/tail/lobby?last=1`, {
       headers: { accept: 'text/event-stream' },
@@ -341,7 +341,7 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
       dataOf(operation.name, await world.send(operation, await setups[operation.name]!(world)))
   })
 
-  test('who asks too often is told how long to wait', async () => {
+  test('a client over its limit is told how long to wait', async () => {
     const told = new Set<string>()
     for (let count = 0; count < 70; count++) {
       const answer = await client.send('{"operation":"log.checkpoint"}')

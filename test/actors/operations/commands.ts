@@ -1,4 +1,4 @@
-/** Commands of one operation for property tests: mostly right, wrong in every way that a client can be wrong. */
+/** Commands of one operation for property tests: mostly valid, and invalid in every way that a client can get them wrong. */
 import fc from 'fast-check'
 import { envelope, type FieldName, fields } from '../../../actors/kernel/fields.ts'
 import { isSigned, type Operation } from '../../../actors/kernel/operation.ts'
@@ -23,7 +23,7 @@ const wrong = fc.oneof(
   fc.integer(),
 )
 
-/** Values of this shape, its edges among them. */
+/** Values of this shape, including its edge cases. */
 function right(shape: Shape): fc.Arbitrary<unknown> {
   if (shape.const !== undefined) return fc.constant(shape.const)
   if (shape.enum !== undefined) return fc.constantFrom(...shape.enum)
@@ -67,7 +67,7 @@ function dataOf(operation: Operation): fc.Arbitrary<unknown> {
   )
 }
 
-/** What the strict reader refuses before any shape is asked is not the matter here. */
+/** What the strict reader refuses before any shape is checked is not tested here. */
 function isStrict(value: unknown): boolean {
   return !/[0-9]\.[0-9]|e\+/.test(JSON.stringify(value)) && !JSON.stringify(value).includes('1152921504606847000')
 }
@@ -76,7 +76,7 @@ function withoutKey(value: Record<string, unknown>, key: string): Record<string,
   return Object.fromEntries(Object.entries(value).filter(([each]) => each !== key))
 }
 
-/** Fully signed where it must be, by the look of it; another read all or nothing. Nothing here checks signatures. */
+/** With all signature fields where a signature is required, though not a valid one; for other reads all or none of them. */
 export function anyCommand(operation: Operation): fc.Arbitrary<Json> {
   const { name, aliases = [], required, optional, narrowed } = operation
   const shapeOf = (field: FieldName) => plainSchema((narrowed?.[field] ?? fields[field]).schema) as Shape

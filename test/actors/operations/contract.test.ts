@@ -1,4 +1,4 @@
-/** What holds for every declaration of an operation, whichever it is. */
+/** What holds for every declaration of an operation. */
 import { Ajv2020 } from 'ajv/dist/2020.js'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
@@ -18,7 +18,7 @@ import { anyCommand } from './commands.ts'
 
 type Found = { readonly path: string; readonly schema: Json }
 
-/** Every schema inside a schema, with where it stands. */
+/** Every schema inside a schema, with its path. */
 function schemasIn(schema: Json, path: string): Found[] {
   const {
     properties = {},
@@ -37,7 +37,7 @@ function schemasIn(schema: Json, path: string): Found[] {
   ]
 }
 
-/** Anchored, and without a quantifier that has no end. */
+/** Anchored, and without an unbounded quantifier. */
 function isBoundedPattern(pattern: unknown): boolean {
   return (
     typeof pattern === 'string' && /^\^.*\$$/.test(pattern) && !/[*+]|\{\d+,\}/.test(pattern.replace(/\[[^\]]*\]/g, ''))
@@ -54,7 +54,7 @@ function unbounded(found: readonly Found[]): string[] {
     .map(({ path }) => path)
 }
 
-test('every shape is a schema that the schema of schemas accepts', () => {
+test('every shape is a schema that the metaschema accepts', () => {
   const ajv = new Ajv2020()
   const shapes = [
     ...Object.entries(fields).map(([name, { schema }]) => [name, schema] as const),
@@ -67,7 +67,7 @@ test('every shape is a schema that the schema of schemas accepts', () => {
   expect(shapes.filter(([, schema]) => ajv.validateSchema(schema) !== true).map(([name]) => name)).toEqual([])
 })
 
-test('names are noun.verb but for three that everybody knows, and no two operations or aliases share one', () => {
+test('names are noun.verb except three well-known ones, and no two operations or aliases share one', () => {
   const names = operations.flatMap(({ name, aliases = [] }) => [name, ...aliases])
   expect(new Set(names).size).toBe(names.length)
   expect(
@@ -77,11 +77,11 @@ test('names are noun.verb but for three that everybody knows, and no two operati
   expect(new Set(operations.map(({ name }) => titleOf(name))).size).toBe(operations.length)
 })
 
-test('the fields of a command are those that are signed, the signature and the proof', () => {
+test('the fields of a command are the signed ones, the signature and the proof', () => {
   expect(Object.keys(fields).sort()).toEqual([...FIELD_ORDER, 'signature', 'proof'].sort())
 })
 
-test('every string and list that comes in has a bound', () => {
+test('every string and list in a request has a bound', () => {
   const inputs = Object.entries(fields).flatMap(([name, { schema }]) => schemasIn(plainSchema(schema), name))
   const narrowed = operations.flatMap((each) =>
     Object.entries(each.narrowed ?? {}).flatMap(([name, field]) =>
@@ -96,25 +96,25 @@ test('every string and list that comes in has a bound', () => {
 })
 
 describe.each(operations.map((operation) => [operation.name, operation] as const))('%s', (_name, operation) => {
-  test('belongs to a group that is described, and says what it does', () => {
+  test('belongs to a group that is described, and has a description', () => {
     expect(Object.keys(tags)).toContain(operation.group)
     expect(operation.summary).toMatch(/^[A-Z].{10,200}\.$/)
   })
 
-  test('may give refusals that exist, at a documented status', () => {
+  test('lists only refusals that exist, at a documented status', () => {
     const codes = refusalsOf(operation) as RefusalCode[]
     expect(codes.filter((code) => ![400, 403, 429].includes(statusOf[code]))).toEqual([])
   })
 
-  test('takes each field once', () => {
+  test('lists each field once', () => {
     const taken = [...operation.required, ...operation.optional]
     expect(new Set(taken).size).toBe(taken.length)
-    // The data of most operations is JSON; of the others it has a rule of its own.
+    // The data of most operations is JSON; that of the others has its own rule.
     expect(taken.includes('data')).toBe(operation.data !== undefined || operation.narrowed?.data !== undefined)
     expect(Object.keys(operation.narrowed ?? {}).filter((name) => !taken.includes(name as FieldName))).toEqual([])
   })
 
-  test('has an example that it takes', () => {
+  test('has an example that it accepts', () => {
     const shaped = checkShape(operation.example)
     expect(shaped.ok).toBe(true)
     expect(checkOperation(operation.example as Command)).toMatchObject({ ok: true })
@@ -142,7 +142,7 @@ describe.each(operations.map((operation) => [operation.name, operation] as const
     expect(needed.filter((name) => !covered.includes(name))).toEqual([])
   })
 
-  test('takes exactly the commands that its shape in the description has', () => {
+  test('accepts exactly the commands that match its described shape', () => {
     fc.assert(
       fc.property(anyCommand(operation), (command) => {
         const refusal = refusalOf(command)
@@ -151,7 +151,7 @@ describe.each(operations.map((operation) => [operation.name, operation] as const
           expect(described).toBe(true)
           expect(hasShape('Command', withoutEmpty(command))).toBe(true)
         }
-        // JSON Schema counts characters, not bytes, and has no good word for NUL nor for a text that shows nothing.
+        // JSON Schema counts characters, not bytes, and cannot express NUL or a text that shows nothing.
         else if (described) expect(refusal).toMatch(/^too_large|NUL|must show something/)
       }),
       { numRuns: 400 },
@@ -177,7 +177,7 @@ function isDescribed(operation: Operation, command: Json): boolean {
   }
 }
 
-/** A command as the description speaks of it: `""`, `0` and `[]` of a field's own type mean that it is left out. */
+/** A command as the description has it: `""`, `0` and `[]` of a field's own type mean that it is left out. */
 function withoutEmpty(command: Json): Json {
   const empty = { string: '""', integer: '0', array: '[]' }
   const isEmpty = (name: string, value: unknown) =>

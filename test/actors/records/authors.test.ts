@@ -1,4 +1,4 @@
-/** Identities in columns: whatever happens in whatever order, they are what plain maps and lists say, and a snapshot changes nothing. */
+/** Identities in columns: in any order of events they equal plain maps and lists, and a snapshot changes nothing. */
 import { createHash } from 'node:crypto'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
@@ -34,7 +34,7 @@ function expectSame(authors: Authors, known: ReadonlyMap<number, Known>): void {
   }
 }
 
-test('identities, their posts and their order are those of a plain map, with a snapshot at any point', () => {
+test('identities, their posts and their order equal those of a plain map, with a snapshot at any point', () => {
   const step = fc.record({ name: fc.nat(150), posts: fc.nat(3), more: fc.nat(2), what: fc.nat(40) })
   fc.assert(
     fc.property(fc.array(step, { maxLength: 1_500 }), fc.nat(1_500), (steps, snapshotAt) => {
@@ -70,7 +70,7 @@ test('identities, their posts and their order are those of a plain map, with a s
   )
 })
 
-test('an id is found whole, and what is no id names nobody', () => {
+test('an id is matched as a whole, and an invalid id names nobody', () => {
   const authors = new Authors()
   authors.seen(idOf(1), keyOf(1), 1, 1)
   const id = idOf(1).toString('hex')

@@ -1,4 +1,4 @@
-/** Lists by latest activity: any place in them is found without a walk, and a page of them has a bound. */
+/** Lists by latest activity: any position is found without a walk, and a page costs a bounded amount. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { byActivity, looksPerPage } from '../../../actors/reading.ts'
@@ -7,7 +7,7 @@ import { type Active, ByActivity } from '../../../actors/records/board.ts'
 type Thing = Active<Thing> & { readonly name: number }
 const thing = (name: number): Thing => ({ name, version: 0, newer: undefined, older: undefined })
 
-test('below any version, the list is what sorting gives, whatever was touched how often', () => {
+test('below any version, the list equals a sort, whatever was touched how often', () => {
   const touches = fc.array(fc.tuple(fc.nat(40), fc.nat(2)), { maxLength: 4_000 })
   fc.assert(
     fc.property(touches, fc.double({ min: 0, max: 1, noNaN: true }), (touched, share) => {
@@ -30,7 +30,7 @@ test('below any version, the list is what sorting gives, whatever was touched ho
   )
 })
 
-test('a page of what few match ends after so many looks, and the next goes on there', () => {
+test('a page with few matches ends after a bounded number of looks, and the next one continues there', () => {
   const list = new ByActivity<Thing>()
   const count = 2 * looksPerPage + 10
   for (let name = 0; name < count; name++) list.touch(thing(name), name + 1)

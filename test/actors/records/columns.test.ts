@@ -19,7 +19,7 @@ function idOf(n: number): Buffer {
 }
 const authors = Array.from({ length: 5 }, (_, n) => hash('sha256', `author ${n}`, 'buffer'))
 
-/** `unlisted`: frames of the journal before the first post that are no public changes. `columns`: that have an array of their own. */
+/** `unlisted`: frames of the journal before the first post that are not public changes. `columns`: those with their own array. */
 const kinds = [
   { role: 'deciding', unlisted: 0, columns: 11 },
   { role: 'reading', unlisted: 0, columns: 13 },
@@ -44,7 +44,7 @@ function post(state: State, n: number, { unlisted }: Kind): void {
   state.apply(facts as BoardRecord, idOf(n), { shard: 0, seq: n + 3 + unlisted, change: n + 3, leaf: n })
 }
 
-/** A state with so many posts. */
+/** A state with that many posts. */
 function stateOf(posts: number, kind: Kind): State {
   const state = new State(undefined, kind.role)
   for (const [n, room] of ['even', 'odd'].entries())
@@ -59,7 +59,7 @@ function stateOf(posts: number, kind: Kind): State {
 }
 
 test.each(kinds)(
-  'a state whose arrays lie beside its bytes goes on from a file as if it had never been one: $role, $unlisted',
+  'a state with arrays restored from a file continues as if it had never stopped: $role, $unlisted',
   (kind) => {
     const directory = scratchDirectory()
     const journalId = Buffer.alloc(16, 1)
@@ -80,7 +80,7 @@ test.each(kinds)(
 )
 
 test.each(kinds)(
-  'an image that is written beside the work is read as the state that it was made of: $role, $unlisted',
+  'a snapshot written in the background restores the state that it was made of: $role, $unlisted',
   (kind) => {
     for (const count of [10, 8_192, 20_000]) {
       const state = stateOf(count, kind)
@@ -94,7 +94,7 @@ test.each(kinds)(
   },
 )
 
-test('a column of small numbers is as narrow as they are, wherever it is kept and read again', () => {
+test('a column of small numbers is as narrow as they are, wherever it is stored and read', () => {
   const number = fc.oneof(fc.constant(0), fc.nat(255), fc.nat(65_535), fc.nat(0xffff_ffff))
   fc.assert(
     fc.property(fc.array(number, { minLength: 1, maxLength: 400 }), fc.nat(400), (numbers, keptAt) => {
@@ -116,7 +116,7 @@ test('a column of small numbers is as narrow as they are, wherever it is kept an
   )
 })
 
-test('a memory of nonces goes on from its columns', () => {
+test('a memory of nonces continues from its columns', () => {
   const memory = new RetryMemory({ spanSeconds: 100, name: () => '' })
   for (let n = 1; n <= 20_000; n++) memory.add(n * 7_919, n, Math.floor(n / 100))
   const columns = new Columns()

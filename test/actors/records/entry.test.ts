@@ -1,4 +1,4 @@
-/** Entries as journals keep them: the text that the log hashes comes back whole. */
+/** Entries as journals store them: the text that the log hashes is restored exactly. */
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
 import {
@@ -50,14 +50,14 @@ test.each([
 test.each([
   ['lobby', 0x1_0000_0000, 1],
   ['lobby', 1, 0x1_0000_0000],
-])('a post whose number or time needs more than four bytes keeps its text (%s, %i, %i)', (room, seq, time) => {
+])('a post whose number or time needs more than four bytes stores its text (%s, %i, %i)', (room, seq, time) => {
   const kept = postEntry({ room, seq, time, sha })
   expect(String(kept)).toBe(String(textOf(room, seq, time)))
   expect(entryText(kept, key)).toBe(kept)
   expect(logged(kept)).toEqual(kept)
 })
 
-test('any other entry is kept as its text', () => {
+test('any other entry is stored as its text', () => {
   const others = [
     formatEntry({ kind: 'rotate', event: command.slice(0, 32), room: '-', seq: '-', time: 1, command }),
     formatEntry({

@@ -1,4 +1,4 @@
-/** Threads are linked as they were made, however often their columns grow while links change. */
+/** Threads stay linked as they were made, however often their columns grow while links change. */
 import { hash } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { Columns } from '../../../actors/records/columns.ts'
@@ -31,7 +31,7 @@ function expectThreads(index: EventIndex, threads: Threads): void {
   }
 }
 
-test('threads are whole at each size', () => {
+test('threads are complete at each size', () => {
   const chance = new Chance('threads that grow')
   const threads: Threads = new Map()
   const index = new EventIndex()
@@ -45,7 +45,7 @@ test('threads are whole at each size', () => {
 })
 
 test.each([1, 900, 15_000, 15_500, 31_000])(
-  'a snapshot of %i events that is written while others are added has the threads of its time, and goes on',
+  'a snapshot of %i events written while others are added has the threads of its time, and continues',
   (count) => {
     const chance = new Chance(`threads of ${count}`)
     const threads: Threads = new Map()

@@ -1,4 +1,4 @@
-/** Ids are found by their numbers while their table grows, over snapshots that are written meanwhile, and without the oldest of them. */
+/** Ids are found by their numbers while their table grows, during snapshots, and after the oldest were removed. */
 import { hash } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { Columns } from '../../../actors/records/columns.ts'
@@ -15,7 +15,7 @@ function expectIds(table: IdTable, first: number, end: number): void {
   for (const n of [first - 1, first - 2, end, end + 1]) expect(table.find(idOf(n))).toBe(none)
 }
 
-test('all ids are found after any number of adds, and their bytes are as they were', () => {
+test('all ids are found after any number of adds, and their bytes are unchanged', () => {
   const table = new IdTable(16)
   for (let n = 0; n < 3_000; n++) {
     expect(table.add(idOf(n))).toBe(n)
@@ -24,7 +24,7 @@ test('all ids are found after any number of adds, and their bytes are as they we
   for (let n = 0; n < 3_000; n++) expect(table.hex(n)).toBe(idOf(n).toString('hex'))
 })
 
-test('of a snapshot that is written while ids are added, those of its time are there, and it goes on', () => {
+test('a snapshot written while ids are added has those of its time, and continues', () => {
   const chance = new Chance('a table and its snapshots')
   for (let round = 0; round < 60; round++) {
     const table = new IdTable(16)
@@ -32,7 +32,7 @@ test('of a snapshot that is written while ids are added, those of its time are t
     for (let n = 0; n < before; n++) table.add(idOf(n))
     const columns = new Columns([], true)
     const packed = table.pack(columns)
-    // Written only now: its table has numbers of later.
+    // Written only now: its table has later numbers.
     for (let n = before; n < before + chance.below(3_000); n++) table.add(idOf(n))
     const restored = new IdTable(16)
     restored.restore(packed, new Columns(columns.all.map((bytes) => bytes.slice())))
@@ -43,7 +43,7 @@ test('of a snapshot that is written while ids are added, those of its time are t
   }
 })
 
-test('a table that an older release filled to three quarters goes on', () => {
+test('a table that an older release filled to three quarters continues', () => {
   const [, seed] = new IdTable(16).pack(new Columns())
   const cells = new Uint32Array(128).fill(none)
   const ids = Buffer.concat(Array.from({ length: 96 }, (_, n) => idOf(n)))
@@ -59,7 +59,7 @@ test('a table that an older release filled to three quarters goes on', () => {
   expectIds(table, 0, 400)
 })
 
-test('without the oldest of them, step by step beside further adds', () => {
+test('the oldest ids are removed step by step while others are added', () => {
   const table = new IdTable(16)
   for (let n = 0; n < 30_000; n++) table.add(idOf(n))
   const steps = table.after(12_000)

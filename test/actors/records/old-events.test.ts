@@ -1,4 +1,4 @@
-/** Events whose rows lie on disk are what they were in memory: each is found, says the same, and its thread goes on. */
+/** Events whose rows were moved to disk behave as in memory: each is found, is unchanged, and its thread continues. */
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -33,7 +33,7 @@ function said(index: EventIndex, slot: number): readonly unknown[] {
   return [...words, index.find(idOf(slot)), index.id(slot).toString('hex')]
 }
 
-/** One more event, at the end of any thread there is, old or new, or one of its own. */
+/** One more event, at the end of any existing thread, old or new, or in a new one. */
 function grow(indexes: readonly EventIndex[], chance: Chance): void {
   const { count } = indexes[0]!
   const at = chance.below(3) === 0 ? none : chance.below(count + 1)
@@ -67,7 +67,7 @@ function expectSame(index: EventIndex, plain: EventIndex): void {
   expect(index.newestAt).toBe(plain.newestAt)
 }
 
-/** What a start makes of a snapshot of it. */
+/** What a start restores from a snapshot of it. */
 function restarted(index: EventIndex, directory: string, files = filesIn(directory)): EventIndex | undefined {
   const kept = new Columns()
   const packed = structuredClone(index.pack(kept))
@@ -75,7 +75,7 @@ function restarted(index: EventIndex, directory: string, files = filesIn(directo
 }
 
 test.each([1, 2, 3])(
-  'at once or beside other work, over starts and a full disk, nothing is another: %i',
+  'moved immediately or in the background, over restarts and a full disk, no event changes: %i',
   async (seed) => {
     const directory = scratchDirectory()
     const chance = new Chance(`old events ${seed}`)
@@ -127,7 +127,7 @@ function shelved(directory: string): EventIndex {
   return index
 }
 
-test('a snapshot is of no use when a file is missing or its head is damaged; what no snapshot names goes', () => {
+test('a snapshot with a missing file or a damaged head is unusable; files that no snapshot names go', () => {
   const directory = scratchDirectory()
   const index = shelved(directory)
   const [first, second] = readdirSync(directory).sort()
@@ -158,7 +158,7 @@ test('a snapshot is of no use when a file is missing or its head is damaged; wha
   expect(restarted(index, directory)).toBeUndefined()
 })
 
-test('a row or a cell that is not as it was written is an error and never an answer, and its file goes', () => {
+test('an altered row or cell is an error and never an answer, and its file is removed', () => {
   const directory = scratchDirectory()
   const index = shelved(directory)
   const plain = Array.from({ length: each }, (_, slot) => said(index, slot))
@@ -184,7 +184,7 @@ test('a row or a cell that is not as it was written is an error and never an ans
   }
 })
 
-test('files that take the place of others are read, and not what was read of those', () => {
+test('files that replace others are read, and cached reads of the others are not used', () => {
   const directory = scratchDirectory()
   const files = filesIn(directory)
   const [chance, plain] = [new Chance('first'), new EventIndex()]
@@ -204,18 +204,18 @@ test('files that take the place of others are read, and not what was read of tho
   expectSame(second, plain)
 })
 
-test('what is asked for from some time on is looked for in no file whose events are all older', () => {
+test('a query from some time on searches no file whose events are all older', () => {
   const index = shelved(scratchDirectory())
   const newestOf = (slot: number) => index.at(slot - (slot % each) + each - 1)
   for (let slot = 0; slot < 8 * each; slot += 7) {
     expect(index.find(idOf(slot), newestOf(slot))).toBe(slot)
     expect(index.find(idOf(slot), newestOf(slot) + 1)).toBe(none)
   }
-  // Those in memory are always looked at.
+  // Events in memory are always searched.
   expect(index.find(idOf(index.count - 1), Number.MAX_SAFE_INTEGER)).toBe(index.count - 1)
 })
 
-test('an index without a shelf keeps everything, and a snapshot of one with a shelf is of no use to it', async () => {
+test('an index without a shelf keeps everything, and cannot use a snapshot of one with a shelf', async () => {
   const directory = scratchDirectory()
   const index = shelved(directory)
   const kept = new Columns()
@@ -226,7 +226,7 @@ test('an index without a shelf keeps everything, and a snapshot of one with a sh
   const again = new Columns()
   const restored = EventIndex.of(structuredClone(plain.pack(again)), again, filesIn(directory))!
   expectSame(restored, plain)
-  // It has more than it needs to: the next call puts some away.
+  // It holds more than necessary: the next call moves some to disk.
   restored.shelve(true)
   await vi.waitFor(() => expectSame(restored, plain), patience)
 })

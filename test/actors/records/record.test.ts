@@ -1,4 +1,4 @@
-/** Records come back from their frames as they were, whatever the other threads of the process do meanwhile. */
+/** Records are decoded from their frames as they were, whatever the other threads of the process do meanwhile. */
 import { randomBytes } from 'node:crypto'
 import { createRequire } from 'node:module'
 import { Worker } from 'node:worker_threads'
@@ -11,7 +11,7 @@ const extract = require.resolve('msgpackr-extract')
 const prebuilt = createRequire(extract)('node-gyp-build-optional-packages') as { path: (directory: string) => string }
 const addon = prebuilt.path(extract.slice(0, extract.lastIndexOf('/')))
 
-/** A thread that does nothing but set the addon up again, as each newborn thread does once. */
+/** A thread that keeps initializing the addon, as each new thread does once. */
 const loader = new Worker(
   `const { parentPort } = require('node:worker_threads')
    process.dlopen({ exports: {} }, ${JSON.stringify(addon)})
@@ -21,7 +21,7 @@ const loader = new Worker(
 )
 afterAll(() => loader.terminate())
 
-test('records are decoded right while another thread loads the native string reader', async () => {
+test('records are decoded correctly while another thread loads the native string reader', async () => {
   await new Promise((resolve) => loader.once('message', resolve))
   const key = randomBytes(16)
   const record: BoardRecord = {
@@ -79,12 +79,12 @@ test.each<[string, PostRecord]>([
       ...{ format: 'markdown' as const, isRequest: true as const, by: { ...event.by, for: delegated, cut } },
     },
   ],
-])('an event %s comes back as it was written', (_, record) => {
+])('an event %s is decoded as it was written', (_, record) => {
   const { payload, ...frame } = toFrame(record, randomBytes(16), true, [])
   expect(fromFrame({ ...frame, payload: Buffer.from(payload), seq: 1 })).toStrictEqual(record)
 })
 
-test('an event of release 1.0, whose body is a map, comes back as it was written', () => {
+test('an event of release 1.0, whose body is a map, is decoded as it was written', () => {
   const { type, ...body } = { ...event, reply: randomBytes(16), expires: 1_800_000_000 }
   const { payload } = toFrame(event, randomBytes(16), true, [])
   const old = Buffer.concat([

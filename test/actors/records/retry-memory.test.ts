@@ -1,4 +1,4 @@
-/** What a board remembers for retries: for its whole time, however much came, in memory or on the shelf. */
+/** What a board remembers for retries: for its full retention time, however much arrives, in memory or on the shelf. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { Board } from '../../../actors/records/board.ts'
@@ -24,7 +24,7 @@ function kept(memory: RetryMemory) {
   return { packed, columns: new Columns(columns.all.map((each) => each.slice())) }
 }
 
-/** What a stop and a start make of it. */
+/** What a stop and a start restore of it. */
 function restarted(memory: RetryMemory, shelf: ShelfInMemory, at: number): RetryMemory {
   const { packed, columns } = kept(memory)
   const again = fresh(shelf)
@@ -34,7 +34,7 @@ function restarted(memory: RetryMemory, shelf: ShelfInMemory, at: number): Retry
   return again
 }
 
-test('whatever comes, wherever it lies and however often it is packed: all is kept for its time, and not for ever', async () => {
+test('whatever arrives, wherever it is stored and however often restored, is retained for its time and not forever', async () => {
   await fc.assert(
     fc.asyncProperty(steps, async (all: readonly Step[]) => {
       const shelf = new ShelfInMemory(shelvedAt)
@@ -50,7 +50,7 @@ test('whatever comes, wherever it lies and however often it is packed: all is ke
           memory.add(place * 7_919, place, now)
           added.push({ place, at: now })
         }
-        // Half of the time what is on its way to the shelf is there when it is looked for.
+        // Half of the time, entries in flight to the shelf have arrived when they are looked up.
         if (adds % 2 === 0) await undefined
         const found = added.filter(({ place }) => memory.find(place * 7_919, (each) => each === place))
         expect(found).toEqual(expect.arrayContaining(added.filter(({ at }) => now - at < span)))
@@ -64,7 +64,7 @@ test('whatever comes, wherever it lies and however often it is packed: all is ke
   )
 })
 
-test('a snapshot whose tables the shelf has lost is of use only when their time is over', async () => {
+test('a snapshot whose tables the shelf has lost is usable only after they expired', async () => {
   const [shelf, at] = [new ShelfInMemory(shelvedAt), 1_790_000_000]
   const memory = fresh(shelf)
   for (let place = 1; place <= 3 * shelvedAt; place++) memory.add(place * 7_919, place, at)
@@ -96,7 +96,7 @@ describe('a shard', () => {
   })
   const judged = (acceptance: RetryGuard, author: string, requestId: string, now = at) =>
     acceptance.judge(letter(author, requestId, now), now, now)
-  /** Everybody in `uses` has used so many request ids, and as many nonces long ago. */
+  /** Everybody in `uses` has used that many request ids, and as many nonces long ago. */
   function usedBy(uses: ReadonlyMap<string, number>): RetryGuard {
     const acceptance = made()
     let seq = 0
@@ -112,7 +112,7 @@ describe('a shard', () => {
     return again
   }
 
-  test('an identity that has used up its share is refused alone, until the time of a generation is over', () => {
+  test('only the identity that has used up its share is refused, until a generation expires', () => {
     const acceptance = usedBy(new Map([[identity(1), share]]))
     const wait = { retryAfter: requestSeconds - 2 * nonceSeconds, field: 'request_id' }
     for (const each of [acceptance, restored(acceptance)]) {
@@ -125,7 +125,7 @@ describe('a shard', () => {
     expect(judged(acceptance, identity(1), 'fresh', later)).toBeUndefined()
   })
 
-  test('who may use several times the limits has as many shares', () => {
+  test('an identity allowed several times the limits has as many shares', () => {
     const acceptance = usedBy(new Map([[identity(1), share]]))
     const raised = (factor: number) => acceptance.judge({ ...letter(identity(1), 'fresh', at), factor }, at, at)
     expect([raised(1), raised(2), raised(Number.POSITIVE_INFINITY)]).toMatchObject([
@@ -141,7 +141,7 @@ describe('a shard', () => {
     const spent = { refusal: { code: 'quota_exhausted', retryAfter: nonceSeconds } }
     expect(judged(acceptance, identity(1), '')).toMatchObject(spent)
     expect(judged(acceptance, identity(2), '')).toBeUndefined()
-    // The clock was set back by 100 s: time stands still here until it is there again.
+    // The clock was set back by 100 s: the board's time stands still until the clock catches up.
     expect(acceptance.judge(letter(identity(1), '', at - 90), at + 10, at - 90)).toMatchObject({
       refusal: { retryAfter: nonceSeconds + 90 },
     })

@@ -77,10 +77,10 @@
  *   - slow/clock-jumps.test.ts "restarted after %s at another time…"
  * I20 all readers have one head, few are offered
  *   - slow/witnesses.test.ts "each new head goes through the witness…"
- *   - src/log/witness.test.ts "offers of the heads that come meanwhile…"
+ *   - src/log/witness.test.ts "offers only the newest of the heads…"
  * I21 witnesses that fail cost nothing
  *   - src/log/witness.test.ts "is not held up by witnesses…"
- *   - src/log/witness.test.ts "tells of each answer what it was"
+ *   - src/log/witness.test.ts "reports the outcome of each answer"
  * I22 roots and paths are those of the definition
  *   - storage/merkle.test.ts "are those of the recursive definition, and verify"
  *   - storage/merkle.test.ts "all 8,515 inclusion proofs…"

@@ -1,4 +1,4 @@
-/** What is made once stays as it was made: a directory that has lost a part is refused, never filled up. */
+/** Files created once are never recreated: a directory that has lost a part is refused, not completed. */
 
 import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -11,7 +11,7 @@ import { scratchDirectory } from '../support/scratch.ts'
 
 const wanted = { random: machine.random, serviceId: '', publicHost: 'board.example', shards: 2, now: 1_790_000_000 }
 
-test.each([['shard-00'], ['log']])('a board.json that is lost is not made anew where %s has a journal', (part) => {
+test.each([['shard-00'], ['log']])('a lost board.json is not recreated if %s has a journal', (part) => {
   const path = scratchDirectory()
   writePosts({ directory: path, posts: 1 })
   openLog(path).close()
@@ -28,7 +28,7 @@ test.each([['shard-00'], ['log']])('a board.json that is lost is not made anew w
   expect(existsSync(join(path, 'board.json'))).toBe(false)
 })
 
-test('keys and empty directories that a crash left behind are used, and so is a directory with other logs in it', () => {
+test('keys and empty directories left by a crash are used, and so is a directory with other logs in it', () => {
   const path = scratchDirectory()
   openBoardDirectory({ disk: machineDisk, path, ...wanted })
   const key = readFileSync(join(path, 'keys', 'board.key'))
@@ -39,7 +39,7 @@ test('keys and empty directories that a crash left behind are used, and so is a 
   expect(readFileSync(join(path, 'keys', 'board.key'))).toEqual(key)
 })
 
-test('an address that no log can be named after leaves no board behind', () => {
+test('an address that cannot name a log leaves no board behind', () => {
   const path = scratchDirectory()
   expect(() => openBoardDirectory({ disk: machineDisk, path, ...wanted, publicHost: 'exa+mple.org' })).toThrow(
     'set BASE_URL',
@@ -48,7 +48,7 @@ test('an address that no log can be named after leaves no board behind', () => {
   expect(openBoardDirectory({ disk: machineDisk, path, ...wanted }).facts.origin).toMatch(/^board\.example/)
 })
 
-test('with a bit of any byte of its facts or its keys changed a board is refused, or is the one it was', () => {
+test('a board with any bit of its facts or keys changed is refused, or unchanged', () => {
   const path = scratchDirectory()
   const asMade = openBoardDirectory({ disk: machineDisk, path, ...wanted })
   for (const name of ['board.json', 'keys/board.key', 'keys/cursor.key']) {
@@ -73,7 +73,7 @@ test('with a bit of any byte of its facts or its keys changed a board is refused
   expect(openBoardDirectory({ disk: machineDisk, path, ...wanted })).toEqual(asMade)
 })
 
-test('a board of an older release, whose facts have no check, is opened; another epoch keeps all else', () => {
+test('a board of an older release, whose facts have no checksum, is opened; a new epoch keeps all else', () => {
   const path = scratchDirectory()
   const { facts } = openBoardDirectory({ disk: machineDisk, path, ...wanted })
   const { prints, ...older } = facts
@@ -84,7 +84,7 @@ test('a board of an older release, whose facts have no check, is opened; another
   expect(readFacts(machineDisk, path)).toEqual({ ...older, generation })
 })
 
-test('what is no directory is not taken for one without a board', () => {
+test('a path that is not a directory is not taken for one without a board', () => {
   const file = join(scratchDirectory(), 'name'.repeat(100))
   expect(() => readFacts(machineDisk, file)).toThrow('ENAMETOOLONG')
   expect(() => readSecret(machineDisk, file)).toThrow('ENAMETOOLONG')

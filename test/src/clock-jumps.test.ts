@@ -9,7 +9,7 @@ const hour = 3_600
 const day = 24 * hour
 const start = 1_790_000_000
 
-/** Two clocks in the hands of the test. */
+/** Two clocks that the test controls. */
 function watched(newest = 0, wall = start, directory = scratchDirectory()) {
   const time = { wall, monotonic: 5_000 }
   const clock = { wallSeconds: () => time.wall, monotonicMs: () => time.monotonic * 1_000 }
@@ -25,7 +25,7 @@ function watched(newest = 0, wall = start, directory = scratchDirectory()) {
 }
 
 test.each([hour, day, -hour, -40 * day, 80 * 365 * day])(
-  'clocks that are %i s apart while the board runs are a jump, and what is held is the time before it',
+  'clocks that drift %i s apart while the board runs are a jump, and time is held at its earlier value',
   (by) => {
     const { watch, time, pass } = watched()
     pass(500)
@@ -38,7 +38,7 @@ test.each([hour, day, -hour, -40 * day, 80 * 365 * day])(
   },
 )
 
-test('a clock that is corrected little by little, or by less than an hour, has not jumped', () => {
+test('a clock that is corrected gradually, or by less than an hour, has not jumped', () => {
   const { watch, time, pass } = watched()
   for (let n = 0; n < 100; n++) {
     pass(60)
@@ -47,7 +47,7 @@ test('a clock that is corrected little by little, or by less than an hour, has n
   }
 })
 
-test('a jump is over when the clocks agree again', () => {
+test('a jump ends when the clocks agree again', () => {
   const { watch, time, pass } = watched()
   time.wall += day
   expect(watch.look()).toBeDefined()
@@ -56,7 +56,7 @@ test('a jump is over when the clocks agree again', () => {
   expect(watch.look()).toBeUndefined()
 })
 
-test('a jump is over after 24 h, and the new time counts from then on', () => {
+test('a jump ends after 24 h, and the new time counts from then on', () => {
   const { watch, time, pass } = watched()
   time.wall += 3 * day
   expect(watch.look()).toBeDefined()
@@ -68,7 +68,7 @@ test('a jump is over after 24 h, and the new time counts from then on', () => {
   expect(watch.look()).toBeUndefined()
 })
 
-test('a jump is over when the operator has accepted the clock as it is now, and no other', () => {
+test('a jump ends when the operator accepts the clock as it is now, and no other', () => {
   const { watch, time, pass, accept } = watched()
   accept()
   pass(10)
@@ -96,7 +96,7 @@ test.each([
   expect(watch.look()).toEqual(isJump ? expect.objectContaining({ heldAt: start, by }) : undefined)
 })
 
-test('a clock that jumps again in a hold says by how much it is ahead now, and that clock can be accepted', () => {
+test('a clock that jumps again during a hold reports how far ahead it is now, and can be accepted', () => {
   const { watch, time, pass, accept } = watched()
   time.wall += 365 * day
   expect(watch.look()).toMatchObject({ heldAt: start, by: 365 * day })
@@ -110,7 +110,7 @@ test('a clock that jumps again in a hold says by how much it is ahead now, and t
   expect(watch.look()).toBeUndefined()
 })
 
-test('what was accepted before a jump back does not accept that jump', () => {
+test('accepting a clock before a jump back does not accept that jump', () => {
   const { watch, time, pass, accept } = watched()
   accept()
   pass(2 * hour)
@@ -123,7 +123,7 @@ test('what was accepted before a jump back does not accept that jump', () => {
   expect(watch.look()).toBeUndefined()
 })
 
-test('a jump that the operator accepts at once is accepted, though it is seen only then', () => {
+test('a jump that the operator accepts before it is noticed is accepted', () => {
   const { watch, time, pass, accept } = watched()
   time.wall += day
   accept()
@@ -135,7 +135,7 @@ test.each([
   ['8 seconds', 8, false],
   ['59 minutes', 59 * 60, false],
   ['2 hours', 2 * hour, true],
-])('a clock that was accepted on a stopped board is accepted by a start %s later, or not', (_when, later, isJump) => {
+])('a clock accepted while the board was stopped is accepted by a start %s later, or not', (_when, later, isJump) => {
   const directory = scratchDirectory()
   for (const by of [40 * day, -day]) {
     acceptClock(machineDisk, directory, start + by)
@@ -150,7 +150,7 @@ test.each([
   ['a directory', (file: string) => mkdirSync(file)],
   ['no JSON', (file: string) => writeFileSync(file, '\0{')],
   ['empty', (file: string) => writeFileSync(file, '')],
-])('a file of the operator that is %s accepts nothing, and is reported once with what to do', (_what, make) => {
+])('an operator’s file that is %s accepts nothing, and is reported once with what to do', (_what, make) => {
   const { watch, time, pass, accept, directory, reported } = watched()
   const file = join(directory, 'clock-accepted.json')
   make(file)
@@ -168,7 +168,7 @@ test.each([
   expect(reported).toHaveLength(1)
 })
 
-test('the board of another user reads what root has accepted', () => {
+test('a board running as another user can read what root accepted', () => {
   const { accept, directory } = watched()
   accept()
   expect(statSync(join(directory, 'clock-accepted.json')).mode & 0o777).toBe(0o644)

@@ -39,7 +39,7 @@ test.each([
   expect(refused).not.toThrow(/user|pw/)
 })
 
-test('REPLICATE_ACK is local where nothing is said, and what is no choice is refused with one that is', () => {
+test('REPLICATE_ACK defaults to local, and an invalid choice is refused with a valid one', () => {
   const publishing = { REPLICATE: 'nats://n1.example', REPLICATE_KEY_FILE: 'a', REPLICATE_SYSTEM_KEY_FILE: 'b' }
   const ackOf = (more: Readonly<Record<string, string>>) => readConfig('', { ...publishing, ...more }).replication?.ack
   expect(ackOf({})).toBe('local')
@@ -120,7 +120,7 @@ test.each([
   expect(refused).toThrow(path)
 })
 
-test('the environment wins over the file', () => {
+test('the environment takes precedence over the file', () => {
   onTestFinished(() => void vi.unstubAllEnvs())
   vi.stubEnv('BOARD_NAME', 'of the environment')
   vi.stubEnv('BOARD_ABOUT', '')
@@ -133,7 +133,7 @@ test('the environment wins over the file', () => {
   expect(readConfig()).toMatchObject({ boardName: 'of the environment', boardAbout: 'of the file' })
 })
 
-test('a settings file that is named has to be there, and one that is not named need not', () => {
+test('a settings file named explicitly has to exist, and the default one need not', () => {
   expect(() => readSettingsFile('/nowhere/settings.json')).toThrow(BadConfig)
   const here = process.cwd()
   onTestFinished(() => process.chdir(here))
@@ -141,7 +141,7 @@ test('a settings file that is named has to be there, and one that is not named n
   expect(readSettingsFile(undefined)).toBeUndefined()
 })
 
-test('a variable that is nearly a setting is found, those of other programs are not', () => {
+test('a variable that is almost a setting is reported, those of other programs are not', () => {
   const found = misspelledSettings({
     BASEURL: 'x',
     BORD_NAME: 'x',

@@ -17,12 +17,12 @@ test.each([
   [new Error('EISDIR: illegal operation on a directory, read'), /move it away/],
   [new Error('getaddrinfo ENOTFOUND nowhere'), /Set HOST/],
   [new EngineMissing('uWebSockets.js has no binary for x'), /for x\. Set HTTP_ENGINE=node/],
-])('%s is explained in a sentence, without a trace', (error, sentence) => {
+])('%s is explained in a sentence, without a stack trace', (error, sentence) => {
   const explained = explainFailure({ name: error.name, message: error.message, stack: error.stack, thread: 'log' })
   expect(explained).toEqual({ problem: expect.stringMatching(sentence), thread: 'log' })
 })
 
-test('what nobody foresaw is called a fault of ours and keeps its trace', () => {
+test('an unforeseen error is called a bug and keeps its stack trace', () => {
   const error = new TypeError('x is not a function')
   expect(explainFailure(error)).toEqual({
     problem: 'TypeError: x is not a function. This is a bug in Broadside: report it with this line.',
@@ -36,7 +36,7 @@ test.each<[what: string, make: (file: string) => void]>([
   ['others may read', (file) => write(file, '11'.repeat(32), 0o644)],
   ['holds no key', (file) => write(file, 'garbage')],
   ['holds a number beyond the curve', (file) => write(file, 'ff'.repeat(32))],
-])('a wallet whose file %s is the operator’s to mend, not a fault of ours', async (_what, make) => {
+])('a wallet whose file %s is for the operator to fix, not a bug', async (_what, make) => {
   const file = join(scratchDirectory(), 'wallet.key')
   make(file)
   const { problem, ...rest } = explainFailure(await openWallet(file).catch((error: unknown) => error))

@@ -22,7 +22,7 @@ test('a position in dist/ becomes the position in the source that it was built f
   expect(textOf('src/program.ts').split('\n')[Number(line) - 1]).toContain('function threadFile')
 })
 
-test('what has no source map stays as it is', () => {
+test('a position without a source map stays as it is', () => {
   const stack = 'Error: x\n    at f (file:///nowhere/x.js:1:2)\n    at node:internal/process:3:4'
   expect(sourceStack(stack)).toBe(stack)
 })

@@ -1,4 +1,4 @@
-/** What a program reads first says what this very board does. */
+/** The first text that a program reads describes this very board. */
 import { execFileSync } from 'node:child_process'
 import { expect, test } from 'vitest'
 import { rates, sizes } from '../../../actors/kernel/limits.ts'
@@ -7,7 +7,7 @@ import { forAgents, llmsText } from '../../../src/board/for-agents.ts'
 const board = { address: 'https://board.example.org', serviceId: 'b'.repeat(32), limitsOn: true, proofBits: 0 }
 const welcomeIn = (text: string): string => /Your first public post[^.]+\.[^.]+\./.exec(text)?.[0] ?? ''
 
-test('the welcome is promised as far as the grants of a day go', () => {
+test('the welcome grant is promised only within its daily limit', () => {
   const told = welcomeIn(forAgents(board))
   expect(told).toContain(`earns you ${sizes.credit_welcome} credits, once`)
   expect(told).toContain(`${rates.welcome_grants_per_network_per_day} identities of one network`)
@@ -15,11 +15,11 @@ test('the welcome is promised as far as the grants of a day go', () => {
   expect(welcomeIn(forAgents({ ...board, limitsOn: false }))).not.toContain('UTC day')
 })
 
-test('the feed of works and the script for other pages are found', () => {
+test('the feed of works and the embed script are mentioned', () => {
   for (const path of ['/work.atom', '/embed']) expect(llmsText(board)).toContain(`](${board.address}${path})`)
 })
 
-test('its shell writes any text as JSON, with a sed that prints nothing where there is no next line, too', () => {
+test('its shell code writes any text as JSON, also with a sed that prints no final line feed', () => {
   const [json] = /^json\(\) \{.*\}$/m.exec(forAgents(board))!
   const env = { ...process.env, POSIXLY_CORRECT: '1' }
   for (const text of ['one line', 'two\nlines', 'a "quote", a \\ and\n\nan empty line'])

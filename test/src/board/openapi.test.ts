@@ -1,4 +1,4 @@
-/** /openapi.json is a description that other people's tools accept, and it says what the interface promises. */
+/** /openapi.json is a description that third-party tools accept, and it matches the interface. */
 
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -21,7 +21,7 @@ import { createOpensslBackend } from '../../../src/verify/backends.ts'
 import { faultsOfRe2, missingForGo, skipNote, skipWithout } from '../../peers/peers.ts'
 import { document, hasShape, serviceId, shapes } from '../../support/json-schema.ts'
 
-// The rules of others are many: on a busy machine they take their time.
+// The third-party rules are many and take a while on a busy machine.
 vi.setConfig({ testTimeout: 300_000 })
 
 type Path = Readonly<
@@ -30,13 +30,13 @@ type Path = Readonly<
 const paths = document.paths as Readonly<Record<string, Path>>
 const responses = (document.components as { readonly responses: Readonly<Record<string, Json>> }).responses
 
-/** Of a board that sells its tools: its description has all that another's has. */
+/** For a board that sells its tools: its description contains everything that others have. */
 const sold = { micros: 1_000, network: 'eip155:8453' }
 
-/** On the address that a board has by default, and on one that a public board has. */
+/** At the default address of a board, and at that of a public one. */
 const addresses = ['http://127.0.0.1:8787', 'https://board.example.net']
 
-// Of one thing only: a WebSocket begins with status 101, and the rules want one of 200.
+// Except for one thing: a WebSocket begins with status 101, and the rules want a 200.
 test.each(addresses)('Redocly’s recommended rules find nothing wrong at %s', async (address) => {
   const config = await createConfig({ extends: ['recommended'] })
   const source = JSON.stringify(openapi({ address, serviceId, sold, witnesses: true }))
@@ -61,7 +61,7 @@ test('it is version 1.0.0 of the description of Broadside, in OpenAPI 3.1.0, for
   })
 })
 
-test('every documented endpoint is there, each with one method and a name of its own', () => {
+test('every documented endpoint is there, each with one method and a unique name', () => {
   expect(
     Object.entries(paths)
       .flatMap(([path, methods]) => Object.keys(methods).map((each) => `${each} ${path}`))
@@ -209,7 +209,7 @@ test('every documented endpoint is there, each with one method and a name of its
   expect(new Set(ids).size).toBe(ids.length)
 })
 
-test('where the tools of the board are sold its description says so, and for what', () => {
+test('a board that sells its tools describes them as such, with prices', () => {
   const added = openapi({ address: 'https://board.example.org', serviceId, sold }).paths as typeof paths
   expect(Object.keys(added).filter((path) => !(path in paths))).toEqual(['/pay/tools/{id}'])
   for (const each of Object.values(added['/pay/tools/{id}']!)) {
@@ -219,7 +219,7 @@ test('where the tools of the board are sold its description says so, and for wha
 })
 
 test('every endpoint answers 200, 400, 403 or 429, and a 429 says how long to wait', () => {
-  // A part of a file is asked for by a header, a moved page and a tile that is not there have statuses of their own.
+  // Range requests, a moved page and a missing tile have their own statuses.
   const own: Readonly<Record<string, readonly string[]>> = { '/a/{id}': ['206', '416'], '/tools/{id}': ['308'] }
   const ofStandards = /^\/(?:mcp$|oauth\/|\.well-known\/)/
   for (const [path, methods] of Object.entries(paths)) {
@@ -234,7 +234,7 @@ test('every endpoint answers 200, 400, 403 or 429, and a 429 says how long to wa
   })
 })
 
-test('the paging parameters of the interface are there', () => {
+test('the interface’s paging parameters are there', () => {
   const parametersOf = (path: string) =>
     paths[path]!.get!.parameters!.map(({ name, in: where, required = false }) => ({ name, where, required }))
   const paging = [
@@ -272,7 +272,7 @@ test('a command has the fields of the interface and no others, and only operatio
   expect(command.properties.attachments).toMatchObject({ maxItems: 8 })
 })
 
-test('every operation has a shape for its command and its answer, and an example that is sent as it stands', () => {
+test('every operation has a shape for its command and its answer, and an example that works as it is', () => {
   const post = paths['/v1/command']!.post! as unknown as {
     'x-operations': Json
     requestBody: { content: { 'application/json': { examples: Record<string, { value: Command }> } } }
@@ -298,11 +298,11 @@ test('every operation has a shape for its command and its answer, and an example
   }
 })
 
-test('no shape is a riddle: there is no oneOf and no anyOf', () => {
+test('no shape is ambiguous: there is no oneOf and no anyOf', () => {
   expect(JSON.stringify(document)).not.toMatch(/"(oneOf|anyOf)":/)
 })
 
-/** Everything inside a value, with where it stands. */
+/** Everything inside a value, with its path. */
 function* inside(
   value: unknown,
   place: readonly string[] = [],
@@ -330,7 +330,7 @@ test('every component is used by a path', () => {
   expect(all.filter((each) => !used.has(each))).toEqual([])
 })
 
-test('every reference leads somewhere', () => {
+test('every reference resolves', () => {
   for (const { place, value } of inside(document)) {
     if (place.at(-1) !== '$ref') continue
     let found: unknown = document
@@ -339,7 +339,7 @@ test('every reference leads somewhere', () => {
   }
 })
 
-/** Types that generated clients use, and names that orval and others make of an operation. */
+/** Types that generated clients use, and names that orval and others derive from an operation. */
 const globals =
   'Blob File FormData Headers Request Response RequestInit ReadableStream URL URLSearchParams AbortSignal Array ArrayBuffer ' +
   'Boolean Buffer Date Error Function Map Number Object Promise Record Set String Symbol Partial Pick Omit Required Readonly ' +
@@ -356,7 +356,7 @@ const suffixes = [
   'MutationBody',
 ]
 
-test('no component is called like what a generated client calls something else', () => {
+test('no component has a name that a generated client uses for something else', () => {
   const taken = new Set(globals.split(' '))
   for (const methods of Object.values(paths))
     for (const { operationId } of Object.values(methods))
@@ -365,7 +365,7 @@ test('no component is called like what a generated client calls something else',
   expect(components.filter((name) => taken.has(name))).toEqual([])
 })
 
-/** Patterns of a document, those of keys too. */
+/** Patterns of a document, including those of keys. */
 function patternsIn(published: unknown): string[] {
   return [...inside(published)].flatMap(({ place, value }) => {
     if (place.at(-1) === 'pattern' && typeof value === 'string') return [value]
@@ -390,7 +390,7 @@ test('every pattern means the same to ECMA-262 and RE2: no look-around, no back 
     return /\(\?[^:]|\\[1-9kuUzZ]/.test(each) || counts.some((count) => count > 1_000)
   })
   expect(odd).toEqual([])
-  // Each is still what a caller's own text is held to.
+  // Each still has to match the caller's own text.
   for (const each of patterns) expect(() => new RegExp(each, 'u')).not.toThrow()
 })
 
@@ -413,7 +413,7 @@ test('every path that the board answers is described', () => {
   )
   const described = Object.keys(published.openapi.paths as Json)
   expect(doors.length).toBeGreaterThan(20)
-  // A door that ends with a slash takes what stands behind it.
+  // An endpoint that ends with a slash takes what follows it.
   const missing = doors.filter(
     (door) => !described.some((path) => (door.endsWith('/') ? path.startsWith(door) : path === door)),
   )
@@ -423,7 +423,7 @@ test('every path that the board answers is described', () => {
   expect(pages.map(({ path }) => path.replace('...}', '}')).filter((path) => !described.includes(path))).toEqual([])
 })
 
-test('every path of the interface that a source, a test, a bench or a document names is described', () => {
+test('every API path mentioned in a source, a test, a bench or a document is described', () => {
   const root = new URL('../../../', import.meta.url)
   const inFolders = ['actors', 'bench', 'src', 'test'].flatMap((folder) =>
     readdirSync(new URL(folder, root), { encoding: 'utf8', recursive: true })
@@ -433,7 +433,7 @@ test('every path of the interface that a source, a test, a bench or a document n
   const described = Object.keys(paths).map((path) => path.replace(/\/\{.*/, ''))
   const isDescribed = (path: string) =>
     described.some((each) => path === each || path.startsWith(`${each}/`) || each.startsWith(`${path}/`))
-  // Nothing before it that is a host. A query is what tells the path from a word.
+  // Not preceded by a host. A query distinguishes a path from a word.
   const named = ['README.md', 'HOSTING.md', 'CONTRIBUTING.md', 'SECURITY.md', 'CHANGELOG.md', ...inFolders].flatMap(
     (file) =>
       [...readFileSync(new URL(file, root), 'utf8').matchAll(/(?<![\w.])(\/api\/[a-z_]+(?:\/[a-z_]+)*)[?$]/g)].map(

@@ -4,7 +4,7 @@ import { operations } from '../../../actors/operations.ts'
 import { answerText } from '../../../src/cli/answer-text.ts'
 import { isObject } from '../../../src/mcp/brief.ts'
 
-/** Names of fields that declarations call Unix seconds, anywhere inside. */
+/** Names of fields that declarations call Unix seconds, at any depth. */
 function timesIn(schema: unknown): string[] {
   if (Array.isArray(schema)) return schema.flatMap(timesIn)
   if (!isObject(schema)) return []
@@ -13,7 +13,7 @@ function timesIn(schema: unknown): string[] {
   return [...own.map(([name]) => name), ...Object.values(schema).flatMap(timesIn)]
 }
 
-test('every time that an operation answers is printed as a date', () => {
+test('every time in an answer is printed as a date', () => {
   const names = new Set(operations.flatMap(({ result }) => timesIn(result)))
   // In follows it is the number of a post.
   names.delete('seen')

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { benchCommand } from '../../../src/cli/bench.ts'
 import { program } from '../../support/program.ts'
 
-test('bench hands its options and names on: a wrong name is told the right ones, and the example is one of them', () => {
+test('bench forwards its options and names: a wrong name is answered with the right ones, and the example is valid', () => {
   const { status, stderr } = spawnSync(process.execPath, [program, 'bench', '--quick', '--keep', 'no-such-bench'], {
     encoding: 'utf8',
   })
@@ -16,7 +16,7 @@ test.each([
   [['--against', '/nowhere', 'posts'], '--against: /nowhere holds no built Broadside'],
   [['--warm', 'ten', 'posts'], '--warm: ten is no whole number above zero'],
   [['--rounds', '0', 'posts'], '--rounds: 0 is no whole number above zero'],
-])('bench %j is refused with the option and what is wrong with it', (args, words) => {
+])('bench %j is refused with the option and the problem', (args, words) => {
   const { status, stderr } = spawnSync(process.execPath, [program, 'bench', ...args], { encoding: 'utf8' })
   expect(status).toBe(2)
   expect(stderr).toContain(words)

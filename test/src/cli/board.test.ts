@@ -41,7 +41,7 @@ async function post(room: string, text: string, ...options: string[]): Promise<s
   return /^event +([0-9a-f]{32})\nin log +leaf \d+/.exec(out)![1]!
 }
 
-test('a post is read in its room and its thread, replies set in, with control characters made visible', async () => {
+test('a post is read in its room and its thread, replies indented, with control characters made visible', async () => {
   const root = await post('lobby', 'first \u001b[31mred\u202e')
   const reply = await post('lobby', 'second', '--reply-to', root)
   const room = await run('read', 'lobby')
@@ -56,7 +56,7 @@ test('a post is read in its room and its thread, replies set in, with control ch
   })
 })
 
-test('what the board refuses is exit 1 and the board’s own sentence', async () => {
+test('a refusal by the board is exit code 1 and the board’s own sentence', async () => {
   expect(await run('post', 'lobby', 'text', '--key', key, '--handle', 'NOT A HANDLE')).toMatchObject({
     code: 1,
     err: expect.stringContaining('The board refused: '),
@@ -64,7 +64,7 @@ test('what the board refuses is exit 1 and the board’s own sentence', async ()
   expect((await run('read', 'no-such-room-anywhere')).code).toBe(1)
 })
 
-test('a follower of a room loses nothing and gets nothing twice over a restart of the board', async () => {
+test('a follower of a room loses and repeats nothing over a restart of the board', async () => {
   const first = await post('followed', 'post 0')
   const client = new BoardClient({ url: board.address })
   const ending = new AbortController()
@@ -92,9 +92,9 @@ test('a follower of a room loses nothing and gets nothing twice over a restart o
   expect(seen).toEqual(Array.from({ length: 10 }, (_, n) => `post ${n + 1}`))
 }, 300_000)
 
-test('an import killed in the middle and started again posts every message once, and its export verifies', async () => {
+test('an import that is killed midway and restarted posts every message once, and its export verifies', async () => {
   const messages = 1200
-  /** Posts of an import that was killed in the middle, and how many there were before it. */
+  /** Posts of an import that was killed midway, and how many there were before it. */
   const killed = async (seed: string): Promise<{ corpus: string; others: number; posted: number }> => {
     const others = await events()
     const corpus = join(directory, `corpus-${seed}.jsonl`)
@@ -110,7 +110,7 @@ test('an import killed in the middle and started again posts every message once,
   }
   let seed = 's'
   let { corpus, others, posted } = await killed(seed)
-  // One that was done before it was looked at is no killed one.
+  // An import that finished before it was checked was not killed midway.
   for (let tries = 1; tries < 5 && posted === messages; tries++) {
     seed += 's'
     ;({ corpus, others, posted } = await killed(seed))
@@ -142,7 +142,7 @@ async function events(): Promise<number> {
   return lines.filter((line) => !line.includes(`"author":{"id":"${own}"`)).length
 }
 
-test('the demo does the main job on a fresh board and says what it took', async () => {
+test('the demo does its job on a fresh board and says how long it took', async () => {
   const corpus = join(directory, 'small.jsonl')
   writeFileSync(corpus, demoCorpus(300))
   const terminal = capturedTerminal()

@@ -53,7 +53,7 @@ test('the overview names every command', async () => {
   for (const command of commands) expect(out).toContain(`\n  ${command} `)
 })
 
-test('what a stranger wrote is inert in every sentence of an error', async () => {
+test('text by strangers is inert in every error message', async () => {
   const hostile = '\u001b[31m\u009b\u202e'
   for (const argv of [
     [hostile],
@@ -66,7 +66,7 @@ test('what a stranger wrote is inert in every sentence of an error', async () =>
   }
 })
 
-test.each(commands)('%s --help shows its form, every option, one example and the exit codes', async (command) => {
+test.each(commands)('%s --help shows its syntax, every option, one example and the exit codes', async (command) => {
   const { code, out } = await run(command, '--help')
   expect(code).toBe(0)
   expect(out.startsWith(`broadside ${command}`)).toBe(true)
@@ -97,7 +97,7 @@ test.each([
   [['vote', '0'.repeat(32), 'maybe'], 'A vote is up, down or none'],
   [['reply', 'lobby', 'x'], 'is not an event id'],
   [['completion', 'tcsh'], 'bash, zsh or fish'],
-])('%j is a wrong command line: exit 2 and a sentence', async (argv, sentence) => {
+])('%j is an invalid command line: exit code 2 and a sentence', async (argv, sentence) => {
   const { code, err } = await run(...argv)
   expect(code).toBe(2)
   expect(err).toContain(sentence)
@@ -111,14 +111,14 @@ test.each([
   [['verify', 'x'.repeat(300)], 'Check that name, its permissions and the free space on its disk.'],
   [['mirror', 'http://127.0.0.1:1', 'package.json'], 'package.json cannot be the directory of a mirror (EEXIST'],
   [['mirror', 'http://127.0.0.1:1', 'package.json/x'], 'Name a new directory, or that of an earlier run'],
-])('%j fails: exit 1 and a sentence', async (argv, sentence) => {
+])('%j fails: exit code 1 and a sentence', async (argv, sentence) => {
   const { code, err } = await run(...argv)
   expect(code).toBe(1)
   expect(err).toContain(sentence)
 })
 
-// A device that refuses every byte, as a full disk does.
-test.skipIf(!existsSync('/dev/full'))('what standard output does not take is a failure, in one sentence', () => {
+// A device that refuses every byte, like a full disk.
+test.skipIf(!existsSync('/dev/full'))('a failure to write to standard output is reported in one sentence', () => {
   const full = openSync('/dev/full', 'w')
   const { status, stderr } = spawnSync(process.execPath, [program, '--help'], {
     stdio: ['ignore', full, 'pipe'],
@@ -129,7 +129,7 @@ test.skipIf(!existsSync('/dev/full'))('what standard output does not take is a f
   expect(status).toBe(1)
 })
 
-test('JSON for a terminal is the same value, and holds nothing that moves a cursor or turns a line around', () => {
+test('JSON for a terminal is the same value, without cursor movement or reversed lines', () => {
   const value = { text: 'a\u009b31m\u202eb\u007f\u{e0041}\u2028\n\t\u001b é 😀', list: [1, null] }
   for (const indent of [0, 2]) {
     const shown = inertJson(value, indent)
@@ -140,14 +140,14 @@ test('JSON for a terminal is the same value, and holds nothing that moves a curs
   expect(inertJson('\u009b')).toBe('"\\u009b"')
 })
 
-test('an export that cannot be kept says so before the board is asked', async () => {
+test('an export that cannot be stored is refused before the board is contacted', async () => {
   const { code, err } = await run('export', '--url', 'http://127.0.0.1:1', '--out', '/nonexistent/x')
   expect(code).toBe(1)
   expect(err).toContain('/nonexistent/x.part')
   expect(err).not.toContain('Run it again')
 })
 
-test('every operation is reached by call, and those of a family by its words', async () => {
+test('every operation can be called with call, and those of a family by their own words', async () => {
   const { out } = await run('help', 'call')
   for (const { name } of operations) expect(out).toContain(` ${name}`)
   for (const { name } of operations.filter((each) => /^(room|docs|work|webhook)\./.test(each.name))) {
@@ -159,19 +159,19 @@ test('every operation is reached by call, and those of a family by its words', a
   }
 })
 
-test('--version is one line, and help COMMAND is its --help', async () => {
+test('--version prints one line, and help COMMAND prints its --help', async () => {
   expect((await run('--version')).out).toMatch(/^broadside \d+\.\d+\.\d+\S*\n$/)
   expect(await run('help', 'tail')).toEqual(await run('tail', '--help'))
 })
 
 test.each(['bash', 'zsh', 'fish'])(
-  'completion for %s names commands, subcommands and operations, and is no error there',
+  'completion for %s lists commands, subcommands and operations, and is valid in that shell',
   async (shell) => {
     const { code, out } = await run('completion', shell)
     expect(code).toBe(0)
     for (const word of ['whoami', 'dispute', 'docs.write']) expect(out).toContain(word)
     const checked = spawnSync(shell, ['-n'], { input: out, encoding: 'utf8' })
-    // A shell that is not installed here is not asked.
+    // A shell that is not installed here is skipped.
     if (checked.error === undefined) expect([checked.status, checked.stderr]).toEqual([0, ''])
   },
 )

@@ -1,4 +1,4 @@
-/** A whole export made in the test: real keys, real signatures, a real tree and a signed checkpoint. */
+/** A whole export built in the test: real keys, real signatures, a real tree and a signed checkpoint. */
 import { createHash } from 'node:crypto'
 import { formatEntry } from '../../../actors/records/entry.ts'
 import { type Signer, signerFromSeed } from '../../../src/cli/sign.ts'
@@ -29,7 +29,7 @@ export class ComposedExport {
   readonly records: Json[] = []
   readonly entries: Buffer[] = []
 
-  /** Posts as `signer`, whose identity may be that of an older key. */
+  /** Posts as `signer`, whose identity may belong to an older key. */
   post(text: string, signer: Signer, { id = signer.id, replyTo = '' } = {}): Json {
     const author = { id, public_key: signer.publicKey }
     return this.event(
@@ -39,7 +39,7 @@ export class ComposedExport {
     )
   }
 
-  /** What `signer` signs in `command`, shown as `shown` says where that is not a note in the lobby that begins a thread. */
+  /** What `signer` signs in `command`, shown as in `shown` where it is not a note in the lobby that begins a thread. */
   event(command: Json, shown: Json, signer: Signer): Json {
     const seq = this.records.length + 1
     const created = 1_790_000_000 + seq
@@ -73,7 +73,7 @@ export class ComposedExport {
     return record
   }
 
-  /** An entry of the log that no line of the export is. */
+  /** An entry of the log without a line in the export. */
   other(): void {
     const n = this.entries.length
     this.#log({

@@ -14,7 +14,7 @@ const chunked = Buffer.from(
   'HTTP/1.1 200 OK\r\nTransfer-Encoding: Chunked\r\nX-Next: a\r\n\r\n2\r\nhe\r\n003;x="y"\r\nllo\r\n0\r\nX-Sum: 1\r\n\r\n',
 )
 
-/** Of the bytes in pieces of this size. */
+/** Parses the bytes in pieces of this size. */
 function read(bytes: Buffer, pieceBytes: number): WholeAnswer | undefined {
   const reader = new AnswerReader(100)
   let found: WholeAnswer | undefined
@@ -28,7 +28,7 @@ function read(bytes: Buffer, pieceBytes: number): WholeAnswer | undefined {
 test.each([
   ['of a stated length', answer],
   ['in chunks', chunked],
-])('an answer %s is whole at its last byte and not before, in whatever pieces it comes', (_how, bytes) => {
+])('an answer %s is complete at its last byte and not before, however it is split', (_how, bytes) => {
   for (let size = 0; size < bytes.length; size += 1) expect(read(bytes.subarray(0, size), bytes.length)).toBeUndefined()
   for (let size = 1; size <= bytes.length; size += 1) {
     const { answer: found } = read(bytes, size)!
@@ -67,7 +67,7 @@ async function listen(serve: (socket: Socket) => void) {
   return { url: `http://127.0.0.1:${(server.address() as AddressInfo).port}`, close: () => server.close() }
 }
 
-test('an answer may arrive in any pieces', async () => {
+test('an answer may be split anywhere', async () => {
   const { url, close } = await listen((socket) => {
     socket.on('data', () => {
       socket.setNoDelay(true)
@@ -82,7 +82,7 @@ test('an answer may arrive in any pieces', async () => {
   close()
 })
 
-test('a request whose kept connection was closed is sent once more; a board that always closes is unreachable', async () => {
+test('a request whose keep-alive connection was closed is sent once more; a board that always closes is unreachable', async () => {
   let closing = 1
   let requests = 0
   const ok = 'HTTP/1.1 200 OK\r\nContent-Length: 21\r\n\r\n{"ok":true,"data":{}}'
@@ -109,7 +109,7 @@ test('a request whose kept connection was closed is sent once more; a board that
 test.each([
   ['HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nhi', 'not JSON'],
   ['HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}', 'envelope'],
-])('an answer that is no board’s (%j) is a sentence that names the address', async (text, reason) => {
+])('an answer that is not a board’s (%j) is reported in a sentence with the address', async (text, reason) => {
   const { url, close } = await listen((socket) => void socket.on('data', () => socket.write(text)))
   const client = new BoardClient({ url })
   await expect(client.read('/x')).rejects.toThrow(`${url} does not answer like a board`)

@@ -13,7 +13,7 @@ import { type SmallBoard, startSmallBoard } from './small-board.ts'
 let board: SmallBoard
 let directory: string
 
-/** Hours that the program waited for: they pass at once. */
+/** Hours that the program waited for; in the test they pass immediately. */
 let hoursWaited: number[]
 
 async function wait(ms: number): Promise<void> {
@@ -55,7 +55,7 @@ function answers(): Record<string, string | undefined> {
 }
 
 test.each([false, true])(
-  'a deep and wide corpus arrives whole, every reply under its parent, however answers are reordered (older board: %s)',
+  'a deep and wide corpus arrives complete, each reply under its parent, in any order of answers (older board: %s)',
   async (isOlder) => {
     board.isOlder = isOlder
     const rows: Row[] = Array.from({ length: 400 }, (_, n) => ({
@@ -77,7 +77,7 @@ test.each([false, true])(
   },
 )
 
-test('a file that was cut short is named with what to do, and its report is printed', async () => {
+test('a truncated file is reported with what to do, and its report is printed', async () => {
   const rows = Array.from({ length: 300 }, (_, n) => ({
     id: `m${n}`,
     text: `text ${n} ${randomBytes(20).toString('hex')}`,
@@ -96,19 +96,19 @@ test('a file that was cut short is named with what to do, and its report is prin
   expect(new Set(board.posts.map(({ command }) => command.text)).size).toBe(300)
 })
 
-test('a directory in the place of the file of progress is named', async () => {
+test('a directory in place of the progress file is reported', async () => {
   const { code, err } = await runImport(corpus([{ id: 'a' }]), '--state', directory)
   expect(err).toContain(`Progress cannot be saved in ${directory} (EISDIR`)
   expect(err).toContain('--state FILE')
   expect(code).toBe(1)
 })
 
-test('children may stand before their parents in the file', async () => {
+test('children may precede their parents in the file', async () => {
   await runImport(corpus([{ id: 'c', parent: 'b' }, { id: 'b', parent: 'a' }, { id: 'a' }]))
   expect(answers()).toEqual({ 'text of a': undefined, 'text of b': 'text of a', 'text of c': 'text of b' })
 })
 
-test('each author signs with the key that the seed and the name give, and asks for a fitting handle once', async () => {
+test('each author signs with the key derived from seed and name, and requests a fitting handle once', async () => {
   await runImport(
     corpus([
       { id: '1', author: 'Ada' },
@@ -129,7 +129,7 @@ test('a title is the first paragraph of the text', async () => {
   expect(board.posts[0]?.command.text).toBe('Head\n\nbody')
 })
 
-test('an over-long text is named and counted, and its children go to the nearest posted ancestor', async () => {
+test('a text too long is reported and counted, and its children go to the nearest posted ancestor', async () => {
   const long = 'é'.repeat(16_385)
   const path = corpus([
     { id: 'root' },
@@ -153,7 +153,7 @@ test('an over-long text is named and counted, and its children go to the nearest
   expect(code).toBe(0)
 })
 
-test('bad lines are named by number and reason, the rest is posted, and the exit code says that something is missing', async () => {
+test('bad lines are reported by number and reason, the rest is posted, and the exit code says that something is missing', async () => {
   const path = corpus([
     { id: 'good' },
     '{"id": 1}',
@@ -174,7 +174,7 @@ test('bad lines are named by number and reason, the rest is posted, and the exit
   expect(Object.keys(answers()).sort()).toEqual(['text of good', 'text of late', 'text of narcissus'])
 })
 
-test('a version of an export says its format, so that it does not take that of the version before', async () => {
+test('a version from an export gives its format, so that it inherits none from the previous version', async () => {
   const said = (fields: object) =>
     JSON.stringify({ type: 'event', room: 'lobby', page: 'main', kind: 'note', author: { id: 'ada' }, ...fields })
   const [first, second] = ['a', 'b'].map((byte) => byte.repeat(32))
@@ -192,7 +192,7 @@ test('a version of an export says its format, so that it does not take that of t
   expect(JSON.parse(third!.command.data!)).toMatchObject({ format: 'markdown' })
 })
 
-test('a refused message is named with the reason and its children are kept', async () => {
+test('a refused message is reported with the reason and its children are kept', async () => {
   board.intercept = ({ text }) => (text === 'text of b' ? { status: 403, code: 'forbidden' } : undefined)
   const { code, out } = await runImport(corpus([{ id: 'a' }, { id: 'b', parent: 'a' }, { id: 'c', parent: 'b' }]))
   expect(code).toBe(1)
@@ -200,7 +200,7 @@ test('a refused message is named with the reason and its children are kept', asy
   expect(answers()).toEqual({ 'text of a': undefined, 'text of c': 'text of a' })
 })
 
-test('429 is obeyed, says how to lift the rate, and loses nothing', async () => {
+test('429 is obeyed, says how to raise the rate, and loses nothing', async () => {
   let refusals = 3
   board.intercept = () => {
     refusals -= 1
@@ -212,7 +212,7 @@ test('429 is obeyed, says how to lift the rate, and loses nothing', async () => 
   expect(board.posts).toHaveLength(20)
 })
 
-test('a quota that lasts for hours ends the import with a sentence, and the next run goes on', async () => {
+test('a quota that lasts for hours ends the import with a sentence, and the next run continues', async () => {
   const path = corpus([{ id: 'a' }, { id: 'b', parent: 'a' }])
   board.intercept = ({ text }) =>
     text === 'text of b' ? { status: 429, code: 'quota_exhausted', retryAfter: 7200 } : undefined
@@ -225,7 +225,7 @@ test('a quota that lasts for hours ends the import with a sentence, and the next
   expect(answers()).toEqual({ 'text of a': undefined, 'text of b': 'text of a' })
 })
 
-test('a board that can remember no more request ids for hours is waited for, and that is said', async () => {
+test('a board out of request ids for hours is waited for, and the wait is announced', async () => {
   let isFull = true
   board.intercept = ({ text }) => {
     if (!isFull || text !== 'text of b') return undefined

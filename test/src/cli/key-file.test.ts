@@ -9,7 +9,7 @@ import { commandId, type SignableCommand, signingBytes } from '../../../src/form
 
 const directory = mkdtempSync(join(tmpdir(), 'broadside-key-'))
 
-test('a key file is for its owner only, is never overwritten, and gives the same signer back', async () => {
+test('a key file is readable only by its owner, is never overwritten, and yields the same signer', async () => {
   const path = join(directory, 'key.json')
   const made = createKeyFile(path)
   expect(statSync(path).mode & 0o777).toBe(0o600)
@@ -20,7 +20,7 @@ test('a key file is for its owner only, is never overwritten, and gives the same
   await expect(openKeyFile(path)).rejects.toThrow(`chmod 600 ${path}`)
 })
 
-test('a key for NATS servers is for its owner only, and is never overwritten', async () => {
+test('a key for NATS servers is readable only by its owner, and is never overwritten', async () => {
   const path = join(directory, 'board.nk')
   expect(await createNatsKeyFile(path)).toMatch(/^U[A-Z2-7]{55}$/)
   expect(statSync(path).mode & 0o777).toBe(0o600)
@@ -35,7 +35,7 @@ test('a PEM key as OpenSSL writes it works too', async () => {
   expect((await openKeyFile(path)).key.publicKey).toBe(publicKey.export({ format: 'jwk' }).x)
 })
 
-test('a file whose halves disagree, or that holds another kind of key, is refused', async () => {
+test('a file whose halves disagree, or with another kind of key, is refused', async () => {
   const good = JSON.parse(readFileSync(join(directory, 'key.json'), 'utf8'))
   const rsa = generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey
   const texts = [
@@ -52,7 +52,7 @@ test('a file whose halves disagree, or that holds another kind of key, is refuse
   }
 })
 
-test('derived keys are fixed for ever: HMAC-SHA256(seed, broadside-import-v1 LF author)', () => {
+test('key derivation is fixed forever: HMAC-SHA256(seed, broadside-import-v1 LF author)', () => {
   // Computed with: printf 'broadside-import-v1\nada' | openssl dgst -sha256 -mac HMAC -macopt hexkey:<seed>, then RFC 8032.
   const seed = importSeedOf('11'.repeat(32))
   expect(seed).toEqual(Buffer.alloc(32, 0x11))
@@ -76,7 +76,7 @@ test('libsodium, which signs after the first thousand, and OpenSSL sign the same
   }
 })
 
-test('a signed command is the JSON of the fields, its id is known before it is sent, and its nonce is fresh', () => {
+test('a signed command is the JSON of its fields, its id is known before it is sent, and its nonce is fresh', () => {
   const signer = signerFromSeed(Buffer.alloc(32, 7))
   const fields = { operation: 'post', room: 'lobby', text: 'a "b" \u2028 🌍\n' }
   const options = { signer, serviceId: 'bs-"quoted"-é', nowSeconds: 1_790_000_000 }

@@ -1,6 +1,6 @@
 /**
- * A board of one file, behind a real socket, for testing the client alone: it checks signatures, wants parents to
- * exist before their children, and recognises request ids, as the specification says. Nothing is durable.
+ * A board in one file, behind a real socket, for testing only the client: it checks signatures, requires parents to exist before their
+ * children, and recognizes request ids, as the specification says. Nothing is durable.
  */
 
 import { once } from 'node:events'
@@ -24,10 +24,10 @@ export type StoredPost = {
 
 export type SmallBoard = {
   readonly url: string
-  /** It has no /v1/commands, as before there was one. */
+  /** Without /v1/commands, like boards before it existed. */
   isOlder: boolean
   readonly posts: StoredPost[]
-  /** Replaces the answer to a command when it gives one: status and body. */
+  /** If it returns something, that replaces the answer to a command: status and body. */
   intercept: (command: Record<string, string>) => { status: number; code: string; retryAfter?: number } | undefined
   /** Largest number of commands that were open at once. */
   openMax(): number
@@ -95,7 +95,7 @@ export async function startSmallBoard(): Promise<SmallBoard> {
     request.on('end', () => {
       open += 1
       openMax = Math.max(openMax, open)
-      // Answers come in another order than the questions, as from several rooms.
+      // Answers come in another order than the requests, as from several rooms.
       setTimeout(
         () => {
           open -= 1

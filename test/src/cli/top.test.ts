@@ -19,7 +19,7 @@ broadside_command_duration_seconds_count{operation="vote"} 7
 }
 const look = (seconds: number, text: string) => ({ atMs: seconds * 1_000, figures: figuresIn(text) })
 
-test('rates are what grew between two looks', () => {
+test('rates are the growth between two samples', () => {
   const view = topView(look(10, metrics([100, 100, 100], 5, 3)), look(20, metrics([298, 300, 300], 9, 23)))
   expect(view).toMatchObject({
     release: '9.8.7',
@@ -34,14 +34,14 @@ test('rates are what grew between two looks', () => {
   expect(topText(view)).toContain('front 40%')
 })
 
-test('the p99 is the bound of its bucket, and nothing without a post', () => {
+test('the p99 is the bound of its bucket, and empty without a post', () => {
   const from = look(0, metrics([0, 0, 0], 0, 0))
   expect(topView(from, look(1, metrics([97, 100, 100], 0, 0))).posts_p99_seconds).toBe(0.5)
   expect(topView(from, look(1, metrics([10, 10, 100], 0, 0))).posts_p99_seconds).toBe(Number.POSITIVE_INFINITY)
   expect(topView(from, from)).not.toHaveProperty('posts_p99_seconds')
 })
 
-test('after a restart of the board nothing is less than nothing', () => {
+test('after a restart of the board no rate is negative', () => {
   const view = topView(look(0, metrics([50, 50, 50], 9, 9)), look(1, metrics([0, 0, 0], 0, 0)))
   expect([view.posts_per_second, view.refused_per_second, view.threads.front]).toEqual([0, 0, 0])
 })

@@ -1,4 +1,6 @@
-/** Every field of every line of an export changed, one at a time: found, or the board's word and said to be so. */
+/**
+ * Every field of every line of an export changed, one at a time: the change is detected, or the field is documented as the board's word.
+ */
 import { expect, test, vi } from 'vitest'
 import { boardsWordHelp } from '../../../src/cli/verify.ts'
 import { verifyProofJson } from '../../../src/cli/verify-proof.ts'
@@ -18,7 +20,7 @@ const many = new ManyVerifications(key)
 const blob = { filename: 'a.txt', media_type: 'text/plain', size: 4, sha256: 'e'.repeat(64), url: '/a/x' }
 const views = { votes: { up: 1, down: 0, score: 1 }, via: 'command', format: 'text', attachments: [] }
 
-/** A line of every kind of event that there is. */
+/** A line of every kind of event. */
 function varied(): ComposedExport {
   const made = new ComposedExport()
   const post = (command: Json, shown: Json = {}, signer = ada): Json =>
@@ -61,19 +63,19 @@ function varied(): ComposedExport {
 
 const lines = varied().lines()
 
-test('it verifies as it is', async () => {
+test('an unchanged export verifies', async () => {
   expect(await many.verify(lines)).toMatchObject({ failures: 0, unsettled: 0, isSignedByLog: true })
 })
 
 test.each(lines.map((line, n) => [n, `${line.type} ${String(line.text ?? '')}`] as const))(
-  'line %i, %s: a change of any field is found, or is of what is the board’s word',
+  'line %i, %s: a change of any field is detected, or the field is the board’s word',
   async (n) => {
     const unfound = await many.unfound(lines, n)
     expect(unfound.filter((change) => !isBoardsWord(lines[n]!, change))).toEqual([])
   },
 )
 
-test('a change of any field of a proof is found, unless it only leaves out what need not be there', () => {
+test('a change of any field of a proof is detected, unless it only omits something optional', () => {
   const composed = varied()
   const [proof, other] = composed.records.slice(0, 2).map((record) => composed.proof(record))
   const accepted = mutationsOf(proof!, other).filter(({ line }) => {
@@ -88,7 +90,7 @@ test('a change of any field of a proof is found, unless it only leaves out what 
   expect(names).toEqual([...absent, 'log emptied'].sort())
 })
 
-test('what another operation has signed is no text of anybody', () => {
+test('a signature of another operation makes no text anybody’s', () => {
   const value = { text: 'yes' }
   for (const operation of ['vote', 'room.create', 'identity.register', 'no.such', 'constructor'])
     expect(checkShown(value, { operation, text: 'yes' })).toEqual({ problem: expect.stringContaining(operation) })
@@ -96,7 +98,7 @@ test('what another operation has signed is no text of anybody', () => {
   expect(checkShown(value, posted)).toEqual({ problem: expect.stringContaining('creates no event') })
 })
 
-test('the help of the command says what is the board’s word', () => {
+test('the command’s help says what is the board’s word', () => {
   const help = boardsWordHelp.join('\n')
   for (const field of ['author.handle', 'votes', 'via', 'superseded_by', 'sha256', 'thread', 'reason'])
     expect(help).toContain(field)

@@ -59,7 +59,7 @@ test('threads give the same verdicts', async () => {
   expect(code).toBe(3)
 })
 
-describe('an export of many parts, which threads read', () => {
+describe('an export of many parts that threads read', () => {
   const made = new ComposedExport()
   const [ada, bob, newBob] = [person(1), person(2), person(3)]
   const long = 'a long text '.repeat(700)
@@ -88,7 +88,7 @@ describe('an export of many parts, which threads read', () => {
     return report
   }
 
-  test('is whole', async () => {
+  test('is valid', async () => {
     const whole = { lines: 111, events: 81, rotations: 1, signatures: 83, leaves: 82, failures: 0, isSignedByLog: true }
     expect(await reportOf(made.lines())).toMatchObject(whole)
   })
@@ -122,7 +122,7 @@ describe('an export of many parts, which threads read', () => {
     ],
     ['an event stands behind the end', (lines) => void lines.push(lines[30]!), 0, 'a line follows the end line'],
   ]
-  test.each(faults)('%s: the line is named', async (_what, change, line, reason) => {
+  test.each(faults)('%s: the line is reported', async (_what, change, line, reason) => {
     const lines = made.lines()
     change(lines)
     const { first } = await reportOf(lines)
@@ -130,19 +130,19 @@ describe('an export of many parts, which threads read', () => {
   })
 })
 
-test('gzip is recognised by its bytes', async () => {
+test('gzip is recognized by its bytes', async () => {
   const { code } = await verifyBytes(gzipSync(text(composedExport().lines())), ...pinned)
   expect(code).toBe(0)
 })
 
-test('an export that was cut short is named, with what to do', async () => {
+test('a truncated export is reported, with what to do', async () => {
   const whole = gzipSync(text(composedExport().lines()))
   const { code, err } = await verifyBytes(whole.subarray(0, whole.length - 200), ...pinned)
   expect(err).toContain('cannot be read to its end (unexpected end of file). Get the complete file')
   expect(code).toBe(1)
 })
 
-test('without a key it says plainly that the checkpoint’s signature was not checked, and that is no success', async () => {
+test('without a key the output says plainly that the checkpoint’s signature was not checked, and verify fails', async () => {
   const { code, out, err } = await verifyBytes(text(composedExport().lines()))
   expect(out).toContain('signature NOT CHECKED')
   expect(err).toContain('NOT VERIFIED: no key was pinned')
@@ -153,7 +153,7 @@ test('without a key it says plainly that the checkpoint’s signature was not ch
   expect(accepted).toMatchObject({ code: 0, err: '' })
 })
 
-test('a filtered export says that inclusion was not checked, and still checks signatures and ids', async () => {
+test('a filtered export reports that inclusion was not checked, and still checks signatures and ids', async () => {
   const lines = composedExport().lines().slice(0, 2)
   const good = await verifyBytes(text(lines), ...pinned)
   expect(good).toMatchObject({ code: 0, out: expect.stringContaining('NOT CHECKED: a filtered or paged export') })
@@ -261,7 +261,7 @@ function breakCheckpoint(lines: Json[]): void {
   lines.at(-1)!.checkpoint = note.replace(/(.)(..\n)$/, (_, a: string, rest: string) => (a === 'A' ? 'B' : 'A') + rest)
 }
 
-test.each(tamperings)('%s: exit 3 naming the line and the reason', async (_, tamper, line, reason) => {
+test.each(tamperings)('%s: exit code 3 with the line and the reason', async (_, tamper, line, reason) => {
   const lines = other.lines()
   tamper(lines)
   const { code, err, out } = await verifyBytes(text(lines), ...pinned)
@@ -271,7 +271,7 @@ test.each(tamperings)('%s: exit 3 naming the line and the reason', async (_, tam
   expect(code).toBe(3)
 })
 
-test('what is no text where one is meant is a fault of its line, wherever it stands', async () => {
+test('a value that is not a string where one is required is a fault of its line, wherever it is', async () => {
   const odd = { toString: 1, valueOf: 1 }
   const lines = composedExport().lines()
   const payloads = [
@@ -295,7 +295,7 @@ test('what is no text where one is meant is a fault of its line, wherever it sta
   expect((await verifyBytes(text(leaves), ...pinned)).err).toContain('the leaves begin at {"toString":1,"valueOf":1}')
 })
 
-test('a field given twice is found: whoever takes the first of the two would read something else', async () => {
+test('a duplicate field is detected: another reader might take the first of the two', async () => {
   const twice = (json: string, first: string): string => json.replace('{', `{${first},`)
   const lines = text(other.lines())
   const reason = expect.stringContaining('line 1: the line is not strict JSON: key "text" is given twice')
@@ -307,7 +307,7 @@ test('a field given twice is found: whoever takes the first of the two would rea
   expect(await verifyBytes(twice(proof, '"event_id":"evil"'), ...pinned)).toMatchObject({ code: 3, err: found })
 })
 
-test('what a line of a file holds is named on one line, inert and not at length', async () => {
+test('content of a line is reported on one line, inert and shortened', async () => {
   const hostile = `\u001b[31m\u202e\nfailures 0${'x'.repeat(100_000)}`
   const lines = other.lines()
   set(lines[0]!, { log: { ...(lines[0]!.log as Json), origin: hostile } })
@@ -325,7 +325,7 @@ test('a checkpoint by another log’s key of the same name is refused', async ()
   expect(code).toBe(3)
 })
 
-test('whatever single byte of an export is changed, verification does not say the same as before', async () => {
+test('whatever single byte of an export is changed, verification does not give the same result', async () => {
   const lines = other.lines()
   const good = Buffer.from(text(lines))
   const positions = Array.from({ length: 400 }, (_, n) => Math.floor((good.length * (n + 0.5)) / 400))
@@ -336,14 +336,14 @@ test('whatever single byte of an export is changed, verification does not say th
     const { code } = await verifyBytes(bytes, ...pinned)
     if (code === 0) changedFields.add(fieldAt(good, at))
   }
-  // Nobody signs these: they are the board's word. Of a tombstone, that goes for the author and the reason too.
+  // Nobody signs these: they are the board's word. For a tombstone, so are the author and the reason.
   const boardsWord = ['thread', 'hidden', 'archive_eligible']
   const ofTombstones = ['author', 'kind', 'reason', 'page', 'thread', 'hidden', 'archive_eligible']
   const allowed = [...boardsWord.map((name) => `event ${name}`), ...ofTombstones.map((name) => `tombstone ${name}`)]
   expect([...changedFields].filter((field) => !allowed.includes(field))).toEqual([])
 })
 
-/** Type of the line and the name of its top-level field that has a byte. */
+/** Type of the line and the name of its top-level field that contains a byte. */
 function fieldAt(bytes: Buffer, at: number): string {
   const start = bytes.lastIndexOf(10, at - 1) + 1
   const line = JSON.parse(bytes.subarray(start, bytes.indexOf(10, at)).toString('utf8')) as Json
@@ -355,7 +355,7 @@ function fieldAt(bytes: Buffer, at: number): string {
   return `${line.type} end`
 }
 
-test('a proof answer verifies, with the key in it or a pinned one, enveloped or bare', async () => {
+test('a proof answer verifies, with its own key or a pinned one, enveloped or bare', async () => {
   for (const record of other.records.filter(({ type }) => type === 'event')) {
     const proof = other.proof(record)
     const bare = await verifyBytes(JSON.stringify(proof, null, 2), '--unpinned')
@@ -378,13 +378,13 @@ test.each<[string, (proof: Json) => void]>([
   ['path order', (proof) => void (proof.inclusion_path as string[]).reverse()],
   ['signed bytes', (proof) => set(proof, { signed_payload: other.records[1]!.signed_payload })],
   ['checkpoint', (proof) => set(proof, { checkpoint: String(proof.checkpoint).replace('\n8\n', '\n7\n') })],
-])('a proof with another %s does not verify: exit 3', async (_, tamper) => {
+])('a proof with another %s does not verify: exit code 3', async (_, tamper) => {
   const proof = other.proof(other.records[0]!)
   tamper(proof)
   expect(await verifyBytes(JSON.stringify(proof), ...pinned)).toMatchObject({ code: 3 })
 })
 
-test('a tlog-proof file with the entry as its extra verifies against a given key, and not without one', async () => {
+test('a tlog-proof file with the entry as extra data verifies against a given key, and not without one', async () => {
   const proof = other.proof(other.records[0]!)
   const file = formatProofFile({
     extra: Buffer.from(String(proof.entry), 'base64'),

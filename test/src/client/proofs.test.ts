@@ -1,4 +1,4 @@
-/** What the clients check without a board: proofs, exports, and key files with a passphrase; in JavaScript and in Python alike. */
+/** What the clients check without a board: proofs, exports, and key files with a passphrase; the same in JavaScript and Python. */
 import { createHash } from 'node:crypto'
 import { resolve } from 'node:path'
 import { pathToFileURL } from 'node:url'
@@ -27,7 +27,7 @@ const linesOf = (lines: readonly Json[]) => lines.map((line) => JSON.stringify(l
 
 const set = (of: Json, change: Json) => void Object.assign(of, change)
 
-/** Why it does not verify; '' where it does. */
+/** Why it does not verify; '' if it does. */
 const faultOf = async (act: () => Promise<unknown>): Promise<string> => {
   try {
     await act()
@@ -38,7 +38,7 @@ const faultOf = async (act: () => Promise<unknown>): Promise<string> => {
   }
 }
 
-/** A change to a good export, and what is said of it; '' where nobody signs it. */
+/** A change to a valid export, and the error it causes; '' for data that nobody signs. */
 const changes: readonly (readonly [what: string, change: (lines: Json[]) => void, fault: RegExp])[] = [
   ['nothing', () => {}, /^$/],
   ['a text', (lines) => set(lines[0]!, { text: 'another' }), /^line 1: the text is not what was signed/],
@@ -73,7 +73,7 @@ test.each(changes)('an export with a change of %s', async (_what, change, fault)
   expect(await faultOf(() => verifyExport(linesOf(lines), { vkey }))).toMatch(fault)
 })
 
-test('a good export: its counts; by the key of another log it is none', async () => {
+test('a valid export has its counts; with the key of another log it is invalid', async () => {
   const lines = composedExport().lines()
   const facts = await verifyExport(linesOf(lines), { vkey })
   expect(facts).toEqual({ events: 4, tombstones: 1, leaves: 8, origin: composedOrigin, size: 8 })
@@ -82,7 +82,7 @@ test('a good export: its counts; by the key of another log it is none', async ()
   await expect(verifyExport([], { vkey: 'nonsense' })).rejects.toThrow('is not the key of a log')
 })
 
-test.skipIf(skipWithout(missing))(`Python says the same of every change${skipNote(missing)}`, () => {
+test.skipIf(skipWithout(missing))(`Python finds the same in every changed export${skipNote(missing)}`, () => {
   const exports = changes.map(([, change]) => {
     const lines = composedExport().lines()
     change(lines)
@@ -120,7 +120,7 @@ const forgeries: readonly ((proof: Json) => void)[] = [
   (proof) => void delete proof.checkpoint,
 ]
 
-test('a proof verifies by the pinned key; a forged one, or one of another log, does not', async () => {
+test('a proof verifies with the pinned key; a forged one, or one of another log, does not', async () => {
   const made = composedExport()
   for (const record of made.records.filter(({ type }) => type === 'event')) {
     const proof = made.proof(record)
@@ -157,22 +157,22 @@ print(json.dumps([is_good(proof) for proof in given["proofs"]]))`
   expect(inPython(program, { proofs, vkey })).toEqual(proofs.map((_, n) => n === 0))
 })
 
-test('a sealed key file opens with its passphrase alone, in JavaScript and in Python, and so does one of the other', async () => {
+test('a sealed key file opens only with its passphrase, in JavaScript and Python, and each opens the other’s', async () => {
   const key = await keyFromSeed(Buffer.alloc(32, 7))
   const passphrase = 'correct ﬁsh \u00e9'
   const text = await key.toSealedFile(passphrase)
   const file = JSON.parse(text) as Json
   expect(file).toMatchObject({ type: 'broadside-key', version: 2, public_key: key.publicKey, rounds: 600_000 })
   expect(text).not.toContain(Buffer.alloc(32, 7).toString('base64url'))
-  // The same words, composed otherwise.
+  // The same characters, composed differently.
   expect((await importKey(text, 'correct fish e\u0301')).toFile()).toBe(key.toFile())
   await expect(importKey(text)).rejects.toThrow('it opens with its passphrase')
   await expect(importKey(text, 'wrong')).rejects.toThrow('does not open')
-  // The head is public, and nobody can change it unseen.
+  // The head is public, and any change of it is detected.
   const otherKey = await createKey()
   for (const change of [{ public_key: otherKey.publicKey }, { id: otherKey.id }, { rounds: 600_001 }])
     await expect(importKey(JSON.stringify({ ...file, ...change }), passphrase)).rejects.toThrow('does not open')
-  // Few rounds are a forgery, and very many an attack.
+  // Too few rounds are a forgery, and too many a denial of service.
   for (const change of [{ rounds: 1 }, { rounds: 1e12 }, { kdf: 'none' }, { salt: '' }, { sealed: 5 }])
     await expect(importKey(JSON.stringify({ ...file, ...change }), passphrase)).rejects.toThrow('no Ed25519 key')
   if (skipWithout(missing)) return
@@ -196,7 +196,7 @@ print(json.dumps([made.id, made.to_file(given["passphrase"]), why(given["text"])
   ])
 })
 
-/** The script of the pages, which runs on the WebCrypto of a browser and on Node's. */
+/** The script of the pages, which runs on WebCrypto in a browser and in Node. */
 type PageScript = {
   readonly freshKey: (passphrase: string) => Promise<{ key: { id: string }; file: string }>
   readonly keyIn: (text: string, passphrase: string) => Promise<{ id: string }>
@@ -222,7 +222,7 @@ print(json.dumps([made.id, made.to_file(), made.to_file(given["passphrase"])]))`
   expect((await browser.keyIn(sealed, passphrase)).id).toBe(key.id)
 })
 
-test('a pair that cannot be extracted signs, and is in no file', async () => {
+test('a non-extractable key pair signs, and is in no file', async () => {
   const pair = (await crypto.subtle.generateKey('Ed25519', false, ['sign', 'verify'])) as never
   const key = await keyFromPair(pair)
   expect(key.id).toBe(createHash('sha256').update(Buffer.from(key.publicKey, 'base64url')).digest('hex'))
@@ -235,7 +235,7 @@ test('a pair that cannot be extracted signs, and is in no file', async () => {
   expect((await importKey(copied.toFile())).publicKey).toBe(copied.publicKey)
 })
 
-test('work is proved by as many zero bits as were asked for', async () => {
+test('a proof of work has as many zero bits as required', async () => {
   const command = 'a'.repeat(64)
   for (const bits of [0, 1, 9, 13]) {
     const [said, counter] = (await solveProof(command, bits)).split('.')

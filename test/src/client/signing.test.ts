@@ -14,7 +14,7 @@ import { scratchDirectory } from '../../support/scratch.ts'
 
 const integers = ['timestamp', 'amount', 'ttl', 'limit', 'before']
 const lists = ['members', 'attachments']
-/** Text with what JSON escapes in one place or another. */
+/** Text with characters that JSON escapes in various places. */
 const text = fc.string({
   unit: fc.oneof(
     fc.constantFrom('"', '\\', '/', '\n', '\b', '\u0000', '\u007f', '\u2028', '\u2029', '<', '🌍'),
@@ -74,14 +74,14 @@ print(json.dumps(out))`
     return [publicKey, id, sign(Buffer.concat(Array(9).fill(seed))).toString('hex')]
   })
   const hex = seeds.map((seed) => seed.toString('hex'))
-  // Without the folders of packages.
+  // Without the package directories.
   const alone = inPython(signed, hex, ['-S']) as string[][]
   expect(alone.map(([kind]) => kind)).toEqual(seeds.map(() => '_PureSigner'))
   const usual = inPython(signed, hex) as string[][]
   for (const found of [alone, usual]) expect(found.map(([, ...rest]) => rest)).toEqual(wanted)
 })
 
-test('key files of the command line, of OpenSSL and of the clients are read by each other', async () => {
+test('the command line, OpenSSL and the clients read each other’s key files', async () => {
   const folder = scratchDirectory()
   const [own, theirs, pem] = ['own.json', 'theirs.json', 'key.pem'].map((name) => join(folder, name)) as [
     string,
@@ -103,7 +103,7 @@ test('key files of the command line, of OpenSSL and of the clients are read by e
   expect((await openKeyFile(join(folder, 'python.json'))).key.publicKey).toBe(ofPython)
 })
 
-test('what is no key is refused, and a key that others can read is not used', async () => {
+test('an invalid key is refused, and a key that others can read is not used', async () => {
   const { publicKey } = await createKey()
   const halves = { ...JSON.parse((await createKey()).toFile()), public_key: publicKey }
   await expect(importKey(JSON.stringify(halves))).rejects.toThrow(
@@ -124,7 +124,7 @@ test('what is no key is refused, and a key that others can read is not used', as
   await expect(loadKey(path)).rejects.toThrow(/others can read the key file .* chmod 600/)
 })
 
-test('what JSON cannot keep is refused before it is signed, by the name of its field', () => {
+test('values that JSON cannot represent are refused before signing, with the name of their field', () => {
   for (const [field, value] of [
     ['text', 'half \ud800'],
     ['limit', 2 ** 53],
@@ -135,7 +135,7 @@ test('what JSON cannot keep is refused before it is signed, by the name of its f
   expect(() => signingBytes('s', { operation: 'post', txt: 'x' })).toThrow('txt: commands have no such field')
 })
 
-test('a key shows its secret half only as a key file', async () => {
+test('a key reveals its secret half only as a key file', async () => {
   const key = await createKey()
   const { seed } = JSON.parse(key.toFile()) as { seed: string }
   expect(JSON.stringify(key) + String(key)).not.toContain(seed)

@@ -1,4 +1,4 @@
-/** A refused command is told what would be right, in words that its sender can act on. */
+/** A refused command is answered with what would be right, in words that its sender can act on. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { type Command, fields } from '../../../actors/kernel/fields.ts'
@@ -17,7 +17,7 @@ function told(command: unknown): string {
 const post = (fields: object) => ({ operation: 'post', text: 'x', ...fields })
 const id = '0'.repeat(32)
 
-describe('what is said of a mistake', () => {
+describe('the answer to each mistake', () => {
   test.each([
     [[], 'invalid_json -: a command must be one JSON object, but the body is an array'],
     [null, 'invalid_json -: a command must be one JSON object, but the body is null'],
@@ -177,7 +177,7 @@ const shapesOf = (shape: Shape): Shape[] => [
   ...(shape.items === undefined ? [] : shapesOf(shape.items)),
 ]
 
-test('no rule that a person reads is a regular expression, and no choice is a pattern', () => {
+test('no rule shown to people is a regular expression, and no choice is shown as a pattern', () => {
   const expression = /\^|\\[suxwdpb]|\[[\w-]+\]|\{\d+(,\d*)?\}|\(\?|\)\$/
   const said = operations.flatMap(({ name, required, optional, narrowed, data }) => [
     ...[...required, ...optional].map((field) => [name, field, (narrowed?.[field] ?? fields[field]).rule]),
@@ -185,7 +185,7 @@ test('no rule that a person reads is a regular expression, and no choice is a pa
   ])
   const inTools = ownTools.flatMap(({ id, input }) => shapesOf(input).map((shape) => [id, 'input', ruleOf(shape)]))
   expect([...said, ...inTools].filter(([, , rule]) => expression.test(rule!))).toEqual([])
-  // Words with nothing but bars between them.
+  // Words with only bars between them.
   const choices = operations.flatMap(({ narrowed, data }) =>
     [
       ...Object.values(narrowed ?? {}).map(({ schema }) => schema as Shape),
@@ -212,7 +212,7 @@ const blanks = [
   '\ufe0f',
 ]
 
-test('a text that shows nothing is refused wherever people read it, and one that shows something is taken', () => {
+test('a text that shows nothing is refused wherever people read it, and one that shows something is accepted', () => {
   const title = '{"schema":1,"title":"A"}'
   const texts: [{ readonly operation: string; readonly [field: string]: unknown }, string][] = [
     [{ operation: 'post' }, 'text'],
@@ -240,7 +240,7 @@ test('a text that shows nothing is refused wherever people read it, and one that
     for (const seen of ['.', ' a ', '\u0001', '\u0301', '👩‍🚀', 'ا\u200f'])
       expect([seen, told({ ...command, [field]: seen })]).toEqual([seen, 'taken'])
   }
-  // In twenty of them there is no reason either.
+  // Twenty invisible characters are no reason either.
   const reject = { operation: 'work.reject', event_id: id, reason: '\u200b'.repeat(20) }
   expect(told(reject)).toBe(`invalid_field reason: reason ${words}`)
 })
@@ -252,12 +252,12 @@ test.each([
   ['identity.profile.set', {}, `{"schema":1,"capabilities":["a","b${nul}"]}`],
   ['room.policy.set', { room: 'lobby' }, `{"rules":"${nul}"}`],
   ['docs.create', { text: 'x' }, `{"schema":1,"title":"a${nul}b"}`],
-])('%s takes no NUL inside a string of data', (operation, fields, data) => {
+])('%s accepts no NUL inside a string of data', (operation, fields, data) => {
   const asked = { operation, ...fields, data }
   expect(told(asked)).toMatch(
     /^invalid_field data\.(description|capabilities|rules|title): no string in data may contain a NUL character$/,
   )
-  // Here it is a backslash and five letters more.
+  // Here it is a backslash and five more characters.
   expect(told({ ...asked, data: data.replace(nul, `\\${nul}`) })).not.toMatch(/NUL/)
 })
 
@@ -265,7 +265,7 @@ test.each([
   ['docs.create', { text: 'x' }],
   ['docs.write', { target: id, text: 'x' }],
   ['work.create', { text: 'x', amount: 1 }],
-])('the title in %s is one line that is seen', (operation, fields) => {
+])('the title in %s is one visible line', (operation, fields) => {
   const version = operation === 'docs.write' ? { base_version: 1 } : {}
   const titled = (title: string) =>
     told({ operation, ...fields, data: JSON.stringify({ schema: 1, ...version, title }) })
@@ -280,7 +280,7 @@ test.each([
   expect(titled(`${'a '.repeat(30_000)}\n`)).toMatch(/^invalid_field/)
 })
 
-test('fields that are empty count as not given, whatever the operation', () => {
+test('empty fields count as not given, for every operation', () => {
   expect(told({ ...post({}), room: '', ttl: 0, attachments: [], visibility: '', amount: 0, members: [] })).toBe('taken')
   expect(told({ ...post({}), text: '' })).toMatch(/^missing_field text/)
 })
@@ -297,7 +297,7 @@ test('whatever is sent, the answer is a command or one sentence without control 
   )
   fc.assert(
     fc.property(anything, (value) => {
-      // A value that the strict reader lets through has plain integers only.
+      // A value that the strict reader accepts has plain integers only.
       const message = told(JSON.parse(JSON.stringify(value)) as Command)
       expect(message).toMatch(/^[\x20-\x7e]{5,600}$/)
     }),
@@ -305,7 +305,7 @@ test('whatever is sent, the answer is a command or one sentence without control 
   )
 })
 
-test('the word that is meant is found through case, separators and a slip, and no word is made up', () => {
+test('a suggestion is found despite case, separators and a typo, and no word is made up', () => {
   const names = [...operationByName.keys()]
   for (const name of names) {
     expect(nearest(name.toUpperCase(), names)).toBe(name)

@@ -1,4 +1,4 @@
-/** Delegates as the front knows them: what is unsure is asked again, and nobody learns of an end too late. */
+/** Delegates as the front caches them: uncertain ones are queried again, and nobody learns of a revocation too late. */
 
 import { expect, test, vi } from 'vitest'
 import type { ToldDelegation } from '../../../actors/delegations/delegations.ts'
@@ -13,7 +13,7 @@ const told = (id: string, more: Partial<ToldDelegation> = {}): ToldDelegation =>
   ...{ published: false, ended: false, unread: false, by: '', sig: '', signed: '', ...more },
 })
 
-test('after an answer was lost they are stale until the registry has said what it knows, however often it gives none', async () => {
+test('after a lost answer they are stale until the registry reports them, however often it fails to', async () => {
   vi.useFakeTimers()
   const delegates = new Delegates({ ...systemClock, wallSeconds: () => 1_000 })
   let registry: readonly ToldDelegation[] | undefined = [told('a'), told('b')]
@@ -21,7 +21,7 @@ test('after an answer was lost they are stale until the registry has said what i
   expect(delegates.isStale).toBe(false)
   const ended: Delegate[] = []
   delegates.onEnd((those) => ended.push(...those))
-  // Its shard dies with the end of one and the making of another decided, and nobody told.
+  // Its shard dies with the end of one and the creation of another decided, and nobody notified.
   registry = undefined
   delegates.refresh()
   expect(delegates.isStale).toBe(true)
@@ -36,7 +36,7 @@ test('after an answer was lost they are stale until the registry has said what i
   vi.useRealTimers()
 })
 
-test('one that the disk does not give back is refused until it does, and keeps no other waiting', async () => {
+test('a delegation that the disk does not return is refused until it does, and delays no other', async () => {
   vi.useFakeTimers()
   const delegates = new Delegates({ ...systemClock, wallSeconds: () => 1_000 })
   let registry = [told('a', { unread: true }), told('b')]
@@ -47,7 +47,7 @@ test('one that the disk does not give back is refused until it does, and keeps n
   expect(over()).toEqual([false, true, false])
   await vi.advanceTimersByTimeAsync(200_000)
   expect(over()).toEqual([false, true, false])
-  // What another machine has decided is asked for soon all the same.
+  // Decisions of another machine are queried soon all the same.
   registry = [...registry, told('c')]
   delegates.renew()
   await vi.advanceTimersByTimeAsync(200)
@@ -65,7 +65,7 @@ test('one that the disk does not give back is refused until it does, and keeps n
   vi.useRealTimers()
 })
 
-test('an answer that is lost while they are asked for is asked about again', async () => {
+test('an answer lost during a query is queried again', async () => {
   const delegates = new Delegates({ ...systemClock, wallSeconds: () => 1_000 })
   const asked: ((found: readonly ToldDelegation[]) => void)[] = []
   const begun = delegates.begin((give) => void asked.push(give))
@@ -79,8 +79,8 @@ test('an answer that is lost while they are asked for is asked about again', asy
   expect([delegates.isStale, delegates.isKeyOver('key of a'), asked.length]).toEqual([false, true, 0])
 })
 
-test('what the registry knows is asked behind every command that it has not decided yet', () => {
-  // As a shard that waits for the log: commands wait in its mailbox, reads are answered at once.
+test('the registry is queried after every command that it has not yet decided', () => {
+  // Like a shard that waits for the log: commands wait in its mailbox, reads are answered immediately.
   const mailbox: (() => void)[] = []
   let isFull = true
   let known = [told('a')]
@@ -106,7 +106,7 @@ test('what the registry knows is asked behind every command that it has not deci
   expect(heard).toEqual([undefined, [told('a', { ended: true })]])
 })
 
-test('an end waits for what is under way, bars the key meanwhile, and lets it go on where it is refused', () => {
+test('a revocation waits for commands in flight, blocks the key meanwhile, and unblocks it if refused', () => {
   const delegates = new Delegates({ ...systemClock, wallSeconds: () => 1_000 })
   delegates.add(told('a'))
   const delegate = delegates.find('a')!

@@ -1,4 +1,4 @@
-/** Raised limits as the front knows them: whose they are, until when, and which holds where several do. */
+/** Raised limits as the front caches them: whose they are, until when, and which of several applies. */
 
 import { expect, test } from 'vitest'
 import { systemClock } from '../../../src/clock.ts'
@@ -7,7 +7,7 @@ import { KnownGrants, type ToldGrant } from '../../../src/command/live-facts.ts'
 const grant = (target: string, factor: number, expires = 1_000): ToldGrant => ({ target, factor, expires })
 const identity = 'a'.repeat(64)
 
-test('a grant holds until it ends, and the largest of several holds', () => {
+test('a grant applies until it ends, and the largest of several applies', () => {
   let now = 0
   const grants = new KnownGrants({ ...systemClock, wallSeconds: () => now })
   expect([grants.ofAddress('192.0.2.1'), grants.ofIdentity(identity)]).toEqual([1, 1])
@@ -24,7 +24,7 @@ test('a grant holds until it ends, and the largest of several holds', () => {
   expect(grants.ofAddress('192.0.2.1')).toBe(1)
 })
 
-test('what the registry tells takes the place of what was known, and is asked for until it answers', async () => {
+test('a report of the registry replaces what was known, and is requested until it answers', async () => {
   const grants = new KnownGrants({ ...systemClock, wallSeconds: () => 0 })
   grants.add(grant('192.0.2.9', 9))
   const told = [undefined, [grant('192.0.2.1', 2)], [grant('192.0.2.2', 3)]]

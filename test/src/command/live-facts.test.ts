@@ -4,13 +4,13 @@ import { shardOf } from '../../../actors/shard.ts'
 import { systemClock } from '../../../src/clock.ts'
 import { LiveFacts } from '../../../src/command/live-facts.ts'
 
-test('an answer made between a change and the head that covers it is not kept as if it were newer than both', () => {
+test('an answer made between a change and the head that covers it is not cached as if it were newer than both', () => {
   const news = new LiveFacts(systemClock)
   const head = (size: number) => ({ size, checkpoint: `of ${size}` })
   news.noteChange('lobby', 7)
   news.noteHead(head(5), 7)
   expect(news.settled).toBe(7)
-  // The feed tells of the next change before the log's own word has come.
+  // The feed reports the next change before the log has reported.
   news.noteChange('lobby', 8)
   const keptFor = news.settled
   expect(news.newestChange(undefined)).toBeGreaterThan(keptFor)
@@ -19,7 +19,7 @@ test('an answer made between a change and the head that covers it is not kept as
   expect(news.settled).toBe(8)
 })
 
-test('only the shard of the registry makes unsure, when it begins anew, which keys act for whom', async () => {
+test('only a restart of the registry’s shard makes it uncertain which keys act for whom', async () => {
   const news = new LiveFacts(systemClock)
   const asked: (() => void)[] = []
   const begun = news.delegates.begin((tell) => void asked.push(() => tell([])))

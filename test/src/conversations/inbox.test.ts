@@ -1,4 +1,4 @@
-/** Pages of an inbox: the whole of it, newest first, whatever it holds; and no page walks over more of it than it may. */
+/** Pages of an inbox: complete, newest first, whatever it holds; and each page walks a bounded part of it. */
 
 import { expect, test } from 'vitest'
 import { fromFrame, toFrame } from '../../../actors/records/record.ts'
@@ -63,7 +63,7 @@ function pages(desk: Desk, limit: number): string[][] {
   return found
 }
 
-test('replies in a room that the reader has left end a page early, and what is older follows', () => {
+test('replies in a room that the reader has left end a page early, and older ones follow', () => {
   const desk = new Desk()
   privateRoom(desk, 'kept')
   privateRoom(desk, 'lost')
@@ -82,7 +82,7 @@ test('replies in a room that the reader has left end a page early, and what is o
   expect(found.length).toBeLessThan(6)
 })
 
-test('the pages of an inbox are the whole, newest first, though clocks went back while it grew', () => {
+test('the pages of an inbox are complete, newest first, though clocks went back while it grew', () => {
   const desk = new Desk()
   privateRoom(desk, 'kept')
   const mine = post(desk, 'ben', 'kept')

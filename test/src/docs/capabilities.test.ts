@@ -1,4 +1,4 @@
-/** /capabilities is enough to write a client from: its examples reproduce, and what it names is there. */
+/** /capabilities is enough to write a client from: its examples can be reproduced, and what it names exists. */
 import { createHash, createPrivateKey, createPublicKey, sign } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
 import { statusOf } from '../../../actors/kernel/refusals.ts'
@@ -25,7 +25,7 @@ const described = {
 }
 const told = JSON.parse(JSON.stringify(capabilities(described))) as ReturnType<typeof capabilities>
 
-test('it has the keys that the specification names', () => {
+test('it has the keys that the specification lists', () => {
   expect(hasShape('Capabilities', told)).toBe(true)
   expect(told).toMatchObject({
     service_id: serviceId,
@@ -48,7 +48,7 @@ test('it lists every operation with its fields, its refusals and the shape of it
   }
 })
 
-test('refusals that any signed command may meet are listed by each, and what must be signed says so', () => {
+test('refusals that any signed command may get are listed for each, and required signatures are marked', () => {
   for (const { name, kind, refusals } of told.operations) {
     const general = ['key_rotated', 'bad_signature', ...(kind === 'write' ? ['suspended', 'unsigned'] : [])]
     expect({ name, refusals }).toEqual({ name, refusals: expect.arrayContaining(general) })
@@ -75,7 +75,7 @@ test('refusals that any signed command may meet are listed by each, and what mus
   expect(request.required).toEqual(expect.arrayContaining(['public_key', 'signature', 'timestamp', 'nonce']))
 })
 
-test('a board without limits says so by null, and keeps its sizes', () => {
+test('a board without limits says so with null, and keeps its size limits', () => {
   const { limits } = capabilities({ ...described, limitsOn: false })
   expect(limits).toMatchObject({ text_bytes: 32_768, writes_per_identity_per_minute: null, streams_per_address: null })
   expect(told.limits).toMatchObject({ text_bytes: 32_768, writes_per_identity_per_minute: 120 })
@@ -91,7 +91,7 @@ describe.each(told.signing.examples.map((example, number) => [number, example] a
       expect(commandId(bytes)).toEqual({ eventId: it.event_id, sha256: it.sha256 })
     })
 
-    test('follows from the words beside it alone', () => {
+    test('follows from the description beside it', () => {
       const command = it.command as SignableCommand
       const ordered = told.signing.field_order.filter((field) => command[field] !== undefined)
       const json = JSON.stringify(Object.fromEntries(ordered.map((field) => [field, command[field]])))
@@ -112,7 +112,7 @@ describe.each(told.signing.examples.map((example, number) => [number, example] a
       expect(createHash('sha256').update(bytes).digest('hex').slice(0, 32)).toBe(it.event_id)
     })
 
-    test('verifies, and no longer with one byte changed', () => {
+    test('verifies, and fails with one byte changed', () => {
       const noble = createNobleBackend()
       const key = Buffer.from(it.command.public_key, 'base64url')
       const signature = Buffer.from(it.signature, 'base64url')
@@ -122,7 +122,7 @@ describe.each(told.signing.examples.map((example, number) => [number, example] a
       expect(noble.verify(signature, bytes, key)).toBe(false)
     })
 
-    test('with its signature it is a command that the description knows', () => {
+    test('with its signature is a command that matches the description', () => {
       const { signature } = it
       expect(faultsOf('Command', { ...it.command, signature })).toEqual([])
     })

@@ -1,4 +1,4 @@
-/** An export that takes a while: what happens behind its beginning is for the next one. */
+/** A slow export: changes after its beginning are left to the next one. */
 import { createHash } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { formatEntry } from '../../../actors/records/entry.ts'
@@ -45,7 +45,7 @@ function redacted(): ExportContext {
   } as unknown as ExportContext
 }
 
-test('a redaction behind the size that an export proves takes the text, and its leaf is not named', () => {
+test('a redaction after the size that an export proves removes the text, and its leaf is not named', () => {
   const context = redacted()
   const linesOf = (state: Pick<ExportState, 'end' | 'size'>) => {
     const begun = { row: 0, rotation: 0, given: 0, checkpoint, count: 0, log: 0, leaf: 0, ...state }

@@ -1,11 +1,11 @@
-/** Exports: what a stop waits for, and to whom they go as gzip. */
+/** Exports: what a stop waits for, and who gets them as gzip. */
 import { expect, test } from 'vitest'
 import type { ExportChunk } from '../../../src/export/chunk.ts'
 import { Exports } from '../../../src/export/routes.ts'
 import type { ByteStream, Exchange } from '../../../src/http/port.ts'
 import { takesGzip } from '../../../src/http/wire.ts'
 
-/** A reader's connection, and what the test does to it. */
+/** A reader's connection, controlled by the test. */
 function reader(acceptEncoding?: string) {
   const callbacks: (() => void)[] = []
   const closed = () => {
@@ -23,12 +23,12 @@ function reader(acceptEncoding?: string) {
   return { stream, exchange: exchange as unknown as Exchange }
 }
 
-test.each([undefined, 'gzip'])('an export with %s is waited for while its reader takes it', async (encoding) => {
+test.each([undefined, 'gzip'])('a stop waits for an export with %s while its reader reads', async (encoding) => {
   let now = 10_000
   const chunk = { ok: true, bytes: Buffer.from('{}\n'), state: {} } as unknown as ExportChunk
   const exports = new Exports({
     now: () => now,
-    // The rest of it never comes.
+    // The rest of it never arrives.
     next: ({ state }, answer) => state ?? answer(chunk),
     rooms: { may: () => {} },
     refuse: () => {},
@@ -47,7 +47,7 @@ test.each([undefined, 'gzip'])('an export with %s is waited for while its reader
   expect(exports.moving).toBe(0)
 })
 
-test('chunks are made in turns: a long export does not keep others from beginning', () => {
+test('chunks are made in turns: a long export does not keep others from starting', () => {
   const asked: { state: unknown; answer: (chunk: ExportChunk | undefined) => void }[] = []
   const exports = new Exports({
     now: () => 0,
@@ -61,7 +61,7 @@ test('chunks are made in turns: a long export does not keep others from beginnin
   expect(asked.map(({ state }) => state !== undefined)).toEqual([false, false, false, false, false, false, true, true])
 })
 
-test('reads stand behind the chunks of four exports at most, and for who has gone nothing is made', () => {
+test('reads wait for the chunks of at most four exports, and nothing is made for readers that have left', () => {
   const asked: ((chunk: ExportChunk | undefined) => void)[] = []
   const exports = new Exports({
     now: () => 0,
@@ -83,7 +83,7 @@ test('reads stand behind the chunks of four exports at most, and for who has gon
   expect(asked).toHaveLength(6)
 })
 
-/** An export to a reader who takes one chunk at a time: what was asked for, what they were told, and how they take more. */
+/** An export to a reader that takes one chunk at a time: what was requested, what the reader got, and how it takes more. */
 function slowExport() {
   const asked: ((chunk: ExportChunk | undefined) => void)[] = []
   const told: string[] = []
@@ -111,7 +111,7 @@ function slowExport() {
   return { asked, told, chunk, drained: () => drains[0]!() }
 }
 
-test('while a reader takes a chunk the next one is made, and no more than that waits for them', () => {
+test('while a reader takes a chunk the next one is made, and at most that one waits', () => {
   const { asked, told, chunk, drained } = slowExport()
   expect([told, asked.length]).toEqual([['one'], 2])
   asked[1]!(chunk('two'))
@@ -123,7 +123,7 @@ test('while a reader takes a chunk the next one is made, and no more than that w
   expect([told, asked.length]).toEqual([['one', 'two', 'three', 'end'], 3])
 })
 
-test('where a chunk cannot be made, the reader gets all that was made before, and then the connection is cut', () => {
+test('if a chunk cannot be made, the reader gets everything made before, and then the connection is cut', () => {
   const { asked, told, drained } = slowExport()
   asked[1]!(undefined)
   expect(told).toEqual(['one'])
@@ -131,7 +131,7 @@ test('where a chunk cannot be made, the reader gets all that was made before, an
   expect(told).toEqual(['one', 'cut'])
 })
 
-test('gzip goes to whoever names it, and never to who refuses it', () => {
+test('gzip goes to clients that accept it, and never to those that refuse it', () => {
   for (const accepted of ['gzip', 'deflate, GZIP', 'br;q=1, gzip ; q=0.5', 'gzip;q=0.001', 'gzip;q=1.0'])
     expect([accepted, takesGzip(accepted)]).toEqual([accepted, true])
   for (const refused of [undefined, '', 'gzip;q=0', 'identity, gzip; Q=0.000', 'x-gzip', 'deflate', 'gzip-2'])

@@ -1,4 +1,7 @@
-/** Who follows a private room while the thread of the room dies and another begins: that one hears of him, and of nobody before him. */
+/**
+ * A follower of a private room while the thread of the room dies and another starts: the new one hears of that follower, and of no earlier
+ * one.
+ */
 
 import { expect, test } from 'vitest'
 import type { Change } from '../../../actors/records/board.ts'
@@ -14,7 +17,7 @@ import { FailedRead } from '../../../storage/disk.ts'
 
 const past: Backfill = { ok: true, bytes: Buffer.from('past'), after: 0, more: false, change: 1 }
 
-/** Tails of a board whose shards are played by the test: what is told to the one that lives now, and what it was asked. */
+/** Tails of a board whose shards the test plays: what the live one was told, and what it was asked. */
 function actorHost() {
   let told: string[] = []
   let asked: ((found: Backfill | undefined) => void)[] = []
@@ -37,11 +40,11 @@ function actorHost() {
   return {
     tails,
     told: () => told,
-    /** Answers what was asked. */
+    /** Answers what was requested. */
     answer: () => {
       for (const each of asked.splice(0)) each(past)
     },
-    /** The thread dies: nobody answers what it was asked. */
+    /** The thread dies: requests to it stay unanswered. */
     die: () => {
       const open = asked
       told = []
@@ -52,7 +55,7 @@ function actorHost() {
   }
 }
 
-/** A reader's connection; it is over when the test says so, as that of one who takes nothing. */
+/** A reader's connection. The test ends it, as that of a reader that takes nothing. */
 function reader(name: string) {
   const got: string[] = []
   let closed = () => {}
@@ -76,7 +79,7 @@ function reader(name: string) {
   return { exchange: exchange as unknown as Exchange, got, gone: () => closed() }
 }
 
-test('who comes while one thread dies and another begins is watched for, whoever of before goes after that', () => {
+test('a follower that arrives between two threads is registered with the new one, whoever leaves later', () => {
   const { tails, told, answer, die } = actorHost()
   const [before, early, back] = [reader('before'), reader('early'), reader('back')]
   tails.handle(before.exchange, 'den')
@@ -100,7 +103,7 @@ test('who comes while one thread dies and another begins is watched for, whoever
     })
 })
 
-test('where the disk does not give what came, a tail ends and says how to come back: it leaves nothing out', async () => {
+test('a tail ends when the disk does not return new events, and says how to resume: it skips nothing', async () => {
   const { tails, answer } = actorHost()
   const [stranger, member] = [reader('public'), reader('member')]
   tails.handle({ ...stranger.exchange, query: '' }, 'lobby')

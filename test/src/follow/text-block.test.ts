@@ -20,14 +20,14 @@ test.each([
   expect(blockText(text)).toBe(shown)
 })
 
-test('on one line a text cannot name what it replies to', () => {
+test('on one line a text cannot fake a reply', () => {
   expect(lineText('a\nb\n\nc')).toBe('a⏎b⏎⏎c')
   expect(lineText(`reply_to=${'0'.repeat(32)} yes`)).toBe(`> reply_to=${'0'.repeat(32)} yes`)
   expect(lineText('\u00a0reply_to=x')).toBe('> \u00a0reply_to=x')
   expect(lineText('I reply_to=x')).toBe('I reply_to=x')
 })
 
-test('whatever the texts, the heads and ends of their blocks are found again, and nothing else', () => {
+test('whatever the texts, exactly the heads and ends of their blocks are recognized', () => {
   const piece = fc.constantFrom('\n', '\n\n', '[', '#', head, ' ', '\t', 'word', '> ', '\u200d', '⏎')
   const text = fc.array(piece, { minLength: 1, maxLength: 12 }).map((pieces) => pieces.join(''))
   fc.assert(
@@ -38,7 +38,7 @@ test('whatever the texts, the heads and ends of their blocks are found again, an
       expect(lines.filter((line) => line.startsWith('#'))).toEqual([])
       const blocks = stream.split(/\n\n+/).filter((block) => block !== '')
       expect(blocks).toHaveLength(texts.length)
-      // Nothing is taken away: only "> " before lines, and two spaces on empty ones.
+      // Nothing is removed: only "> " before lines, and two spaces on empty ones.
       for (const [n, block] of blocks.entries()) {
         const shown = block.split('\n').slice(1)
         const sent = texts[n]!.split('\n')

@@ -1,6 +1,6 @@
 /**
- * The law of updates.get, against a board made of arrays: whatever the order of posts, news, reads, answers and clients that
- * go away, every follower hears of everything it may hear of exactly once, in the order of each source.
+ * The contract of updates.get, against a board made of arrays: in any order of posts, news, reads, answers and disconnects, every follower
+ * gets everything it may get exactly once, in the order of each source.
  */
 
 import { setImmediate as turn } from 'node:timers/promises'
@@ -19,7 +19,7 @@ const key = new Uint8Array(32).fill(7)
 
 type Row = { readonly position: number; readonly room: string; readonly names: readonly string[] }
 
-/** The feed (source 0) or a shard: rows at growing positions, some of them with two updates or none. */
+/** The feed (source 0) or a shard: rows at increasing positions, some of them with two updates or none. */
 class Source {
   readonly rows: Row[] = []
   position = 0
@@ -61,7 +61,7 @@ type Follower = {
   readonly wait: number
   cursor: string
   readonly heard: string[]
-  /** Goes away when called; undefined while it asks nothing. */
+  /** Disconnects when called; undefined while it requests nothing. */
   gone: (() => void) | undefined
 }
 
@@ -87,14 +87,14 @@ const step = fc.oneof(
   { weight: 1, arbitrary: fc.record({ do: fc.constant('later' as const) }) },
 )
 
-test('every follower hears everything once and in order', async () => {
+test('every follower gets everything once and in order', async () => {
   await fc.assert(
     fc.asyncProperty(fc.array(step, { maxLength: 120 }), fc.integer({ min: 1, max: 4 }), async (steps, rowsMax) => {
       const sources = Array.from({ length: shards + 1 }, () => new Source())
       const reads: (() => void)[] = []
       const news: (() => void)[] = []
       const followed = new Set<string>()
-      /** What was told to the sources and has not reached them. What is asked comes after what was told before. */
+      /** Notifications that have not reached their sources yet. Requests arrive after earlier notifications. */
       const tells: (() => void)[] = []
       const reach = (count: number) => {
         for (const tell of tells.splice(0, count)) tell()
@@ -111,7 +111,7 @@ test('every follower hears everything once and in order', async () => {
         shards,
         epoch: { generation: '0'.repeat(32), layout: '' },
         cursors: new CursorSealer(key),
-        // Whether a room may be followed is told later than what happens in it.
+        // Whether a room may be followed is reported later than events in it.
         rooms: {
           may: (asked, _reader, answer) => (asked.length === 0 ? answer('yes') : reads.push(() => answer('yes'))),
         },
@@ -172,7 +172,7 @@ test('every follower hears everything once and in order', async () => {
           respond,
         )
       }
-      /** News come in order, and later than what they tell of. They hold what was followed when they were made. */
+      /** News arrives in order, and later than the events. It covers what was followed when it was made. */
       const push = (source: number, isWhole: boolean): void => {
         const { rows: all, unpushed, position: through } = sources[source]!
         const fresh = all.slice(unpushed)
@@ -194,7 +194,7 @@ test('every follower hears everything once and in order', async () => {
           updates.waits.changed([...new Map(fresh.map(({ room, position }) => [room, position]))], told)
         })
       }
-      /** Everything that is under way comes to its end. */
+      /** Everything in progress completes. */
       const settle = async (): Promise<void> => {
         do {
           for (const source of sources.keys()) push(source, true)
@@ -204,7 +204,7 @@ test('every follower hears everything once and in order', async () => {
           await turn()
         } while (news.length + reads.length > 0)
       }
-      // Everybody begins at nothing.
+      // Every follower begins at nothing.
       for (const follower of followers) poll(follower, 0)
       await settle()
 
@@ -249,7 +249,7 @@ test('every follower hears everything once and in order', async () => {
   )
 }, 300_000)
 
-test('a push that comes after the page of a read brings nothing that the page held', async () => {
+test('a push that arrives after the page of a read repeats nothing of that page', async () => {
   const source = new Source()
   const reads: (() => void)[] = []
   let heardOf = 0
@@ -294,7 +294,7 @@ test('a push that comes after the page of a read brings nothing that the page he
   await settle()
   source.append('one', ['a'])
   push()
-  // The source is further than its news.
+  // The source is ahead of its news.
   source.append('one', ['b', 'c'])
   for (const limit of [2, 2, 50]) {
     poll(55, limit)

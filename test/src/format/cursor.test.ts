@@ -4,7 +4,7 @@ import { CursorSealer, cursorTextMax } from '../../../src/format/cursor.ts'
 
 const sealer = new CursorSealer(Buffer.alloc(32, 1))
 
-test('a place comes back as it was sealed, from any list', () => {
+test('a position is restored as it was sealed, from any list', () => {
   const place = fc.jsonValue({ maxDepth: 2 }).filter((value) => JSON.stringify(value).length < 300)
   fc.assert(
     fc.property(fc.string(), place, (list, given) => {
@@ -45,7 +45,7 @@ test('junk of any length is refused and never throws', () => {
   opensNothing('A'.repeat(10_000_000))
 })
 
-test('the same place sealed twice gives two texts, and randomness can be handed in', () => {
+test('the same position sealed twice gives two texts, and the randomness can be supplied', () => {
   expect(sealer.seal('x', 1)).not.toBe(sealer.seal('x', 1))
   const asked: number[] = []
   const steady = new CursorSealer(Buffer.alloc(32, 1), (bytes) => {
@@ -57,7 +57,7 @@ test('the same place sealed twice gives two texts, and randomness can be handed 
   expect(sealer.open('x', steady.seal('x', 1))).toBe(1)
 })
 
-test('a place too large for a cursor, or a key of another length, is a fault of ours and throws', () => {
+test('a position too large for a cursor, or a key of another length, is a bug and throws', () => {
   expect(() => sealer.seal('x', 'y'.repeat(cursorTextMax))).toThrow(RangeError)
   expect(() => new CursorSealer(Buffer.alloc(16))).toThrow(RangeError)
 })

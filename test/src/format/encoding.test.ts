@@ -6,7 +6,7 @@ const encoded = (given: Uint8Array) => Buffer.from(given).toString('base64url')
 const bytes = (length: number) => fc.uint8Array({ minLength: length, maxLength: length })
 const alphabet = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_'
 
-test('keys and signatures of any bytes go to text and back', () => {
+test('keys and signatures of any bytes are encoded and decoded', () => {
   fc.assert(
     fc.property(bytes(32), bytes(64), (key, signature) => {
       expect([...decodeBytes32(encoded(key))!]).toEqual([...key])
@@ -24,7 +24,7 @@ test('bytes and text of any length go both ways', () => {
 })
 
 describe('one text for each value', () => {
-  test('of the 64 last characters exactly one reads as this key, and one as this signature', () => {
+  test('of the 64 last characters exactly one decodes to this key, and one to this signature', () => {
     const key = encoded(Buffer.alloc(32, 0xa7))
     const signature = encoded(Buffer.alloc(64, 0xa7))
     const readings = (text: string, decode: (text: string) => Buffer | undefined) =>
@@ -56,7 +56,7 @@ describe('one text for each value', () => {
       expect(decodeBase64url(other), other).toBeUndefined()
   })
 
-  test('a text of the right length is read exactly when encoding gives it back', () => {
+  test('a text of the right length is decoded exactly when encoding gives it back', () => {
     const character = fc.constantFrom(...alphabet, '=', '+', '/', ' ')
     const text = (length: number) => fc.string({ unit: character, minLength: length, maxLength: length })
     const canonical = (given: string) => Buffer.from(given, 'base64url').toString('base64url') === given

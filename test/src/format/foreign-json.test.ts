@@ -1,4 +1,4 @@
-/** JSON of others is handed on as it is, but for what could not be written again; a message has one meaning or none. */
+/** Third-party JSON is passed on unchanged, except what could not be serialized again; a message has one meaning or none. */
 import { expect, test } from 'vitest'
 import { foreignJson, parseMessage } from '../../../src/format/foreign-json.ts'
 
@@ -8,7 +8,7 @@ test.each([
   String.raw`["\"[[[","\\",{"\\\"{":"]"}]`,
   `${'['.repeat(64)}${']'.repeat(64)}`,
   '[[],[],[],{}]',
-])('%s is read', (text) => {
+])('%s is accepted', (text) => {
   expect(foreignJson(text)).toEqual(JSON.parse(text))
 })
 
@@ -31,7 +31,7 @@ test.each([
   '7',
   '{"a":{"x":1},"b":{"x":1}}',
   '{"a":"\\"a\\":"}',
-])('%s is taken as it stands', (text) => {
+])('%s is passed on as it is', (text) => {
   expect(read(text)).toEqual({ ok: true, value: JSON.parse(text) })
 })
 

@@ -1,4 +1,4 @@
-/** One string of a large text, found without reading the rest; and texts that are given up. */
+/** One string of a large text, found without parsing the rest; and texts on which the search gives up. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { stringAt } from '../../../src/format/json-head.ts'
@@ -44,11 +44,11 @@ test.each<[string, string]>([
   ['something behind it', `{"operation":"blob.put"}{"data":"${long}"}`],
   ['no object', `["operation","blob.put","${long}"]`],
   ['nothing', ''],
-])('what is made of %s is given up', (_what, text) => {
+])('the search gives up on %s', (_what, text) => {
   expect(at(text, 'operation')).toBe(undefined)
 })
 
-test('of any command that is strict JSON it is what JSON.parse finds', () => {
+test('for any command that is strict JSON it finds what JSON.parse finds', () => {
   const value = fc.oneof(
     fc.string({ unit: 'grapheme' }),
     fc.maxSafeInteger(),

@@ -4,7 +4,7 @@ import { parseProof, provenBits, solveProof } from '../../../src/format/signing.
 
 const commandSha256 = createHash('sha256').update('a command').digest('hex')
 
-test('a solved proof is good, and its hash starts with the zeros it names', () => {
+test('a solved proof is valid, and its hash starts with the zeros it names', () => {
   for (let bits = 1; bits <= 12; bits += 1) {
     const proof = solveProof(commandSha256, bits)!
     expect(provenBits(proof, commandSha256)).toBeGreaterThanOrEqual(bits)
@@ -22,13 +22,13 @@ test('a solved proof is good, and its hash starts with the zeros it names', () =
 describe('refused', () => {
   const proof = solveProof(commandSha256, 10)!
 
-  test('a proof of fewer bits than asked; more are welcome', () => {
+  test('a proof with fewer bits than required; more are accepted', () => {
     expect(provenBits(proof, commandSha256)).toBeLessThan(11)
     expect(provenBits(proof, commandSha256)).toBeGreaterThanOrEqual(10)
     expect(provenBits(proof, commandSha256)).toBeGreaterThanOrEqual(3)
   })
 
-  test('a proof that names more bits than were worked for', () => {
+  test('a proof that names more bits than it has', () => {
     const [, counter] = proof.split('.')
     expect(provenBits(`40.${counter}`, commandSha256)).toBeLessThan(10)
   })
@@ -63,12 +63,12 @@ describe('refused', () => {
   })
 })
 
-test('bits and counter are read as written', () => {
+test('bits and counter are parsed as written', () => {
   expect(parseProof('28.9007199254740991')).toEqual({ bits: 28, counter: 9007199254740991 })
   expect(parseProof('1.0')).toEqual({ bits: 1, counter: 0 })
 })
 
-test('the solver starts where it is told, and refuses what nobody can solve', () => {
+test('the solver starts where it is told, and refuses a target nobody can reach', () => {
   const first = solveProof(commandSha256, 6)!
   const next = solveProof(commandSha256, 6, Number(first.split('.')[1]) + 1)!
   expect(next).not.toBe(first)

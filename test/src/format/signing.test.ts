@@ -114,7 +114,7 @@ test('the identity of the test seed is the published one', () => {
   expect(identityId(decodeBytes32(publicKey)!)).toBe('56475aa75463474c0285df5dbf2bcab73da651358839e9b77481b2eab107708c')
 })
 
-test('the field order is the published one, whole', () => {
+test('the field order is the published one, complete', () => {
   expect(FIELD_ORDER.join(' ')).toBe(
     'operation room page text kind reply_to to request_id public_key timestamp nonce handle visibility members ' +
       'target amount ttl event_id cursor limit query before reason data filename media_type attachments',
@@ -136,13 +136,13 @@ describe('omission', () => {
     expect(signingBytes('s', { operation: 'x', members: [''] }).toString()).toContain('"members":[""]')
   })
 
-  test('signature, proof and fields that no command has change nothing', () => {
+  test('signature, proof and unknown fields change nothing', () => {
     const strange = { operation: 'x', signature: 's', proof: '8.1', extra: 'e' }
     expect(signingBytes('s', strange)).toEqual(signingBytes('s', { operation: 'x' }))
   })
 })
 
-test('a number that is no safe integer is refused, not written in another way', () => {
+test('a number that is no safe integer is refused, not written differently', () => {
   for (const amount of [1.5, 1e21, Number.NaN, Number.POSITIVE_INFINITY, 2 ** 53]) {
     expect(() => signingBytes('s', { operation: 'x', amount })).toThrow(TypeError)
   }

@@ -17,7 +17,7 @@ const command = {
   attachments: ['a', 'b'],
 }
 
-test('a command comes out as JSON.parse gives it, with the text it was written in', () => {
+test('a command is parsed as by JSON.parse, together with its original text', () => {
   const text = JSON.stringify(command)
   expect(parseStrictJson(Buffer.from(text))).toEqual({ ok: true, value: command, text })
   expect(parseStrictText(text)).toEqual({ ok: true, value: command, text })
@@ -25,7 +25,7 @@ test('a command comes out as JSON.parse gives it, with the text it was written i
   expect(parseStrictJson(new Uint8Array(view.buffer, view.byteOffset + 3, view.length - 5))).toMatchObject({ ok: true })
 })
 
-describe('what is refused, and how it is said', () => {
+describe('what is refused, and with which message', () => {
   const refused: readonly [what: string, input: string | Uint8Array, message: string][] = [
     ['nothing', '', 'the text ends where a value should be at byte 0'],
     ['only white space', ' \n', 'the text ends where a value should be at byte 2'],
@@ -84,18 +84,18 @@ describe('what is refused, and how it is said', () => {
       expect(said(`[${number}]`)).toMatch(/an integer lies between -9007199254740991 and 9007199254740991, at byte 1$/),
   )
 
-  test('what a stranger wrote is shown short and without control characters', () => {
+  test('text by strangers is shown shortened and without control characters', () => {
     const message = said(`{"${'k'.repeat(5_000)}\\u001b":1,"${'k'.repeat(5_000)}\\u001b":2}`)
     expect(message.length).toBeLessThan(100)
     expect(said('{"\\u001b[2J":1,"\\u001b[2J":2}')).toBe('key "\\u001b[2J" is given twice at byte 15')
   })
 
-  test('bytes are counted as UTF-8 has them', () => {
+  test('bytes are counted as UTF-8', () => {
     expect(said(Buffer.from('{"é🌍":1,"x":y}'))).toBe('a value should be here at byte 16')
   })
 })
 
-describe('what is taken', () => {
+describe('what is accepted', () => {
   const taken: readonly [string, unknown][] = [
     ['0', 0],
     ['[-1, 9007199254740991, -9007199254740991]', [-1, 9007199254740991, -9007199254740991]],
@@ -111,7 +111,7 @@ describe('what is taken', () => {
     expect(parseStrictText(text)).toEqual({ ok: true, value, text })
   })
 
-  test('__proto__ is a key like any other and changes no prototype', () => {
+  test('__proto__ is an ordinary key and changes no prototype', () => {
     const result = parseStrictText('{"__proto__":{"admin":true},"constructor":{"prototype":{"x":1}}}')
     if (!result.ok) throw new Error(result.message)
     const value = result.value as Record<string, unknown>
@@ -125,7 +125,7 @@ describe('what is taken', () => {
 describe('bounds', () => {
   const nested = (depth: number) => '['.repeat(depth) + ']'.repeat(depth)
 
-  test('32 deep is taken, 33 is not, in arrays, objects and both', () => {
+  test('nesting 32 deep is accepted, 33 is not, in arrays, objects and both', () => {
     expect(said(nested(nestingMax))).toBe('ok')
     expect(said(nested(nestingMax + 1))).toBe('nested more than 32 deep at byte 32')
     const objects = (depth: number) => `${'{"a":'.repeat(depth)}1${'}'.repeat(depth)}`
@@ -134,7 +134,7 @@ describe('bounds', () => {
     expect(said(`[${'{"a":['.repeat(16)}${']}'.repeat(16)}]`)).toMatch(/nested more than 32/)
   })
 
-  test('many side by side are not deep', () => {
+  test('many values side by side are not deep', () => {
     expect(said(`[${Array.from({ length: 1_000 }, () => nested(20)).join()}]`)).toBe('ok')
   })
 
@@ -154,7 +154,7 @@ describe('bounds', () => {
     expect(said(commas(structureMarksMax))).toMatch(/more than 65536 of \{ \[ : ,/)
   })
 
-  test('of a command the first list that is too long ends the reading, and says at which key it stands', () => {
+  test('the first list in a command that is too long ends the parsing, and the message names its key', () => {
     const limits = { marksMax: 100, itemsMax: 3 }
     const read = (text: string) => {
       const result = parseStrictText(text, limits)
@@ -167,12 +167,12 @@ describe('bounds', () => {
     expect(read(`[${'1,'.repeat(100)}1]`)).toEqual(['more than 100 of { [ : , at byte 200', undefined])
   })
 
-  test('a file of 1.9 MB in one string is taken', () => {
+  test('a file of 1.9 MB in one string is accepted', () => {
     expect(said(Buffer.from(`{"data":"${'A'.repeat(1_900_000)}"}`))).toBe('ok')
   })
 })
 
-/** JSON as text together with what is true of it. Objects are lists of pairs, so a key may come twice. */
+/** JSON as text together with the expected result. Objects are lists of pairs, so a key may occur twice. */
 type Tree =
   | number
   | string
@@ -195,7 +195,7 @@ const tree: fc.Arbitrary<Tree> = fc.letrec<{ tree: Tree }>((tie) => ({
 function write(value: Tree, space: string): string {
   if (typeof value !== 'object' || value === null) return JSON.stringify(value)
   if ('pairs' in value) {
-    // Every other key wears an escape: the same key in other letters is the same key.
+    // Every other key is escaped: the same key in other characters is the same key.
     const members = value.pairs.map(([name, member], index) => {
       const written = index % 2 === 1 ? JSON.stringify(name).replace(/[ab]/, escapeOf) : JSON.stringify(name)
       return `${space}${written}${space}:${write(member, space)}`
@@ -209,7 +209,7 @@ function escapeOf(character: string): string {
   return `\\u${character.charCodeAt(0).toString(16).padStart(4, '0')}`
 }
 
-/** The plain truth about duplicates. */
+/** Naive detection of duplicates. */
 function repeatsKey(value: Tree): boolean {
   if (typeof value !== 'object' || value === null) return false
   if (!('pairs' in value)) return value.some(repeatsKey)
@@ -218,7 +218,7 @@ function repeatsKey(value: Tree): boolean {
 }
 
 describe('laws', () => {
-  test('valid text is taken, as JSON.parse reads it, exactly when no object repeats a key', () => {
+  test('valid text is accepted, as JSON.parse reads it, exactly when no object repeats a key', () => {
     fc.assert(
       fc.property(tree, fc.constantFrom('', ' ', '\n\t'), (value, space) => {
         const text = write(value, space)

@@ -1,4 +1,4 @@
-/** A bit that is another one, anywhere in the files of a board: the full check goes on to its end, and names the file. */
+/** A flipped bit anywhere in the files of a board: the full check runs to its end, and names the file. */
 
 import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -10,11 +10,11 @@ import { integrate, openLog, writePosts } from '../../support/posts-on-disk.ts'
 import { scratchDirectory } from '../../support/scratch.ts'
 
 const segmentBytesMax = 1_536
-/** No divisor of any length that repeats in the files. */
+/** Divides no length that repeats in the files. */
 const stride = 449
 const footerBytes = 64
 
-test('one bit anywhere in a journal of several segments, its index or the tree is named, and nothing hides behind it', () => {
+test('one bit anywhere in a journal of several segments, its index or the tree is reported, and hides nothing else', () => {
   const directory = scratchDirectory()
   const posts = 40
   writePosts({ directory, posts, textBytes: 10, segmentBytesMax })

@@ -1,4 +1,4 @@
-/** Which files of attachments a board still owes: asked of the records alone, where no file is there any more. */
+/** Which attachment files a board should still have: decided from the records alone, where no file exists any more. */
 
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -25,7 +25,7 @@ const post = (original?: string): BoardRecord =>
 const put = act('blob.put', { sha256: Buffer.alloc(32, 7) })
 const redact = (event: string): BoardRecord => act('event.redact', { id: bytes(event) })
 
-/** What is said of a blob `aa` whose file is gone. */
+/** What is reported for a blob `aa` whose file is gone. */
 function damageOf(...records: readonly (readonly [id: string, record: BoardRecord])[]): string[] {
   const damage: string[] = []
   const check = new BlobCheck(machineDisk, directory, (_, what) => damage.push(what))
@@ -36,12 +36,12 @@ function damageOf(...records: readonly (readonly [id: string, record: BoardRecor
 
 const missing = [expect.stringContaining('is missing')]
 
-test('a file goes with its redacted post, whichever versions of the post carried it', () => {
+test('a file is removed with its redacted post, whichever versions of the post carried it', () => {
   expect(damageOf(['b0', post()], ['b1', post('b0')], ['d0', redact('b0')])).toEqual([])
   expect(damageOf(['b1', post('b0')], ['d0', redact('b0')])).toEqual([])
 })
 
-test('a file is owed while one post that names it is not redacted, or none names it', () => {
+test('a file is required while one post that names it is not redacted, or none names it', () => {
   expect(damageOf()).toEqual(missing)
   expect(damageOf(['b0', post()], ['b1', post('b0')])).toEqual(missing)
   expect(damageOf(['b0', post()], ['c0', post()], ['c1', post('c0')], ['d0', redact('b0')])).toEqual(missing)

@@ -1,4 +1,4 @@
-/** The scrubber, pass by pass, over the files of a board that a test changes and a disk that refuses what a test says. */
+/** The scrubber, pass by pass, over a board's files that a test changes, on a disk that fails as the test says. */
 import { createHash } from 'node:crypto'
 import {
   appendFileSync,
@@ -43,7 +43,7 @@ class Files {
   readonly shard = shardDirectory(this.directory, 0)
   readonly nodes = nodesFile(logDirectory(this.directory))
   readonly room = join(blobsDirectory(this.directory), 'den')
-  /** What records name. */
+  /** File names that records mention. */
   readonly needed = new Set(['one', 'two'].map(fileName))
 
   constructor() {
@@ -88,7 +88,7 @@ class Passes {
   readonly mended: string[] = []
   readonly notices = new Notices()
   readonly counters = new Counters()
-  /** Called at each wait for the pace. */
+  /** Called at each wait of the pacing. */
   between = (): void => {}
   readonly #scrubber: Scrubber
   readonly #files: Files
@@ -119,7 +119,7 @@ class Passes {
     })
   }
 
-  /** What the next pass finds, by the path in the data directory, and how many files are damaged after it. */
+  /** What the next pass finds, by path in the data directory, and how many files are damaged after it. */
   async next(): Promise<{ damaged: number; found: Record<string, string>; kinds: string[] }> {
     this.#found = []
     const damaged = await new Promise<number>((resolve) => {
@@ -149,7 +149,7 @@ class Passes {
 
 const inside = ({ directory }: Files, path: string): string => relative(directory, path)
 
-/** The disk of the machine, which refuses what a test says. */
+/** The machine's disk, failing for the paths given. */
 function refusing(refused: ReadonlyMap<string, string>): Disk {
   const check = (path: string): void => {
     const code = refused.get(path)
@@ -199,7 +199,7 @@ test('a file or directory that cannot be opened counts as found, with its reason
   }
 })
 
-test('an index that cannot be opened is made again, and counts as damaged only where that fails', async () => {
+test('an index that cannot be opened is rebuilt, and counts as damaged only if that fails', async () => {
   const files = new Files()
   const path = files.index(1)
   const right = readFileSync(path)
@@ -224,7 +224,7 @@ test('an index that cannot be opened is made again, and counts as damaged only w
   readOnly.stop()
 })
 
-test('a segment that is another one, has more at its end, ends early, or is gone is found, and no other is', async () => {
+test('a segment that was replaced, extended, truncated or removed is found, and no other', async () => {
   const harms: readonly (readonly [harm: (files: Files, path: string) => void, problem: RegExp])[] = [
     [(files, path) => copyFileSync(files.segment(1), path), /^expected first seq \d+, found \d+$/],
     [(_, path) => appendFileSync(path, Buffer.alloc(500, 3)), /^expected the end of the file, found 500 bytes more$/],
@@ -254,10 +254,10 @@ test('a segment that is another one, has more at its end, ends early, or is gone
   }
 })
 
-test('a segment whose frames are whole and are not those that the next one follows is found', async () => {
+test('a segment with intact frames that do not fit the next one is found', async () => {
   const files = new Files()
   const other = new Files()
-  // The same journal, which went on otherwise: a copy of its first segments.
+  // The same journal, which continued differently: a copy of its first segments.
   for (const name of machineDisk.listFiles(other.shard)) rmSync(join(other.shard, name))
   for (const n of [0, 1]) copyFileSync(files.segment(n), join(other.shard, inside(files, files.segment(n)).slice(9)))
   const journal = other.open()
@@ -270,7 +270,7 @@ test('a segment whose frames are whole and are not those that the next one follo
   passes.stop()
 })
 
-test('an index that is gone or is that of another segment is made again', async () => {
+test('an index that is missing or belongs to another segment is rebuilt', async () => {
   const harms = [
     (_: Files, path: string) => rmSync(path),
     (files: Files, path: string) => copyFileSync(files.index(1), path),
@@ -291,7 +291,7 @@ test('an index that is gone or is that of another segment is made again', async 
 })
 
 test.each(['EMFILE', 'ENFILE', 'ENOMEM'])(
-  'what could not be looked at for %s is looked at again, and is no damage',
+  'a file that could not be checked for %s is checked again, and is not damaged',
   async (code) => {
     const files = new Files()
     const refused = new Map([
@@ -311,7 +311,7 @@ test.each(['EMFILE', 'ENFILE', 'ENOMEM'])(
   },
 )
 
-test('a tree file that is gone or short is mended', async () => {
+test('a tree file that is missing or short is repaired', async () => {
   for (const harm of [
     (path: string) => rmSync(path),
     (path: string) => truncateSync(path, 32 * 100),
@@ -326,7 +326,7 @@ test('a tree file that is gone or short is mended', async () => {
   }
 })
 
-test('an attachment that is gone is damage while a record names it, and its room may be gone with it', async () => {
+test('a missing attachment is damage while a record names it, and its room may be missing too', async () => {
   const files = new Files()
   rmSync(files.attachment('one'))
   const passes = new Passes(files)
@@ -344,7 +344,7 @@ test('an attachment that is gone is damage while a record names it, and its room
   passes.stop()
 })
 
-test('an attachment that is deleted while it is looked for is no damage, and a damaged one that is deleted is none any more', async () => {
+test('an attachment deleted during its check is no damage, and deleting a damaged one ends the damage', async () => {
   const files = new Files()
   writeFileSync(files.attachment('one'), 'other')
   const passes = new Passes(files)
@@ -363,7 +363,7 @@ test('an attachment that is deleted while it is looked for is no damage, and a d
   passes.stop()
 })
 
-test('nothing is found of a journal that is appended to, sealed and compacted meanwhile', async () => {
+test('nothing is found in a journal that is appended to, sealed and compacted meanwhile', async () => {
   const files = new Files()
   const journal = files.open()
   const passes = new Passes(files)

@@ -1,4 +1,4 @@
-/** Whose address counts behind a proxy, as both HTTP engines read it off a socket. */
+/** Which client address counts behind a proxy, as both HTTP engines read it from a socket. */
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { TrustedProxy } from '../../../src/config.ts'
 import { ClientAddresses } from '../../../src/http/client-address.ts'
@@ -36,9 +36,9 @@ describeEngines((engine) => {
   describe('a header that every proxy appends to', () => {
     test.each<Case>([
       [['X-Forwarded-For: 198.51.100.7'], '198.51.100.7'],
-      // What the client sent stands on the left of what the proxy appended.
+      // What the client sent is to the left of what the proxy appended.
       [['X-Forwarded-For: 203.0.113.9, 198.51.100.7'], '198.51.100.7'],
-      // HAProxy appends a line of its own.
+      // HAProxy appends its own line.
       [['X-Forwarded-For: 203.0.113.9', 'X-Forwarded-For: 198.51.100.7'], '198.51.100.7'],
       [['x-forwarded-for: a, b', 'User-Agent: c', 'X-FORWARDED-FOR:198.51.100.7 '], '198.51.100.7'],
       [['X-Forwarded-For: 203.0.113.9", "', 'X-Forwarded-For: 198.51.100.7'], '198.51.100.7'],
@@ -64,7 +64,7 @@ describeEngines((engine) => {
     [['X-Forwarded-For: 203.0.113.9, 198.51.100.7', 'X-Forwarded-For: 10.0.0.2'], '198.51.100.7'],
     [['X-Forwarded-For: 203.0.113.9', 'X-Forwarded-For: 198.51.100.7', 'X-Forwarded-For: 10.0.0.2'], '198.51.100.7'],
     [['X-Forwarded-For: 198.51.100.7, 10.0.0.2'], '198.51.100.7'],
-    // Who came past the first proxy has no entry of it.
+    // A client that bypassed the first proxy has no entry from it.
     [['X-Forwarded-For: 198.51.100.7'], '127.0.0.1'],
   ])('behind two proxies %j is %s', async (lines, address) => {
     behind({ hops: 2 })
@@ -96,7 +96,7 @@ describeEngines((engine) => {
     expect(await seenFrom(lines)).toBe(address)
   })
 
-  test('the header is believed from the named peers alone, and a warning says once that it is not', async () => {
+  test('the header is trusted only from the configured peers, and a warning is logged once otherwise', async () => {
     warnings.length = 0
     behind({ from: ['10.0.0.0/8', '127.0.0.2'] })
     for (let n = 0; n < 2; n++) expect(await seenFrom(['X-Forwarded-For: 198.51.100.7'])).toBe('127.0.0.1')
@@ -105,7 +105,7 @@ describeEngines((engine) => {
     expect(await seenFrom(['X-Forwarded-For: 198.51.100.7'])).toBe('198.51.100.7')
   })
 
-  test('without TRUST_PROXY no header is believed, and a warning says once that a proxy seems to be there', async () => {
+  test('without TRUST_PROXY no header is trusted, and one warning says that there seems to be a proxy', async () => {
     warnings.length = 0
     behind({ header: '' })
     expect(await seenFrom([])).toBe('127.0.0.1')

@@ -1,6 +1,4 @@
-/**
- * What the HTTP port promises about faults, leaving clients, streams and stopping, on both engines, over real sockets.
- */
+/** What the HTTP port promises about errors, disconnecting clients, streams and stopping, on both engines, over real sockets. */
 
 import { createHash } from 'node:crypto'
 import { Agent, get as httpGet, type IncomingMessage } from 'node:http'
@@ -12,7 +10,7 @@ import { patience } from '../../support/patience.ts'
 import { RawConnection, rawRequest, streamedSoFar } from '../../support/raw-http.ts'
 
 describeEngines((engine) => {
-  test('a handler that throws or rejects is answered 500 with the id of the fault, and the connection goes on', async () => {
+  test('a handler that throws or rejects is answered 500 with the id of the error, and the connection remains open', async () => {
     const connection = await RawConnection.open(engine.port)
     for (const [path, id] of [
       ['/throw', 1],
@@ -28,7 +26,7 @@ describeEngines((engine) => {
     connection.destroy()
   })
 
-  test('a tunnel that is asked for behind a request without an answer ends its connection alone', async () => {
+  test('an upgrade request pipelined after an unanswered request closes only its own connection', async () => {
     for (const first of ['/hold', '/stream', '/echo']) {
       const connection = await RawConnection.open(engine.port)
       connection.send(`${get(first)}${get('/echo').replace('GET', 'CONNECT')}`)
@@ -38,7 +36,7 @@ describeEngines((engine) => {
     for (const exchange of engine.seen.held) expect(exchange.ended).toBe(true)
   })
 
-  test('header injection throws before a byte is sent, so does a header that frames the message', async () => {
+  test('header injection throws before a byte is sent, and so does a header that affects framing', async () => {
     const bad = [
       ['X', 'a\r\nSet-Cookie: p=1'],
       ['X', 'a\0'],
@@ -61,7 +59,7 @@ describeEngines((engine) => {
     }
   })
 
-  test('connections beyond the bound are closed, those within it go on, and one that ends makes room', async () => {
+  test('connections beyond the limit are closed, those within it continue, and one that ends makes room', async () => {
     let told = 0
     const server = await engine.start((exchange) => exchange.reply(200, text, 'here'), undefined, {
       connectionsMax: 3,
@@ -91,7 +89,7 @@ describeEngines((engine) => {
     await server.close()
   })
 
-  test('a client that leaves before its answer is reported once, and a late answer does nothing', async () => {
+  test('a client that disconnects before its answer is reported once, and a late answer does nothing', async () => {
     const connection = await RawConnection.open(engine.port)
     connection.send(get('/hold'))
     await expect.poll(() => engine.seen.held.length).toBe(1)
@@ -107,7 +105,7 @@ describeEngines((engine) => {
     expect(engine.seen.aborts).toBe(1)
   })
 
-  test('a request that nobody answers meets its deadline: answered there, or dropped', async () => {
+  test('a request that nobody answers reaches its deadline: it is answered there, or dropped', async () => {
     const server = await engine.start(() => undefined, 300)
     const port = await server.listen('127.0.0.1', 0)
     const answered = await RawConnection.open(port)
@@ -121,7 +119,7 @@ describeEngines((engine) => {
     await server.close()
   })
 
-  test('drop closes with no answer', async () => {
+  test('drop closes without an answer', async () => {
     const connection = await RawConnection.open(engine.port)
     connection.send(get('/hold'))
     await expect.poll(() => engine.seen.held.length).toBe(1)
@@ -131,7 +129,7 @@ describeEngines((engine) => {
     expect(engine.seen.aborts).toBe(0)
   })
 
-  test('an answer given from inside the callback of another connection arrives whole', async () => {
+  test('an answer given inside the callback of another connection arrives complete', async () => {
     const waiting = await RawConnection.open(engine.port)
     waiting.send(get('/hold'))
     await expect.poll(() => engine.seen.held.length).toBe(1)
@@ -146,7 +144,7 @@ describeEngines((engine) => {
     await other.close()
   })
 
-  test('a long answer arrives whole at a reader that starts late', async () => {
+  test('a long answer arrives complete at a reader that starts late', async () => {
     const connection = await RawConnection.open(engine.port)
     connection.socket.pause()
     connection.send(get('/big'))
@@ -159,7 +157,7 @@ describeEngines((engine) => {
     connection.destroy()
   })
 
-  test('a stream delivers every chunk in order, ends properly, and the connection goes on', async () => {
+  test('a stream delivers every chunk in order, ends properly, and the connection remains open', async () => {
     const connection = await RawConnection.open(engine.port)
     connection.send(get('/stream'))
     await connection.until('# first')
@@ -201,7 +199,7 @@ describeEngines((engine) => {
     for (const reader of readers) reader.destroy()
   })
 
-  test('N5: a reader that stops and goes on gets every byte, the last one too, while others are not held up', async () => {
+  test('N5: a reader that pauses and resumes gets every byte, the last one too, without delaying others', async () => {
     const slow = await RawConnection.open(engine.port)
     slow.send(get('/stream'))
     await slow.until('# first')
@@ -213,7 +211,7 @@ describeEngines((engine) => {
     const sent = createHash('sha256').update('# first\n')
     let drains = 0
     stream.onDrain(() => drains++)
-    // A stalled reader costs megabytes of kernel buffers before anybody hears of it.
+    // A stalled reader costs megabytes of kernel buffers before anybody notices.
     for (let i = 0; i < 4000 && stream.blockedSince === undefined; i++) {
       const chunk = Buffer.alloc(10_000, 97 + (i % 26))
       sent.update(chunk)
@@ -237,7 +235,7 @@ describeEngines((engine) => {
     quick.destroy()
   })
 
-  test('a stream of known length says it, and a reader that stops and goes on gets every byte, then the connection goes on', async () => {
+  test('a stream of known length announces it, a reader that pauses gets every byte, and the connection remains open', async () => {
     const [pieces, pieceBytes] = [400, 65_536]
     const length = pieces * pieceBytes - 1
     const sent = createHash('sha256')
@@ -270,7 +268,7 @@ describeEngines((engine) => {
     // Nobody reads it yet.
     const { response } = await fetched('/')
     await sleep(100)
-    // It waits for its reader, and holds no more than what was asked for.
+    // It waits for its reader, and holds only what was requested.
     expect(highest).toBeLessThan(pieces)
     expect(response.headers['content-length']).toBe(String(length))
     const got = createHash('sha256')
@@ -292,7 +290,7 @@ describeEngines((engine) => {
     await server.close()
   })
 
-  test('a stream whose reader leaves closes once; one that is cut leaves an incomplete message', async () => {
+  test('a stream whose reader disconnects closes once; one that is cut leaves an incomplete message', async () => {
     const leaving = await RawConnection.open(engine.port)
     leaving.send(get('/stream'))
     await leaving.until('# first')
@@ -313,7 +311,7 @@ describeEngines((engine) => {
     expect(closes).toBe(2)
   })
 
-  test('after stopAccepting nobody connects, what is in flight is answered, and close frees everything', async () => {
+  test('after stopAccepting nobody connects, requests in flight are answered, and close frees everything', async () => {
     const held: Exchange[] = []
     const streams: ByteStream[] = []
     const own = await engine.start((exchange) => {
@@ -345,7 +343,7 @@ describeEngines((engine) => {
     expect(own.openConnections).toBe(0)
   })
 
-  test('a request that comes on a kept connection after stopAccepting is answered, and its connection closes', async () => {
+  test('a request on a keep-alive connection after stopAccepting is answered, and its connection closes', async () => {
     const own = await engine.start((exchange) => exchange.reply(200, text, exchange.path))
     const kept = await RawConnection.open(await own.listen('127.0.0.1', 0))
     kept.send(get('/before'))

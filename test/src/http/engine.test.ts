@@ -10,14 +10,14 @@ test('connections leave descriptors for the files of the board, half of them whe
   expect(connectionsMaxOf(Number.POSITIVE_INFINITY)).toBe(Number.POSITIVE_INFINITY)
 })
 
-test('all readers of old segments together fit into what connections leave, and the board has some besides', () => {
+test('all readers of old segments together fit into what connections leave, and the board has some to spare', () => {
   for (const descriptors of [1_024, 4_096, 20_000, 65_536, 1_048_576]) {
     const left = descriptors - connectionsMaxOf(descriptors)
     expect(left - descriptorsForSegments(descriptors)).toBeGreaterThanOrEqual(Math.min(1_152, left * 0.3))
   }
 })
 
-test('the soft limit is the one that counts, and none may be known', () => {
+test('the soft limit is the one that counts, and it may be unknown', () => {
   const lines = 'Max processes             7                    8                    processes \n'
   const files = 'Max open files            1024                 524288               files     \n'
   expect(softLimitIn(lines + files)).toBe(1_024)
@@ -25,6 +25,6 @@ test('the soft limit is the one that counts, and none may be known', () => {
   expect(softLimitIn(files.replace('1024     ', 'unlimited'))).toBe(Number.POSITIVE_INFINITY)
 })
 
-test('a board is bounded by what its process may open', () => {
+test('the limit of open files of its process bounds a board', () => {
   expect(portOptions(new ConnectionCount(), systemClock).connectionsMax).toBe(connectionsMaxOf(descriptorsMax()))
 })

@@ -1,4 +1,4 @@
-/** HTTP threads that die or fail when it matters most: while they start, and before they listen. */
+/** HTTP threads that die or fail at the worst time: while they start, and before they listen. */
 import { expect, test, vi } from 'vitest'
 import type { StartThread, Thread } from '../../../actors/kernel/supervisor.ts'
 import { machine } from '../../../src/platform.ts'
@@ -39,7 +39,7 @@ test('a thread that dies before it listens is replaced by one that does, and lis
   await server.close()
 })
 
-test('where one thread cannot be started none is left', async () => {
+test('if one thread cannot be started none is left', async () => {
   const ended: number[] = []
   const refusing: StartThread = (file, given) => {
     if (given.name === 'http-1') throw new Error('no thread can be made')

@@ -1,6 +1,6 @@
 /**
- * The HTTP port keeps requests apart and refuses doubtful ones, on both engines, over real sockets. Where the engines'
- * parsers differ, both say how.
+ * The HTTP port keeps requests apart and refuses ambiguous ones, on both engines, over real sockets. Where the engines' parsers differ,
+ * both behaviors are stated.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
@@ -10,7 +10,7 @@ import { RawConnection, rawRequest } from '../../support/raw-http.ts'
 const getPaths = ['/echo', '/later', '/big', '/empty']
 
 describeEngines((engine) => {
-  /** Refused with this status, connection closed, and nothing behind it was taken for a request. */
+  /** Refused with this status, connection closed, and nothing after it was taken for a request. */
   const expectRefused = async (bytes: string, statuses: number[]) => {
     const before = engine.seen.bodies.length
     const connection = await RawConnection.open(engine.port)
@@ -29,21 +29,21 @@ describeEngines((engine) => {
     expect(answer?.headers.get('content-length')).toBe(String(answer?.body.length))
   })
 
-  test('a path with bytes outside visible ASCII is refused, never half decoded', async () => {
+  test('a path with bytes outside visible ASCII is refused, never partly decoded', async () => {
     for (const path of ['/caf\xe9', '/a\xff\xfe', '/?q=\xc3\xa9']) {
       expect((await rawRequest(engine.port, get(path)))?.status).toBe(400)
     }
     expect(engine.seen.requests).toEqual([])
   })
 
-  /** The native engine carries out the first of several requests that come together, if it is not answered at once, and closes. */
+  /** The native engine executes the first of several requests that arrive together, unless it is answered immediately, and closes. */
   const expectOneOnly = async (connection: RawConnection, first: string) => {
     await connection.closed()
     expect(connection.received.toString()).toBe('')
     await expect.poll(() => engine.seen.requests).toEqual([first])
   }
 
-  test('pipelined requests that are answered at once are answered in order; the native engine in threads answers none at once', async () => {
+  test('pipelined requests with immediate answers are answered in order; the native engine in threads has no immediate answers', async () => {
     const connection = await RawConnection.open(engine.port)
     connection.send(post('/echo', 'one') + get('/echo?two') + post('/echo', 'three'))
     if (engine.isUws && engine.isInThreads) return expectOneOnly(connection, 'POST /echo')
@@ -53,7 +53,7 @@ describeEngines((engine) => {
     connection.destroy()
   })
 
-  test('N1: a request in two segments is taken as one, or refused with 505 at a documented position, never half taken', async () => {
+  test('N1: a request in two segments is accepted as one, or refused with 505 at a documented position, never in part', async () => {
     const bytes = post('/echo?q=1', 'hello')
     const line = bytes.indexOf('\r\n')
     const version = bytes.indexOf(' HTTP/1.1')
@@ -79,11 +79,11 @@ describeEngines((engine) => {
     expect(engine.seen.bodies.length).toBe(answers.filter(({ status }) => status === 200).length)
   })
 
-  test('N7: a client that closes its half right behind the request harms nothing', async () => {
+  test('N7: a client that half-closes right after the request does no harm', async () => {
     for (const path of ['/echo', '/later', '/hold', '/stream']) {
       const connection = await RawConnection.open(engine.port, { allowHalfOpen: true })
       connection.socket.end(get(path))
-      // The native engine takes the FIN for a leave, node:http answers.
+      // The native engine takes the FIN for a disconnect, node:http answers.
       if (path === '/echo' || path === '/later') await Promise.race([connection.until('200 OK'), connection.closed()])
       await sleep(20)
       connection.destroy()
@@ -91,7 +91,7 @@ describeEngines((engine) => {
     await engine.isAlive()
   })
 
-  test('N8: a reset in the middle of a body or of an answer harms nothing', async () => {
+  test('N8: a reset in the middle of a body or of an answer does no harm', async () => {
     const inBody = await RawConnection.open(engine.port)
     inBody.send('POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 500\r\n\r\nhalf')
     await sleep(30)
@@ -105,7 +105,7 @@ describeEngines((engine) => {
     await engine.isAlive()
   })
 
-  /** As above; with a whole request behind it in the same segment, the native engine may close with no answer at all. */
+  /** As above; with a whole request after it in the same segment, the native engine may close with no answer at all. */
   const expectNotSmuggled = async (bytes: string) => {
     await expectRefused(bytes, [400])
     const connection = await RawConnection.open(engine.port)
@@ -126,7 +126,7 @@ describeEngines((engine) => {
     await expectNotSmuggled(`${head}Content-Length: +5\r\n\r\nhello`)
   })
 
-  test('R3: Transfer-Encoding beside Content-Length, codings other than chunked and two Hosts are refused', async () => {
+  test('R3: Transfer-Encoding with Content-Length, codings other than chunked and two Hosts are refused', async () => {
     const head = 'POST /echo HTTP/1.1\r\nHost: a\r\n'
     const chunks = '5\r\nhello\r\n0\r\n\r\n'
     await expectNotSmuggled(`${head}Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n${chunks}`)
@@ -140,7 +140,7 @@ describeEngines((engine) => {
 
   const hiding = ': x\r\nContent-Length: 5\r\nTransfer-Encoding: chunked\r\n'
 
-  test('a request of a method that takes a body, and that frames none, is the last of its connection', async () => {
+  test('a request of a method that takes a body, but without a framed one, is the last of its connection', async () => {
     for (const method of ['POST', 'PUT', 'PATCH', 'DELETE', 'MKCOL', 'PROPFIND']) {
       for (const path of ['/echo', '/later']) {
         const head = get(path).replace('GET', method)
@@ -149,7 +149,7 @@ describeEngines((engine) => {
         const answer = await connection.answer()
         expect([method, answer.status, answer.headers.get('connection')]).toEqual([method, 200, 'close'])
         await connection.closed()
-        // What it did not frame is no request: in one segment with it, behind a name that hides its length, and later.
+        // The bytes it did not frame are no request: in one segment with it, after a name that hides its length, or later.
         for (const bytes of [head, get(path, hiding).replace('GET', method)]) {
           const [together, apart] = [await RawConnection.open(engine.port), await RawConnection.open(engine.port)]
           together.send(bytes + post('/smuggled', 'smuggled'))
@@ -165,7 +165,7 @@ describeEngines((engine) => {
     await engine.isAlive()
   })
 
-  test('a body of GET or OPTIONS behind an empty field name is refused on node; the native parser takes it for a request', async () => {
+  test('a body of GET or OPTIONS after an empty field name is refused on node; the native parser takes it for a request', async () => {
     for (const method of ['GET', 'OPTIONS']) {
       const connection = await RawConnection.open(engine.port)
       connection.send(get('/echo', hiding).replace('GET', method) + get('/behind'))
@@ -182,7 +182,7 @@ describeEngines((engine) => {
     expect(engine.seen.requests.includes('GET /behind')).toBe(engine.isUws && !engine.isInThreads)
   })
 
-  test('a chunk size that is no number, and chunks without their line ends, are refused on node; the native parser takes them', async () => {
+  test('an invalid chunk size and chunks without line ends are refused on node; the native parser accepts them', async () => {
     const head = 'POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n'
     for (const chunks of [`g\r\n${'c'.repeat(16)}\r\n0\r\n\r\n`, '5\r\nhelloXX0\r\n\r\n']) {
       const answer = await rawRequest(engine.port, head + chunks)
@@ -190,7 +190,7 @@ describeEngines((engine) => {
     }
   })
 
-  test('pipelined requests that are answered later are all answered on node; the native engine carries out one, and closes', async () => {
+  test('pipelined requests answered later are all answered on node; the native engine executes one and closes', async () => {
     const connection = await RawConnection.open(engine.port)
     connection.send(get('/later?1') + get('/later?2') + post('/echo', 'three'))
     if (engine.isUws) return expectOneOnly(connection, 'GET /later?1')
@@ -199,7 +199,7 @@ describeEngines((engine) => {
     connection.destroy()
   })
 
-  test('a connection with more than 128 requests that wait for their answers is cut', async () => {
+  test('a connection with more than 128 unanswered requests is cut', async () => {
     const connection = await RawConnection.open(engine.port)
     connection.send(get('/hold').repeat(500))
     await connection.closed()
@@ -216,17 +216,17 @@ describeEngines((engine) => {
     await connection.closed()
   })
 
-  test('a chunked body is put together', async () => {
+  test('a chunked body is assembled', async () => {
     const bytes =
       'POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n6\r\n there\r\n0\r\n\r\n'
     expect((await rawRequest(engine.port, bytes))?.body.toString()).toBe('POST /echo||hello there')
   })
 
-  test('R4: heads beyond the limit are refused quickly, those below are served', async () => {
+  test('R4: heads beyond the limit are refused quickly, smaller ones are served', async () => {
     const long = get(`/echo?${'q'.repeat(32_768)}`)
     expect((await rawRequest(engine.port, long))?.status).toBe(200)
     await expectRefused(get(`/echo?${'q'.repeat(45_000)}`), [431])
-    // Sent until there is an answer: a connection that is closed with bytes unread is reset, and the answer may be lost.
+    // Sends until there is an answer: a connection closed with unread bytes is reset, and the answer may be lost.
     const endless = await RawConnection.open(engine.port)
     endless.send('GET /echo HTTP/1.1\r\nHost: a\r\nX-Big: ')
     for (let sent = 0; sent < 1_000_000 && endless.received.length === 0 && !endless.isClosed; sent += 10_000) {
@@ -239,7 +239,7 @@ describeEngines((engine) => {
     await expectRefused(get('/echo', 'X-Many: 1\r\n'.repeat(150)), [431])
   })
 
-  test('R5: a body above the limit is refused by its announcement or as soon as it passes the limit', async () => {
+  test('R5: a body above the limit is refused by its announced length or as soon as it passes the limit', async () => {
     const exact = await rawRequest(engine.port, post('/echo', 'x'.repeat(bodyLimit)))
     expect(exact?.status).toBe(200)
     engine.seen.bodies = []
@@ -290,24 +290,24 @@ describeEngines((engine) => {
     }
   })
 
-  test('what waits for the rest of a long body is answered at once when that breaks off, or stops to come', async () => {
+  test('an answer that waits for the rest of a long body is sent when the body breaks off or stalls', async () => {
     const chunk = `3e8\r\n${'c'.repeat(1000)}\r\n`
     const head = 'POST /echo HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n'
     for (const end of ['not hex\r\n', '']) {
       const connection = await RawConnection.open(engine.port)
       connection.send(head + chunk.repeat(2))
-      // In another segment, when the answer waits already.
+      // In another segment, when the answer is already waiting.
       await sleep(50)
       connection.send(chunk + end)
       const answer = await connection.answerOrClose()
-      // The native engine ends such a connection itself, with a refusal of its own or with none.
+      // The native engine closes such a connection itself, with its own refusal or with none.
       if (end === '' || !engine.isUws) expect(`${answer?.status} ${answer?.body}`).toMatch(/^400 sent [23]000$/)
       await connection.closed()
     }
     await engine.isAlive()
   })
 
-  test('R6: HEAD says the length, sends no body and leaves the connection usable', async () => {
+  test('R6: HEAD reports the length, sends no body and leaves the connection usable', async () => {
     const connection = await RawConnection.open(engine.port)
     for (const path of getPaths) {
       const full = await rawRequest(engine.port, get(path))
@@ -346,7 +346,7 @@ describeEngines((engine) => {
     await expect.poll(() => engine.seen.aborts).toBe(1)
     for (const method of ['mkcol', 'M@K']) {
       const answer = await rawRequest(engine.port, get('/echo').replace('GET', method))
-      // llhttp knows only registered methods.
+      // llhttp accepts only registered methods.
       expect(answer?.status).toBe(engine.isUws ? 200 : 400)
       if (engine.isUws) expect(answer?.body.toString()).toBe(`${method} /echo||`)
     }
@@ -365,7 +365,7 @@ describeEngines((engine) => {
     else expect(answer?.status).toBe(400)
   })
 
-  test('an IPv4 client of a dual-stack listener is named as IPv4, an IPv6 client in short form', async () => {
+  test('an IPv4 client of a dual-stack listener is reported as IPv4, an IPv6 client in short form', async () => {
     const dual = await engine.start((exchange) => exchange.reply(200, text, exchange.remoteAddress))
     const dualPort = await dual.listen('::', 0)
     expect((await rawRequest(dualPort, get('/')))?.body.toString()).toBe('127.0.0.1')
@@ -390,7 +390,7 @@ describeEngines((engine) => {
     await expectRefused(`${head}Content-Length: 1000000\r\n\r\n`, [400])
   })
 
-  test('R16: an expectation that nobody knows changes nothing', async () => {
+  test('R16: an unknown expectation changes nothing', async () => {
     const connection = await RawConnection.open(engine.port)
     connection.send(post('/echo', 'hello').replace('Content-Length', 'Expect: 200-ok\r\nContent-Length'))
     const answer = await connection.answer()
@@ -398,7 +398,7 @@ describeEngines((engine) => {
     connection.destroy()
   })
 
-  test('a refusal is never given for a request that is at work, nor into a stream', async () => {
+  test('a refusal is never sent for a request in progress, nor into a stream', async () => {
     const garbage = 'garbage\r\n\r\n'
     const working = await RawConnection.open(engine.port)
     working.send(get('/hold') + garbage)
@@ -432,21 +432,21 @@ describeEngines((engine) => {
       connection.send(bytes)
       expect((await connection.answer()).status).toBe(400)
       await connection.closed()
-      // The native engine's own refusals put a page without a length behind their head.
+      // The native engine's own refusals have a page without a length after their head.
       if (!engine.isUws) expect(connection.received.toString()).toBe('')
       connection.destroy()
     }
     expect(engine.seen.bodies).toEqual([])
   })
 
-  test('N9: what is not HTTP/1.1 is closed with at most an error status', async () => {
+  test('N9: input that is not HTTP/1.1 is closed with at most an error status', async () => {
     const preface = 'PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'
     const notHttp = [preface, '\x16\x03\x01\x02\x00\x01\r\n\r\n', get('http://a/echo'), get('*')]
     for (const bytes of notHttp) {
       const answer = await rawRequest(engine.port, bytes)
       expect(answer === undefined || answer.status >= 400).toBe(true)
     }
-    // One of the test before may come late, from another thread.
+    // One of the previous test may arrive late, from another thread.
     expect(engine.seen.requests.filter((request) => !request.startsWith('POST '))).toEqual([])
     await engine.isAlive()
   })

@@ -12,7 +12,7 @@ const answer = (text: string, change = 1): Ready => ({
 const now = 1_800_000_000
 const find = (answers: ReadyAnswers, url: string, newest = 1) => answers.find(url, () => newest, now)
 
-test('an answer is kept from the second request for its address on', () => {
+test('an answer is cached from the second request for its address on', () => {
   const answers = new ReadyAnswers(1_000_000)
   answers.keep('/room/lobby', answer('a'))
   expect(find(answers, '/room/lobby')).toBeUndefined()
@@ -21,7 +21,7 @@ test('an answer is kept from the second request for its address on', () => {
   expect(find(answers, '/room/lobby')).toEqual(second)
 })
 
-test('an address whose kept answer a change made old is kept again at once', () => {
+test('an address whose cached answer is outdated by a change is cached again immediately', () => {
   const answers = new ReadyAnswers(1_000_000)
   answers.keep('/room/lobby', answer('a'))
   answers.keep('/room/lobby', answer('a'))
@@ -31,7 +31,7 @@ test('an address whose kept answer a change made old is kept again at once', () 
   expect(find(answers, '/room/lobby', 2)).toEqual(newer)
 })
 
-test('a crawler that asks for each address once displaces nothing', () => {
+test('a crawler that requests each address once evicts nothing', () => {
   const answers = new ReadyAnswers(20_000)
   const hot = answer('hot')
   answers.keep('/', answer('hot'))
@@ -40,7 +40,7 @@ test('a crawler that asks for each address once displaces nothing', () => {
   expect(find(answers, '/')).toEqual(hot)
 })
 
-test('answers that are kept never take more than their bytes: the one that was used longest ago goes', () => {
+test('cached answers never exceed their byte limit: the least recently used is evicted', () => {
   const answers = new ReadyAnswers(20_000)
   for (const page of [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]) {
     for (const _ of [1, 2]) answers.keep(`/${page}`, answer('x'.repeat(1_000)))

@@ -1,4 +1,4 @@
-/** What a follower takes of its leader's log, and what it refuses though every frame arrived whole. */
+/** What a follower accepts of its leader's log, and what it refuses though every frame arrived intact. */
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -20,7 +20,7 @@ import { MemoryDisk } from '../../support/memory-disk.ts'
 import { integrate, openLog, writePosts } from '../../support/posts-on-disk.ts'
 import { scratchDirectory } from '../../support/scratch.ts'
 
-/** Everything that a leader of some posts has, as it sends it; in its log frames of a few entries each. */
+/** Everything that a leader with some posts has, as it sends it; in log frames of a few entries each. */
 function leaderOf(posts: number) {
   const directory = scratchDirectory()
   for (let count = 10; count <= posts; count += 10) {
@@ -51,7 +51,7 @@ function journalOf(id: string): { readonly journal: Journal; readonly directory:
   return { directory, journal: Journal.open({ disk: machineDisk, directory, isCopy: true, random }) }
 }
 
-/** Other frames, as a leader that had them would send them. */
+/** Other frames, as a leader with those would send them. */
 function sent(id: string, frames: readonly NewFrame[]): CopiedFrames {
   const { journal, directory } = journalOf(id)
   journal.append(frames)
@@ -79,21 +79,21 @@ function followerOf({ vkey, posted, signatures }: ReturnType<typeof leaderOf>) {
   return { journal, followed, told }
 }
 
-test('the frames of the leader are taken, and its head is the one here', () => {
+test('the frames of the leader are accepted, and its head becomes the follower’s', () => {
   const leader = leaderOf(30)
   const { journal, followed, told } = followerOf(leader)
   expect(followed.take(leader.signatures)).toBe(false)
   expect(followed.head).toEqual({ size: leader.newest.size, checkpoint: leader.newest.checkpoint })
   expect(told).toEqual([leader.signatures.last])
   expect(journal.chain().toString('hex')).toBe(leader.signatures.chain)
-  // What is here already changes nothing.
+  // Frames that are already here change nothing.
   expect(followed.take(leader.signatures)).toBe(false)
   expect(journal.nextSeq - 1).toBe(leader.signatures.last)
 })
 
 type Change = (frame: LogFrame, origin: string) => Partial<LogFrame>
 
-/** The newest log frame is another one: sound, and not what the records say. */
+/** The newest log frame is another one: intact, but not matching the records. */
 const faults: readonly (readonly [what: string, change: Change, problem: string])[] = [
   ['an entry', ({ bundle }) => ({ bundle: changed(bundle) }), 'other entries'],
   ['the root', ({ root }) => ({ root: changed(root) }), 'another root'],
@@ -117,7 +117,7 @@ function forged(origin: string, size: number, root: Buffer): string {
   return signNote(formatCheckpoint({ origin, size, root }), createNoteKey(origin, Buffer.alloc(32, 7)).signer)
 }
 
-test.each(faults)('%s was changed: nothing is taken', (_what, change, problem) => {
+test.each(faults)('%s was changed: nothing is accepted', (_what, change, problem) => {
   const leader = leaderOf(30)
   const { journal, followed } = followerOf(leader)
   const frames: NewFrame[] = framesIn(leader.signatures).map(({ type, flags, payload }) => ({ type, flags, payload }))
@@ -130,7 +130,7 @@ test.each(faults)('%s was changed: nothing is taken', (_what, change, problem) =
   expect(journal.nextSeq).toBe(1)
 })
 
-test('a journal that went another way is refused, and stays as it is', () => {
+test('a journal that diverged is refused, and stays as it is', () => {
   const leader = leaderOf(10)
   const { journal } = journalOf(leader.posted.id)
   const frames = framesIn(leader.posted).map(({ type, flags, payload }) => ({
@@ -147,7 +147,7 @@ test('a journal that went another way is refused, and stays as it is', () => {
   expect([journal.nextSeq, journal.chain()]).toEqual([5, chain])
 })
 
-test('segments begin where the leader says, and one that has begun does so once', () => {
+test('segments begin where the leader says, and repeating a beginning has no effect', () => {
   const leader = leaderOf(10)
   const { journal } = journalOf(leader.posted.id)
   const { last } = leader.posted
@@ -158,7 +158,7 @@ test('segments begin where the leader says, and one that has begun does so once'
   expect([1, 4, last + 1].map((seq) => journal.mayCompact(seq))).toEqual([true, true, false])
 })
 
-test('parts are a batch when the last one is there; a new beginning and a later epoch void what is unfinished', () => {
+test('parts become a batch with the last one; a new beginning or a later epoch discards unfinished parts', () => {
   const { journals } = leaderOf(10)
   const payload = Buffer.alloc(2_000_000, 1)
   const seal = new StreamSeal({
@@ -176,7 +176,7 @@ test('parts are a batch when the last one is there; a new beginning and a later 
   expect([one, two].map((part) => assembly.add(part!))).toEqual([undefined, undefined])
   expect([one, two].map((part) => assembly.add(part!))).toEqual([undefined, undefined])
   expect(assembly.add(three!)?.payload.equals(payload)).toBe(true)
-  // Of the old epoch nothing is heard any more, in the middle of the new one or after it.
+  // Parts of the old epoch are ignored, in the middle of the new one or after it.
   const later = parts(2)
   expect(assembly.add(one!)).toBeUndefined()
   expect(assembly.add(later[0]!)).toBeUndefined()

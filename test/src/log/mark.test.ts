@@ -1,4 +1,4 @@
-/** Where the high-water mark stands, whatever way its directory was named, and what becomes of one that stood in the directory. */
+/** Where the high-water mark is stored, however its directory was named, and what happens to one that is inside the directory. */
 
 import { cpSync, existsSync, mkdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -21,7 +21,7 @@ import { createNoteKey } from '../../../storage/note-signer.ts'
 import { integrate, openLog, writePosts } from '../../support/posts-on-disk.ts'
 import { scratchDirectory } from '../../support/scratch.ts'
 
-/** A disk that holds every write up for as long as `stalled` does. */
+/** A disk that blocks every write for as long as `stalled` does. */
 const stalling = { stalled: Promise.resolve(), writing: 0, mostAtOnce: 0 }
 const disk: Disk = {
   ...machineDisk,
@@ -34,7 +34,7 @@ const disk: Disk = {
 const platform = { disk, clock: systemClock }
 
 test.each(['/var/lib/board', '/var/lib/board/', '/var/lib/board//', '/var/lib/./board/.'])(
-  'the mark of %s stands beside it',
+  'the mark of %s is beside it',
   (given) => {
     for (const { dataDirectory, markFile } of [readConfig('', { DATA_DIR: given }), readConfig(given, {})]) {
       expect(dataDirectory).toBe('/var/lib/board')
@@ -43,12 +43,12 @@ test.each(['/var/lib/board', '/var/lib/board/', '/var/lib/board//', '/var/lib/./
   },
 )
 
-test('a directory given to a command comes before DATA_DIR, and MARK_FILE before both', () => {
+test('a directory given to a command takes precedence over DATA_DIR, and MARK_FILE over both', () => {
   const env = { DATA_DIR: '/var/lib/board', MARK_FILE: '/mnt/mark' }
   expect(readConfig('/srv/other/', env)).toMatchObject({ dataDirectory: '/srv/other', markFile: '/mnt/mark' })
 })
 
-/** A log of the first of four posts, and the mark of its newest head as it was kept in the directory itself. */
+/** A log of the first of four posts, and the mark of its newest head as it was stored inside the directory. */
 function markedInside(posts: number) {
   const dataDirectory = join(scratchDirectory(), 'board')
   mkdirSync(dataDirectory)
@@ -63,7 +63,7 @@ function markedInside(posts: number) {
   return { place, inside, vkey, newest }
 }
 
-test('a mark that was left in the directory is heard like the one beside it', () => {
+test('a mark left inside the directory counts like the one beside it', () => {
   const { place, inside } = markedInside(3)
   const opened = (dataDirectory: string) =>
     openLog(dataDirectory, undefined, readMarks(machineDisk, { ...place, dataDirectory }))
@@ -76,7 +76,7 @@ test('a mark that was left in the directory is heard like the one beside it', ()
   const ahead = markText([log.vkey], log.newest.checkpoint)
   log.close()
   writeFileSync(join(copy, '.mark'), ahead)
-  // Its journal has the entry that the mark knows of: the log makes it again, the same.
+  // Its journal has the entry that the mark knows of: the log rebuilds it, identically.
   opened(copy).close()
   rmSync(join(copy, 'shard-00'), { recursive: true })
   expect(() => opened(copy)).toThrow(RolledBack)
@@ -85,7 +85,7 @@ test('a mark that was left in the directory is heard like the one beside it', ()
   expect(existsSync(inside)).toBe(true)
 })
 
-test('it goes when what it knows stands beside the directory, and not before', async () => {
+test('it is removed once the mark beside the directory covers it, and not before', async () => {
   const { place, inside, vkey, newest } = markedInside(3)
   const nowhere = new MarkKeeper({ ...place, markFile: join(place.dataDirectory, 'missing', 'mark') }, platform)
   nowhere.note([vkey], newest.checkpoint)
@@ -108,7 +108,7 @@ test('a mark that MARK_FILE puts into the directory stays', async () => {
   expect(readMarks(machineDisk, { ...place, markFile: inside })).toHaveLength(1)
 })
 
-test('a mark with any one bit changed, cut short or empty is refused by its name, and never taken for none', () => {
+test('a mark with any one bit changed, truncated or empty is refused by name, and never treated as missing', () => {
   const { place, vkey, newest } = markedInside(1)
   rmSync(join(place.dataDirectory, '.mark'))
   const older = createNoteKey('elsewhere.example/log/2025a', Buffer.alloc(32, 5)).vkey
@@ -134,7 +134,7 @@ test('a mark with any one bit changed, cut short or empty is refused by its name
   expect(readFileSync(place.markFile, 'utf8')).toBe('precious notes\n')
 })
 
-test('a mark cannot be a directory, nor be kept where there is none', () => {
+test('a mark cannot be a directory, nor be in a missing one', () => {
   const { place } = markedInside(1)
   expect(() => readMarks(machineDisk, { ...place, markFile: place.dataDirectory })).toThrow('it is not a file')
   const markFile = join(place.dataDirectory, 'missing', 'mark')
@@ -143,7 +143,7 @@ test('a mark cannot be a directory, nor be kept where there is none', () => {
   )
 })
 
-test('a whole mark of another log is told of, and none at all where the log has entries', () => {
+test('an intact mark of another log is reported, and so is a missing one if the log has entries', () => {
   const { place, vkey, newest } = markedInside(1)
   const warned = (marks: readonly HighWaterMark[]): string[] => {
     const events: string[] = []
@@ -158,7 +158,7 @@ test('a whole mark of another log is told of, and none at all where the log has 
   expect(mark).toMatchObject({ vkey, size: newest.size })
 })
 
-test('a head that comes while the disk holds up the mark of another waits for it', async () => {
+test('a head that arrives while the disk blocks the mark of another waits for it', async () => {
   const { place, vkey, newest } = markedInside(3)
   const stall = Promise.withResolvers<void>()
   stalling.stalled = stall.promise

@@ -1,4 +1,4 @@
-/** The log as its files give it, where the derived file of node hashes is wrong in places that a start does not look at. */
+/** The log as read from its files, where the derived file of node hashes is wrong in places that a start does not check. */
 import { closeSync, openSync, writeSync } from 'node:fs'
 import { expect, test } from 'vitest'
 import { logDirectory, nodesFile } from '../../../src/board-directory.ts'
@@ -18,7 +18,7 @@ test('a witness is never sent a wrong path, whatever the file of hashes holds', 
     return found
   }
   const sound = paths()
-  // All hashes of the first 256 leaves but the one that they give together: the right edge is as it should be.
+  // All hashes of the first 256 leaves except their common root: the right edge stays correct.
   const file = openSync(nodesFile(logDirectory(directory)), 'r+')
   writeSync(file, Buffer.alloc((nodesIn(256) - 1) * 32, 7), 0, undefined, 0)
   closeSync(file)

@@ -18,7 +18,7 @@ vi.setConfig({ testTimeout: 300_000 })
 
 const missing = missingProgram('sigsum-witness')
 
-/** This witness knows logs by one form of origin only: the hash of their key. */
+/** This witness knows logs by only one form of origin: the hash of their key. */
 const seed = Buffer.alloc(32, 0x44)
 const { publicKey } = createNoteKey('any', seed)
 const logKey = createNoteKey(`sigsum.org/v1/tree/${createHash('sha256').update(publicKey).digest('hex')}`, seed)
@@ -38,7 +38,7 @@ describe.skipIf(skipWithout(missing))(`Debian’s sigsum-witness${skipNote(missi
   test('signs our heads as they grow, and its signatures verify', async () => {
     const directory = scratchDirectory()
     const program = findProgram('sigsum-key')!
-    // Only the second reads: the first may have ended before anything is written to it.
+    // Only the second reads: the first may have exited before anything is written to it.
     execFileSync(program, ['generate', '-o', join(directory, 'w.key')])
     execFileSync(program, ['from-vkey', '-o', join(directory, 'log.pub')], { input: logKey.vkey })
     const port = await freePort()
@@ -88,7 +88,7 @@ describe.skipIf(skipWithout(missing))(`Debian’s sigsum-witness${skipNote(missi
   })
 })
 
-/** What the witness signs first says what it calls itself. */
+/** The first line that the witness signs contains its name. */
 async function firstLine(url: string): Promise<{ name: string }> {
   const answer = await fetch(`${url}/add-checkpoint`, { method: 'POST', body: `old 0\n\n${headOf(3)}` })
   const note = parseNote(`x\n\n${await answer.text()}`)

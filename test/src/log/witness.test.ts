@@ -21,7 +21,7 @@ const origin = 'board.example/log/2026a'
 const logKey = createNoteKey(origin, Buffer.alloc(32, 0x11))
 const otherKey = createNoteKey(origin, Buffer.alloc(32, 0x22))
 
-/** Node hashes of a log whose entries are bytes; `fork`: from this leaf on they are others. */
+/** Node hashes of a log whose entries are bytes; from leaf `fork` on they differ. */
 function nodesOf(fork = Number.POSITIVE_INFINITY): NodeReader {
   const read: NodeReader = (level, index) =>
     level === 0
@@ -91,7 +91,7 @@ describe('a witness', () => {
     expect(witness.addCheckpoint(request(5, 8)).status).toBe(200)
   })
 
-  test('reads a request back as it was written', () => {
+  test('parses a request as it was written', () => {
     const parsed = parseAddCheckpoint(request(3, 8))
     expect(parsed.ok && formatAddCheckpoint(parsed.value)).toBe(request(3, 8))
   })
@@ -106,7 +106,7 @@ describe('a log that offers its heads', () => {
     }
   })
 
-  /** Serves `judge` as a witness at an address of its own. */
+  /** Serves `judge` as a witness at its own address. */
   async function serve(judge: (body: string) => { status: number; body: string } | undefined): Promise<string> {
     const server = createServer((asked, response) => {
       const chunks: Buffer[] = []
@@ -141,7 +141,7 @@ describe('a log that offers its heads', () => {
     return { round, rollbacks }
   }
 
-  test('serves the lines of those who signed, and learns where each of them stands', async () => {
+  test('serves the cosignatures of those who signed, and learns the size that each of them has', async () => {
     const witness = newWitness()
     witness.addCheckpoint(request(0, 3))
     const url = await serve((body) => witness.addCheckpoint(body))
@@ -156,7 +156,7 @@ describe('a log that offers its heads', () => {
     await round.close()
   })
 
-  test('is not held up by witnesses that are dead, silent, lying or talkative, and serves none of their lines', async () => {
+  test('is not held up by witnesses that are dead, silent, lying or verbose, and serves none of their lines', async () => {
     const honest = newWitness()
     const key = keyOf(honest.vkey)
     const lie = await serve((body) => {
@@ -172,7 +172,7 @@ describe('a log that offers its heads', () => {
       { key, url: await serve(() => ({ status: 409, body: '2\n' })) },
       { key, url: await serve((body) => honest.addCheckpoint(body)) },
     ]
-    // The silent one is waited for to the end; where the honest one took longer than that, both have more time.
+    // The silent one is waited for until the timeout; if the honest one took longer than that, both get more time.
     const served = async (timeoutMs: number) => {
       const { round, rollbacks } = roundOf(witnesses, { timeoutMs })
       await round.first(headOf(8))
@@ -187,7 +187,7 @@ describe('a log that offers its heads', () => {
     expect(round.published.trimEnd().split('\n')).toHaveLength(6)
   })
 
-  test('serves what was signed before a restart while the head is the same, also where the witness is away', async () => {
+  test('serves cosignatures from before a restart while the head is the same, even if the witness is away', async () => {
     const witness = newWitness()
     const key = keyOf(witness.vkey)
     const first = roundOf([{ key, url: await serve((body) => witness.addCheckpoint(body)) }])
@@ -206,7 +206,7 @@ describe('a log that offers its heads', () => {
     expect(away.round.published).toBe(headOf(9))
     expect(away.round.isComplete).toBe(false)
     await away.round.close()
-    // A line that somebody changed on disk is not served.
+    // A line that was altered on disk is not served.
     const changed = kept.replace(/.{8}\n$/, 'AAAAAAA=\n')
     const broken = roundOf([{ key, url: 'http://127.0.0.1:9' }], { kept: changed })
     await broken.round.first(headOf(8))
@@ -214,7 +214,7 @@ describe('a log that offers its heads', () => {
     await broken.round.close()
   })
 
-  test('tells of each answer what it was', async () => {
+  test('reports the outcome of each answer', async () => {
     const key = keyOf(newWitness().vkey)
     const answers = [
       [400, 'nonsense\n', 'refused', 'it answered 400'],
@@ -241,7 +241,7 @@ describe('a log that offers its heads', () => {
     await round.close()
   })
 
-  test('offers of the heads that come meanwhile the newest alone, and serves none that was not offered', async () => {
+  test('offers only the newest of the heads that arrive meanwhile, and serves none that was not offered', async () => {
     const witness = newWitness()
     const offered: number[] = []
     const url = await serve((body) => {
@@ -257,7 +257,7 @@ describe('a log that offers its heads', () => {
     await round.close()
   })
 
-  test('offers the same head again now and then, so that the time under it is fresh', async () => {
+  test('offers the same head again now and then, so that its cosigned time is fresh', async () => {
     let seconds = 1_790_000_000
     const witness = newWitness(scratchDirectory(), () => seconds)
     const round = new WitnessRound({
@@ -277,7 +277,7 @@ describe('a log that offers its heads', () => {
     await round.close()
   })
 
-  test('hears from a witness that more was signed than it has, or something else', async () => {
+  test('learns from a witness that it has signed a larger or a different head', async () => {
     const ahead = newWitness()
     ahead.addCheckpoint(request(0, 9))
     const url = await serve((body) => ahead.addCheckpoint(body))
@@ -308,7 +308,7 @@ describe('a policy', () => {
     'quorum outer',
   ]
 
-  test('says who is enough', () => {
+  test('says which cosignatures are enough', () => {
     const policy = parsePolicy(text.join('\n'))
     if (!policy.ok) throw new Error(policy.problem)
     const [a, b, c] = policy.value.witnesses.map(({ key }) => key) as [VerifierKey, VerifierKey, VerifierKey]
@@ -321,7 +321,7 @@ describe('a policy', () => {
     expect(none.ok && none.value.isMet([])).toBe(true)
   })
 
-  test('that is wrong is refused with its line', () => {
+  test('that is invalid is refused with its line', () => {
     for (const [at, line, problem] of [
       [1, 'log nonsense', 'line 2: '],
       [4, `witness a ${w2}`, 'the name a is taken'],

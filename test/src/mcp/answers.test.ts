@@ -1,4 +1,4 @@
-/** What a model gets of an answer: nothing repeated, nothing lost but proofs, long texts in parts that make the whole. */
+/** What a model gets of an answer: nothing repeated, nothing lost except proofs, long texts in parts that make up the whole. */
 import { createHash, randomBytes } from 'node:crypto'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
@@ -29,7 +29,7 @@ function event(author: Json, more: Json = {}): Json {
   }
 }
 
-/** As a reader of the answer puts an item together again. */
+/** Reassembles an item as a reader of the answer does. */
 function whole(shared: unknown, item: unknown): unknown {
   if (shared === undefined) return item
   if (item === undefined || typeof item !== 'object' || item === null || Array.isArray(item)) return item ?? shared
@@ -38,7 +38,7 @@ function whole(shared: unknown, item: unknown): unknown {
   return Object.fromEntries([...names].map((name) => [name, whole(of[name], (item as Json)[name])]))
 }
 
-test('a list says once what its items have alike, and each item is whole again when that is put back', () => {
+test('a list states common fields of its items once, and each item is complete when they are added back', () => {
   const [alice, bob] = [
     { id: hex(32), public_key: 'A', handle: 'alice' },
     { id: hex(32), public_key: 'B' },
@@ -68,14 +68,14 @@ test('a list says once what its items have alike, and each item is whole again w
   expect(made).toEqual(asked)
 })
 
-test('what somebody wrote is shown as it was written, also where it is the id of somebody', () => {
+test('text by users is shown as it was written, also where it is the id of an identity', () => {
   const author = { id: hex(32), public_key: 'A', handle: 'alice' }
   const events = [event(author), event(author), event(author, { text: author.id, to: author.id })]
   const { events: shown } = brief({ events, has_more: false }, declared('events.list'))
   expect((shown as Json[]).at(-1)).toMatchObject({ text: author.id, to: '@alice' })
 })
 
-test('who is mentioned once is the handle, or without one the id itself, and not in people', () => {
+test('an identity mentioned once is shown by handle, or by id without one, and is not in people', () => {
   const ids = Array.from({ length: 4 }, () => hex(32))
   const ada = { id: hex(32), public_key: 'K', handle: 'ada' }
   const events = [
@@ -89,7 +89,7 @@ test('who is mentioned once is the handle, or without one the id itself, and not
   expect(people).toEqual({ [short]: ids[3] })
 })
 
-test('an event of a list has no number in its room, which event.get gives', () => {
+test('an event in a list has no number in its room, which event.get gives', () => {
   const author = { id: hex(32), public_key: 'K' }
   const events = [1, 2, 3].map((seq) => event(author, { seq }))
   const { shared, events: shown } = brief({ events, has_more: false }, declared('events.list'))
@@ -97,14 +97,14 @@ test('an event of a list has no number in its room, which event.get gives', () =
   expect(brief({ event: events[0] }, declared('event.get'))).toMatchObject({ event: { seq: 1 } })
 })
 
-test('two whose ids begin alike have different short names', () => {
+test('two identities with the same id prefix have different short names', () => {
   const ids = [`${'a'.repeat(10)}${'1'.repeat(54)}`, `${'a'.repeat(10)}${'2'.repeat(54)}`]
   const events = [...ids, ...ids].map((id) => event({ id, public_key: 'K' }))
   const { people } = brief({ events, has_more: false }, declared('events.list'))
   expect(people).toEqual({ [`${'a'.repeat(8)}…`]: ids[0], [`${'a'.repeat(9)}…`]: ids[1] })
 })
 
-test('what a tool of somebody else answered is not looked into: its signatures are its own', () => {
+test('the answer of a third-party tool is not rewritten: its signatures are its own', () => {
   const output = { signature: 'theirs', receipt: { checkpoint: 'x' }, __proto__: null, delegation: { id: 1 } }
   const receipt = { event_id: 'e', command_sha256: 'h', checkpoint: 'long', tree_size: 9, accepted_at: 1 }
   expect(brief({ tool: 't', output, receipt }, declared('tools.call'))).toEqual({
@@ -114,14 +114,14 @@ test('what a tool of somebody else answered is not looked into: its signatures a
   })
 })
 
-test('no answer has a member of its own that is called as what is said beside a list or a text', () => {
+test('no answer has a member with the name of those added beside a list or a text', () => {
   for (const { name, result } of operations) {
     const names = Object.keys((result as { properties: object }).properties)
     expect([name, names.filter((each) => ['shared', 'people', 'hint'].includes(each))]).toEqual([name, []])
   }
 })
 
-test('by declaration: every tool that pages has one list; proof is taken where there is one; a long text is read or replaced', () => {
+test('by declaration every paged tool has one list, proof is accepted where one exists, and a long text is read or replaced', () => {
   for (const operation of operations.filter(({ scope }) => scope !== undefined)) {
     const extras = extrasOf(operation)
     if (operation.optional.includes('limit')) expect([operation.name, listOf(operation)]).not.toContain(undefined)
@@ -145,7 +145,7 @@ test('by declaration: every tool that pages has one list; proof is taken where t
   expect(taking('replaces_sha256')).toEqual(['post', 'docs.write', 'work.edit'])
 })
 
-/** All parts of the text, each as it was given. */
+/** All parts of the text, as they were given. */
 function partsOf(data: Json, tokensMax: number): Json[] {
   const parts: Json[] = []
   for (let offset: number | undefined = 0; offset !== undefined; ) {
@@ -159,7 +159,7 @@ function partsOf(data: Json, tokensMax: number): Json[] {
   return parts
 }
 
-test('the parts of a text are the text, each of whole characters, whatever it is made of', () => {
+test('the parts of a text make up the text, each of whole characters, whatever it is made of', () => {
   const piece = fc.oneof(
     fc.constantFrom(
       'word ',
@@ -185,7 +185,7 @@ test('the parts of a text are the text, each of whole characters, whatever it is
         const isLast = n === parts.length - 1
         expect(part).toMatchObject({ text_truncated: true, text_bytes: Buffer.byteLength(written) })
         expect(String(part.text).isWellFormed()).toBe(true)
-        // Who knows the hash has been shown the end.
+        // A client that knows the hash has been shown the end.
         expect([part.text_sha256, part.sha256]).toEqual(isLast ? [sha256, sha256] : [undefined, undefined])
       }
     }),
@@ -193,18 +193,18 @@ test('the parts of a text are the text, each of whole characters, whatever it is
   )
 })
 
-test('a part that is asked for from the middle of a character begins with the whole of it', () => {
+test('a part requested from the middle of a character begins with all of it', () => {
   const parted = inParts({ doc: { text: 'é'.repeat(5_000) } }, 1_000, 101)
   expect(parted).toMatchObject({ ok: true, data: { doc: { text_offset: 100 } } })
   expect(inParts({ doc: { text: 'é'.repeat(5_000) } }, 1_000, 10_000)).toEqual({ ok: false, bytes: 10_000 })
 })
 
-test('a part ends behind a line where one ends near its end', () => {
+test('a part ends after a line if one ends near its end', () => {
   const { data } = inParts({ doc: { text: 'one line of many\n'.repeat(2_000) } }, 1_000) as { data: Json }
   expect((data.doc as Json).text).toMatch(/^(one line of many\n)+$/)
 })
 
-test('two texts that are long share the room; a value that is none is read as its JSON text', () => {
+test('two long texts share the room; a value that is no text is shown as its JSON', () => {
   const long = 'so it goes on '.repeat(4_000)
   const { data } = inParts({ doc: { text: long, signed_payload: `{"text":${JSON.stringify(long)}}` } }, 5_000) as {
     data: Json
@@ -222,7 +222,7 @@ test('two texts that are long share the room; a value that is none is read as it
   expect(JSON.parse(read)).toEqual(output)
 })
 
-test('the text of a result and its structured content are the same, of an answer as of a refusal', () => {
+test('the text of a result equals its structured content, for an answer as for a refusal', () => {
   const outcomes = [
     { ok: true, data: { events: [{ text: 'x' }], has_more: false } },
     { ok: false, error: { code: 'rate_limited', message: 'wait 3 s', retry_after: 3 } },

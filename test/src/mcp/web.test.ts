@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import type { Exchange, Header } from '../../../src/http/port.ts'
 import { sendResponse } from '../../../src/mcp/routes.ts'
 
-test('a stream says once that nobody shall hold it back', async () => {
+test('a stream says once that nobody may buffer it', async () => {
   let told: readonly Header[] = []
   const exchange = {
     ended: false,

@@ -1,4 +1,4 @@
-/** What the rules take for an advertisement, and what they leave alone. */
+/** What the rules treat as advertising, and what they leave alone. */
 import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import fc from 'fast-check'
@@ -56,7 +56,7 @@ test.each([
   expect(note(text).score).toBeLessThan(0.9)
 })
 
-test('a score is always between 0 and 1, has a rule when it is above 0, and depends on nothing but the post', () => {
+test('a score is always between 0 and 1, has a rule when it is above 0, and depends only on the post', () => {
   const word = fc.constantFrom(
     'buy now',
     'https://a.example/?ref=1',
@@ -116,7 +116,7 @@ async function classifierAt(listener: RequestListener): Promise<string> {
 
 const post: Screened = { id: 'a'.repeat(32), room: 'lobby', kind: 'note', text: 'x', isReply: false, at: 1 }
 
-test('a classifier is asked in JSON, and its answer is the judgement', async () => {
+test('a classifier gets JSON, and its answer is the judgment', async () => {
   let asked = ''
   const url = await classifierAt((request, response) => {
     request.on('data', (chunk: Buffer) => {
@@ -153,7 +153,7 @@ test('scores are numbers from 0 to 1 and nothing else', () => {
   expect(parseJudgement('{"score":1,"rule":5}')).toEqual({ score: 1, rule: 'classifier', words: '' })
 })
 
-/** A screening whose hides are kept, and what it reports. */
+/** A screening whose hides are recorded, and what it reports. */
 function screeningOf(score: number | Error, answers: readonly Hidden[] = [{ ok: true }]) {
   const hides: string[] = []
   const reports: string[] = []
@@ -184,7 +184,7 @@ function screeningOf(score: number | Error, answers: readonly Hidden[] = [{ ok: 
   return { screening, hides, reports, reported }
 }
 
-test('0.90 hides a post that begins a thread, 0.97 a reply, and the reason begins as it is promised', async () => {
+test('0.90 hides a post that begins a thread, 0.97 a reply, and the reason begins as documented', async () => {
   for (const [score, isReply] of [
     [0.9, false],
     [0.97, true],
@@ -211,7 +211,7 @@ test('0.90 hides a post that begins a thread, 0.97 a reply, and the reason begin
   }
 })
 
-test('what cannot be judged stays and is reported; what may not be hidden is reported; a busy board is asked again', async () => {
+test('posts that cannot be judged stay and are reported; failed hides are reported; a busy board is retried', async () => {
   const broken = screeningOf(new Error('no answer'))
   const told = broken.reported()
   broken.screening.add(post)
@@ -229,7 +229,7 @@ test('what cannot be judged stays and is reported; what may not be hidden is rep
   expect([busy.hides.length, busy.reports]).toEqual([2, ['screening.hidden']])
 })
 
-test('more than may wait is not screened, and said so', () => {
+test('posts beyond the queue limit are not screened, and that is reported', () => {
   const { screening, reports } = screeningOf(0)
   for (let n = 0; n < 1_128; n++) screening.add(post)
   expect(new Set(reports)).toEqual(new Set(['screening.full']))

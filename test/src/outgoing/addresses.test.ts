@@ -1,11 +1,11 @@
-/** Which addresses are never connected to, however they are written and whoever says that a name leads there. */
+/** Which addresses are never connected to, however they are written and whoever says that a name resolves to them. */
 
 import { describe, expect, test } from 'vitest'
 import { systemClock } from '../../../src/clock.ts'
 import { createOutgoing } from '../../../src/outgoing/request.ts'
 import { addressFault, isLoopback, mayConnect, type Resolve } from '../../../src/outgoing/target.ts'
 
-/** Hosts as they may stand in a URL, none of which is a machine of the public Internet. */
+/** Hosts as they may be written in a URL, none of which is on the public Internet. */
 const closedHosts = [
   '127.0.0.1',
   '127.1',
@@ -67,7 +67,7 @@ const openAddresses = [
 ]
 
 describe('addresses', () => {
-  test.each(closedHosts)('https://%s/ is refused before anything is asked or connected', async (host) => {
+  test.each(closedHosts)('https://%s/ is refused before any lookup or connection', async (host) => {
     expect(addressFault(`https://${host}/`, false)).toBeDefined()
     const outgoing = createOutgoing({ timers: systemClock, loopback: false, userAgent: 'test', resolve: nobodyAsks })
     expect(await outgoing.request({ url: `https://${host}/` })).toMatchObject({
@@ -91,13 +91,13 @@ describe('addresses', () => {
     }
   })
 
-  test.each(openAddresses)('%s may be connected to', (address) => {
+  test.each(openAddresses)('connecting to %s is allowed', (address) => {
     expect(mayConnect(address, false)).toBe(true)
     expect(isLoopback(address)).toBe(false)
   })
 
   test.each(['', 'localhost', '1.2.3', 'fe80::1%eth0', '::ffff:8.8.8.8', '64:ff9b::808:808'])(
-    '"%s" may not, being no plain public address',
+    'connecting to "%s", not a plain public address, is refused',
     (text) => expect(mayConnect(text, true)).toBe(false),
   )
 
@@ -119,18 +119,18 @@ describe('addresses', () => {
     '//tool.example/',
     '/path',
     '',
-  ])('%s is no address that is called', (url) => {
+  ])('%s is never called', (url) => {
     expect(addressFault(url, false)).toBeDefined()
   })
 
   test.each(['https://tool.example/', 'https://tool.example:8443/a?b=c', 'https://[2606:4700::1111]/'])(
-    '%s is',
+    '%s may be called',
     (url) => {
       expect(addressFault(url, false)).toBeUndefined()
     },
   )
 
-  test('where loopback is allowed it alone is added: no private network, no http to others', async () => {
+  test('where loopback is allowed nothing else is added: no private network, no http to others', async () => {
     expect(addressFault('http://127.0.0.1:8080/', true)).toBeUndefined()
     expect(addressFault('http://localhost:8080/', true)).toBeUndefined()
     for (const host of ['10.0.0.1', '169.254.169.254', '[::ffff:127.0.0.1]', '[fe80::1]']) {

@@ -1,4 +1,4 @@
-/** Where an answer ends, whatever a server says about it: raw bytes of a real server, read over a connection that may be kept. */
+/** Where an answer ends, whatever a server says about it: raw bytes of a real server, read over a connection that may be reused. */
 
 import { type AddressInfo, createServer, type Server, type Socket } from 'node:net'
 import { afterAll, beforeAll, expect, test } from 'vitest'
@@ -6,7 +6,7 @@ import { systemClock } from '../../../src/clock.ts'
 import { type Posted, Poster } from '../../../src/outgoing/poster.ts'
 import { patience } from '../../support/patience.ts'
 
-/** What the server says to each request, in these pieces; `end`: and then closes. */
+/** What the server answers to each request, in these pieces; `end`: whether it then closes. */
 type Said = { readonly pieces: readonly string[]; readonly end: boolean }
 let said: Said = { pieces: [], end: false }
 let server: Server
@@ -40,7 +40,7 @@ afterAll(() => {
 
 let name = 0
 
-/** Two posts to a host of its own; whether the second one took the connection of the first. */
+/** Two posts to a host of their own; whether the second one reused the connection of the first. */
 async function answered(
   text: string,
   { end = false, cut = text.length } = {},
@@ -93,7 +93,7 @@ const fine: Fine[] = [
 ]
 
 test.each<Fine>(fine)(
-  'an answer ends by %s, and the connection is kept only where that is plain',
+  'an answer ends by %s, and the connection is reused only if that is unambiguous',
   async (_what, text, body, kept, end) => {
     for (const cut of [text.length, Math.floor(text.length / 2), 12]) {
       const [posted, isKept] = await answered(text, { end, cut })
@@ -120,7 +120,7 @@ test.each([
   'HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nhell',
   'HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n1\r\na\r\n',
   'HTTP/1.1 200 OK\r\nContent-',
-])('%j is no answer', async (text) => {
+])('%j is not a valid answer', async (text) => {
   expect((await answered(text, { end: true }))[0]).toMatchObject({ ok: false, failure: 'unknown' })
 })
 
@@ -134,6 +134,6 @@ test.each([
   ['a length', 'HTTP/1.1 200 OK\r\nContent-Length: 100000\r\n\r\n', 200],
   ['chunks', `HTTP/1.1 201 OK\r\nTransfer-Encoding: chunked\r\n\r\nffff\r\n${'x'.repeat(20_000)}`, 201],
   ['a body without end', `HTTP/1.1 500 No\r\n\r\n${'x'.repeat(20_000)}`, 500],
-])('is read so far and no further: %s', async (_what, text, status) => {
+])('an answer is read up to its bound and no further: %s', async (_what, text, status) => {
   expect((await answered(text))[0]).toMatchObject({ ok: false, failure: 'too_large', status })
 })

@@ -1,4 +1,4 @@
-/** Posts over kept connections: what they connect to, what they never connect to, and that a connection is used again. */
+/** Posts over keep-alive connections: what they connect to, what they never connect to, and that a connection is reused. */
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
@@ -94,7 +94,7 @@ function post(by: Poster, url: string, body = '{}', totalMs: number = patience.t
 
 const text = (posted: Posted) => (posted.ok ? posted.body.toString() : JSON.stringify(posted))
 
-test('a post arrives as it was made, in whatever characters, and the next takes the same connection', async () => {
+test('a post arrives as it was made, in any characters, and the next one reuses the connection', async () => {
   const by = poster()
   const before = connections
   for (const body of ['{"x":"plain"}', '{"x":"Grüße 🌍"}', '{"x":"ÿ"}']) {
@@ -127,13 +127,13 @@ test.each([
   ['/moved', { ok: false, failure: 'redirect', status: 307 }],
   ['/busy', { ok: true, status: 503, retryAfter: '9' }],
   ['/old', { ok: true, status: 200, body: Buffer.from('all there is') }],
-])('a post to %s ends, and nobody else is asked', async (path, ends) => {
+])('a post to %s ends, and no other address is contacted', async (path, ends) => {
   const isTimeout = 'failure' in ends && ends.failure === 'timeout'
   expect(await post(poster(), `http://127.0.0.1:${port}${path}`, '{}', isTimeout ? 150 : undefined)).toMatchObject(ends)
   expect(strays).toBe(0)
 })
 
-test('what may not be called is not called', async () => {
+test('a forbidden address is not called', async () => {
   const strict = new Poster({ loopback: false, userAgent: 'test', clock: systemClock })
   posters.push(strict)
   for (const url of ['http://example.org/', 'https://127.0.0.1/', 'https://[::1]/', 'https://u:p@example.org/', 'no'])
@@ -146,7 +146,7 @@ test('what may not be called is not called', async () => {
   expect(await post(never, 'https://never.example/', '{}', 50)).toMatchObject({ failure: 'timeout' })
 })
 
-test('a name is asked for again with each connection, which serves one name for a minute at most', async () => {
+test('a name is resolved for each new connection, which serves one name for at most a minute', async () => {
   let answer = ['127.0.0.1']
   let asked = 0
   const by = poster(async () => {
@@ -157,7 +157,7 @@ test('a name is asked for again with each connection, which serves one name for 
   for (const host of ['one.example', 'two.example', 'one.example'])
     expect(await post(by, `http://${host}:${port}/echo`)).toMatchObject({ ok: true })
   expect([connections - before, asked]).toEqual([2, 2])
-  // It moves where nothing may go: what was vetted is used for its minute, and then nothing is sent.
+  // The name moves to a forbidden address: the checked connection is used for its minute, and then nothing is sent.
   answer = ['192.168.1.1']
   expect(await post(by, `http://one.example:${port}/echo`)).toMatchObject({ ok: true })
   time += 60_000
@@ -165,7 +165,7 @@ test('a name is asked for again with each connection, which serves one name for 
   expect(connections - before).toBe(2)
 })
 
-test('over TLS the certificate is that of the name, and a connection is used again', async () => {
+test('over TLS the certificate must match the name, and a connection is reused', async () => {
   const by = poster(async () => ['127.0.0.1'], testCertificate)
   const before = connections
   for (let n = 0; n < 3; n++)
@@ -177,7 +177,7 @@ test('over TLS the certificate is that of the name, and a connection is used aga
     expect(await post(untrusting, `https://tool.example:${at}/echo`)).toMatchObject({ failure: 'tls', status: 0 })
 })
 
-test('a kept connection that ends is replaced once; a fresh one that dies is a failure', async () => {
+test('a keep-alive connection that ends is replaced once; a fresh one that dies is a failure', async () => {
   let count = 0
   const server = createServer((request, response) => {
     request.resume()

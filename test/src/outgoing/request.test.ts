@@ -1,4 +1,4 @@
-/** The only way out to the network: what it connects to, and what it never connects to, whoever answers the questions. */
+/** The only way out to the network: what it connects to, and what it never connects to, whatever DNS answers. */
 
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http'
 import { createServer as createTlsServer } from 'node:https'
@@ -91,7 +91,7 @@ const ask = (path: string, more: Partial<OutgoingRequest> = {}) =>
   local.request({ url: `http://127.0.0.1:${port}${path}`, ...more })
 
 describe('a request', () => {
-  test('arrives as it was made, and its answer without cookies', async () => {
+  test('arrives as it was made, and its answer has no cookies', async () => {
     const answer = await ask('/echo?a=1', {
       method: 'POST',
       body: '{"x":"ü"}',
@@ -124,7 +124,7 @@ describe('a request', () => {
     'Upgrade',
     'Content-Length',
     'TE',
-  ])('with a header %s is a fault of its maker', async (name) => {
+  ])('with a header %s is the caller’s bug', async (name) => {
     await expect(ask('/echo', { headers: { [name]: 'x' } })).rejects.toThrow(TypeError)
   })
 
@@ -132,7 +132,7 @@ describe('a request', () => {
     await expect(ask('/echo', { headers: { 'x-a': value } })).rejects.toThrow()
   })
 
-  test.each([300, 301, 302, 303, 304, 307, 308])('that is answered %i goes nowhere else', async (status) => {
+  test.each([300, 301, 302, 303, 304, 307, 308])('that is answered %i is not redirected', async (status) => {
     expect(await ask(`/redirect/${status}`)).toMatchObject({ ok: false, failure: 'redirect', status, sent: true })
     expect(strays).toBe(0)
   })
@@ -150,7 +150,7 @@ describe('a request', () => {
   ] as const)('to a server that answers %s fails as %s, and may have arrived', async (path, failure) => {
     const within = (totalMs: number) => ask(path, { totalMs, answerBytesMax: 9_999 })
     let answer = await within(failure === 'timeout' ? 150 : patience.timeout)
-    // Where its time was over before it had left, another has more of it.
+    // If it timed out before it had been sent, retry with more time.
     for (let ms = 600; !answer.ok && !answer.sent && ms < 60_000; ms *= 4) answer = await within(ms)
     expect(answer).toMatchObject({ ok: false, failure, sent: true })
   })
@@ -169,14 +169,14 @@ describe('a request', () => {
     expect(answer).toMatchObject({ ok: false, failure: 'refused', sent: false })
   })
 
-  test('is given up when its maker says so', async () => {
+  test('is abandoned when its caller says so', async () => {
     const controller = new AbortController()
     const answer = ask('/silent', { signal: controller.signal })
     controller.abort()
     expect(await answer).toMatchObject({ ok: false, failure: 'timeout' })
   })
 
-  test('to a server that accepts and then says nothing of TLS ends with the time to connect', async () => {
+  test('to a server that accepts and then sends no TLS ends at the connect timeout', async () => {
     const server = createTcpServer(() => {})
     await new Promise<void>((ready) => server.listen(0, '127.0.0.1', ready))
     const { port: mute } = server.address() as AddressInfo
@@ -187,7 +187,7 @@ describe('a request', () => {
 })
 
 describe('names', () => {
-  test('are asked for once, and nobody else is connected to when the answer changes (DNS rebinding)', async () => {
+  test('are resolved once, and no other address is connected to when the answer changes (DNS rebinding)', async () => {
     let asked = 0
     const resolve: Resolve = async () => (asked++ === 0 ? ['127.0.0.1'] : ['10.0.0.1'])
     const outgoing = createOutgoing({ timers: systemClock, loopback: true, userAgent: 'test', resolve })
@@ -196,11 +196,11 @@ describe('names', () => {
       status: 200,
     })
     expect(asked).toBe(1)
-    // The second request is a question of its own, and its answer is judged anew.
+    // The second request resolves anew, and its answer is checked again.
     expect(await outgoing.request({ url: `http://rebinds.example:${port}/echo` })).toMatchObject({ failure: 'blocked' })
   })
 
-  test('are not asked for by whom it was given up before: what became of the question would end the process', async () => {
+  test('are not resolved for a caller that gave up before: an unhandled lookup would end the process', async () => {
     const asked: string[] = []
     const resolve: Resolve = async (name) => {
       asked.push(name)
@@ -212,7 +212,7 @@ describe('names', () => {
     outgoing.close()
   })
 
-  test('without an address are refused, and one that nobody answers for ends in time', async () => {
+  test('without an address are refused, and one without an answer times out', async () => {
     const none = createOutgoing({ timers: systemClock, loopback: true, userAgent: 'test', resolve: async () => [] })
     expect(await none.request({ url: 'https://none.example/' })).toMatchObject({ failure: 'refused', sent: false })
     const never = createOutgoing({
@@ -235,14 +235,14 @@ describe('TLS', () => {
     ca: testCertificate,
   })
 
-  test('is made to the vetted address with the certificate of the name', async () => {
+  test('connects to the checked address with the certificate of the name', async () => {
     expect(await trusting.request({ url: `https://tool.example:${securePort}/echo` })).toMatchObject({ ok: true })
     expect(await trusting.request({ url: `https://other.example:${securePort}/echo` })).toMatchObject({ ok: true })
     const wrong = await trusting.request({ url: `https://third.example:${securePort}/echo` })
     expect(wrong).toMatchObject({ ok: false, failure: 'tls', sent: false })
   })
 
-  test('with a certificate that nobody trusts, or without TLS at all, fails before anything is sent', async () => {
+  test('fails before anything is sent if the certificate is untrusted or there is no TLS', async () => {
     const outgoing = createOutgoing({
       timers: systemClock,
       loopback: true,

@@ -1,4 +1,4 @@
-/** The bench: time that this process stood still is not the input's, and what ends one job costs no other. */
+/** The bench: time during which this process was suspended does not count against an input, and the end of one job affects no other. */
 
 import { afterEach, expect, test, vi } from 'vitest'
 import { systemClock } from '../../../src/clock.ts'
@@ -15,13 +15,13 @@ const run = (): Promise<BenchResult> =>
   new Promise((done) => bench.run({ tool: 'broadside:diff', input: { before: 'a\n', after: 'b\n' }, from: '', done }))
 const done = { output: { added: 1, removed: 1 } }
 
-test('a board that stands still for longer than a job may take ends neither that job nor the next', async () => {
-  // Its clock is in our hands: however slow this machine is, no job takes any time but what passes here.
+test('a board suspended for longer than a job may take ends neither that job nor the next', async () => {
+  // With a fake clock: however slow this machine is, only the time that passes here counts.
   vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] })
   bench = new Bench({ limitMs: 1_000, waitingMax: 8, timers: systemClock, startThread: machine.startThread })
   expect(await run()).toMatchObject(done)
   const jobs = [run(), run()]
-  // After a standstill, however long, the timer that is set comes at once, before what was told meanwhile.
+  // After a standstill, however long, the pending timer fires first, before messages that arrived meanwhile.
   vi.advanceTimersToNextTimer()
   for (const found of await Promise.all(jobs)) expect(found).toMatchObject(done)
 })

@@ -30,7 +30,7 @@ const board: ConstructorParameters<typeof OwnTools>[0] = {
           has_more: false,
         },
 }
-/** However slow the machine, none of these is ended; what may never end is ended by the others. */
+/** However slow the machine, none of these is ended; jobs that may never end use the other instance. */
 const tools = new OwnTools(board, machine, patience.timeout)
 const hurried = new OwnTools(board, machine, 1_500)
 afterAll(() => Promise.all([tools.close(), hurried.close()]))
@@ -49,17 +49,17 @@ async function call(name: string, input: Record<string, unknown>, by = tools): P
 }
 
 describe.each(ownTools)('$id', ({ id, input, output, example }) => {
-  test('shows an example that its own schemas take', () => {
+  test('shows an example that matches its own schemas', () => {
     expect(compile(input)(example.input)).toBe(true)
     expect(compile(output)(example.output)).toBe(true)
   })
 
-  test('refuses what it has no name for, with an example', async () => {
+  test('refuses unknown fields, with an example', async () => {
     const got = await call(id.split(':')[1]!, { ...example.input, other: 1 })
     expect(got.fault).toContain(`the input of ${id} has no key "other"`)
   })
 
-  test('takes anything that its schema takes without falling over', async () => {
+  test('accepts anything that matches its schema without failing', async () => {
     const strings = fc.oneof(
       fc.string({ maxLength: 40, unit: 'binary' }),
       fc.constantFrom('', '{', '[', 'null', '"', '🌍'),
@@ -79,7 +79,7 @@ describe.each(ownTools)('$id', ({ id, input, output, example }) => {
 })
 
 test.each(ownTools.map(({ id }) => id.slice('broadside:'.length)).filter((name) => name !== 'search'))(
-  'the example of %s is what it answers',
+  'the example of %s shows its actual answer',
   async (name) => {
     const { example } = ownToolById.get(`broadside:${name}`)!
     expect(await call(name, { ...example.input })).toEqual(example.output)
@@ -94,12 +94,12 @@ describe('hash', () => {
       'cf83e1357eefb8bdf1542850d66d8007d620e4050b5715dc83f4a921d36ce9ce47d0d13c5d85f2b0ff8318d2877eec2f63b931bd47417a81a538327af927da3e',
     ],
     ['blake3', 'af1349b9f5f9a1a6a0404dea36dcc9499bcb25c9adc112b7cc9a93cae41f3262'],
-  ])('%s of nothing', async (algorithm, hex) => {
+  ])('%s of empty input', async (algorithm, hex) => {
     expect(await call('hash', { text: '', algorithm })).toEqual({ algorithm, hex })
     expect(await call('hash', { base64: '', algorithm })).toEqual({ algorithm, hex })
   })
 
-  test('takes either alphabet of base64 and nothing between', async () => {
+  test('accepts either alphabet of base64 and no mixture', async () => {
     const standard = await call('hash', { base64: '+/8=' })
     expect(await call('hash', { base64: '-_8' })).toEqual(standard)
     expect(await call('hash', { base64: '+_9' })).toHaveProperty('fault')
@@ -111,7 +111,7 @@ describe('hash', () => {
 
 describe('canonical-json', () => {
   // RFC 8785 3.2.2 and 3.2.3.
-  test('is that of RFC 8785', async () => {
+  test('follows RFC 8785', async () => {
     const json = String.raw`{"numbers":[333333333.33333329,1E30,4.50,2e-3,0.000000000000000000000000001],"string":"\u20ac$\u000F\u000aA'\u0042\u0022\u005c\\\"\/","literals":[null,true,false]}`
     const { canonical } = await call('canonical-json', { json })
     expect(canonical).toBe(
@@ -137,7 +137,7 @@ describe('canonical-json', () => {
     async (json) => expect(await call('canonical-json', { json })).toHaveProperty('fault'),
   )
 
-  test('of anything is read back as the same, and is its own canonical form', async () => {
+  test('of anything parses to the same value, and is its own canonical form', async () => {
     await fc.assert(
       fc.asyncProperty(fc.jsonValue(), async (value) => {
         const { canonical } = await call('canonical-json', { json: JSON.stringify(value, undefined, 2) })
@@ -148,7 +148,7 @@ describe('canonical-json', () => {
   })
 })
 
-test('verify-signature knows a good one from every bad one', async () => {
+test('verify-signature distinguishes a valid signature from every invalid one', async () => {
   const { publicKey, privateKey } = generateKeyPairSync('ed25519')
   const public_key = publicKey.export({ format: 'der', type: 'spki' }).subarray(12).toString('base64url')
   const signature = sign(null, Buffer.from('words'), privateKey).toString('base64url')
@@ -160,7 +160,7 @@ test('verify-signature knows a good one from every bad one', async () => {
 })
 
 describe('diff', () => {
-  test('says nothing where nothing changed, and counts what did', async () => {
+  test('is empty if nothing changed, and counts what did', async () => {
     expect(await call('diff', { before: 'a\n', after: 'a\n' })).toEqual({ unified: '', added: 0, removed: 0 })
     expect(await call('diff', { before: '', after: 'a\nb\n' })).toEqual({
       unified: '@@ -0,0 +1,2 @@\n+a\n+b\n',
@@ -174,14 +174,14 @@ describe('diff', () => {
       Array.from({ length: 9_000 }, (_, n) => String((n * 7_919 + seed) % 9_973)).join('\n')
     const got = await call('diff', { before: lines(1), after: lines(5_000) }, hurried)
     expect('unified' in got || got.failure === 'timeout').toBe(true)
-    // And whoever comes next is served.
+    // And the next job is served.
     const next = () => call('diff', { before: 'a', after: 'b' }, hurried)
     await vi.waitFor(async () => expect(await next()).toHaveProperty('unified'), patience)
   })
 })
 
 describe('json-schema', () => {
-  test('with a pattern that never ends is ended, and the next one served', async () => {
+  test('with a pattern that never ends is ended, and the next one is served', async () => {
     const schema = { type: 'string', pattern: '^(([a-z])+.)+[A-Z]([a-z])+$' }
     expect(await call('json-schema', { schema, value: 'a'.repeat(60) }, hurried)).toEqual({ failure: 'timeout' })
     const next = () => call('json-schema', { schema: true, value: 1 }, hurried)
@@ -194,7 +194,7 @@ describe('json-schema', () => {
     { type: 'nothing' },
     { pattern: '(' },
     { properties: 7 },
-  ])('refuses %j, which is no schema that can be used', async (schema) => {
+  ])('refuses %j, which is no usable schema', async (schema) => {
     expect(await call('json-schema', { schema, value: {} })).toHaveProperty('fault')
   })
 
@@ -214,7 +214,7 @@ describe('json-schema', () => {
     })
   })
 
-  test('takes a schema by the name of the schema of schemas, which it knows already', async () => {
+  test('accepts a schema with the metaschema’s name, which is already registered', async () => {
     const schema = { $id: 'https://json-schema.org/draft/2020-12/schema', type: 'number' }
     expect(await call('json-schema', { schema, value: 'x' })).toMatchObject({ valid: false })
   })
@@ -227,18 +227,18 @@ describe('json-schema', () => {
     [{ properties: { a: { $dynamicRef: '#/$defs/a' } }, $defs: { a: true } }, '$dynamicAnchor'],
     [{ $dynamicRef: '#a', $defs: { a: { $anchor: 'a' } } }, '$dynamicAnchor'],
     [{ $ref: '#' }, 'without end'],
-  ])('says of %j what is wrong with it', async (schema, why) => {
+  ])('reports what is wrong with %j', async (schema, why) => {
     expect((await call('json-schema', { schema, value: { a: 1 } })).fault).toContain(why)
   })
 
-  test('keeps one schema from another', async () => {
+  test('keeps one schema from affecting another', async () => {
     await call('json-schema', { schema: { $id: 'https://a.example/x', type: 'string' }, value: 'a' })
     const other = { $id: 'https://a.example/x', type: 'integer' }
     expect(await call('json-schema', { schema: other, value: 1 })).toMatchObject({ valid: true })
     expect(await call('json-schema', { schema: { $ref: 'https://a.example/x' }, value: 1 })).toHaveProperty('fault')
   })
 
-  test('reads fractions from text', async () => {
+  test('parses fractions given as text', async () => {
     expect(await call('json-schema', { schema_json: '{"multipleOf":0.5}', json: '1.5' })).toMatchObject({ valid: true })
     expect(await call('json-schema', { schema_json: '{"maximum":1.25}', json: '1.5' })).toMatchObject({ valid: false })
   })
@@ -258,7 +258,7 @@ describe('markdown', () => {
     '[a]: javascript:alert(1)\n[a]',
     '<javascript:alert(1)>',
     '[a](http://x"onmouseover=alert(1))',
-  ])('%s comes out inert', async (text) => {
+  ])('%s is rendered inert', async (text) => {
     const { html } = await call('markdown', { text })
     expect(html).not.toMatch(/<(script|img|iframe|object|svg)/i)
     for (const [, attributes] of (html as string).matchAll(/<\w+([^>]*)>/g)) {
@@ -266,7 +266,7 @@ describe('markdown', () => {
     }
   })
 
-  test('keeps what people write', async () => {
+  test('keeps ordinary formatting', async () => {
     const { html } = await call('markdown', { text: '# A\n\n|a|b|\n|-|-|\n|1|2|\n\n[x](https://example.com) `c`' })
     expect(html).toContain('<h1>A</h1>')
     expect(html).toContain('<table>')
@@ -301,10 +301,10 @@ describe('time', () => {
     ['2026-01-01t00:30:00+01:00', '2025-12-31T23:30:00Z'],
     ['0001-01-01 00:00:00Z', '0001-01-01T00:00:00Z'],
     ['9999-12-31T23:59:59Z', '9999-12-31T23:59:59Z'],
-  ])('takes %s', async (at, utc) => expect(await call('time', { at })).toMatchObject({ utc }))
+  ])('accepts %s', async (at, utc) => expect(await call('time', { at })).toMatchObject({ utc }))
 })
 
-test('sign-bytes gives the bytes of the worked example, and refuses what no command has', async () => {
+test('sign-bytes returns the bytes of the worked example, and refuses fields that no command has', async () => {
   const command = '{"text":"hi","operation":"post","room":"lobby","signature":"x","ttl":0}'
   const got = await call('sign-bytes', { command })
   expect(got.signing_bytes).toBe(
@@ -321,7 +321,7 @@ test('sign-bytes gives the bytes of the worked example, and refuses what no comm
     expect(await call('sign-bytes', { command: bad })).toHaveProperty('fault')
 })
 
-test('who fills the bench leaves places for others', async () => {
+test('a caller that fills the bench leaves room for others', async () => {
   const ask = (from: string) => tools.run('broadside:diff', { before: 'a', after: 'b' }, { now, from })
   const many = Array.from({ length: 30 }, () => ask('198.51.100.1'))
   const other = ask('192.0.2.1')
@@ -330,7 +330,7 @@ test('who fills the bench leaves places for others', async () => {
   expect(await other).toHaveProperty('json')
 })
 
-test('search shows beginnings, marked as untrusted, and passes on why not', async () => {
+test('search shows excerpts, marked as untrusted, and passes on why it cannot', async () => {
   const got = (await call('search', { query: 'x' })) as { results: { text: string }[]; text_is_untrusted: boolean }
   expect(got.text_is_untrusted).toBe(true)
   expect(got.results[0]!.text.length).toBe(280)

@@ -12,7 +12,7 @@ const table = (columns: number, rows: number) =>
 const wordsOf = (markup: string) =>
   markup.replace(/<[^>]*>/g, '').replace(/&#(\d+);/g, (_, code) => String.fromCharCode(code))
 
-/** Lines of which tables are made, and of what they stand in. */
+/** Lines of which tables are made, and of what surrounds them. */
 const tableLines = fc
   .array(
     fc.oneof(
@@ -68,15 +68,15 @@ describe('tables', () => {
     ['in a quote', table(300, 100).replace(/^/gm, '> ')],
     ['in a list', table(300, 100).replace(/^/gm, '  ').replace('  ', '- ')],
     ['each begun in the rows of another', '|a|\n|-|\n'.repeat(1_400)],
-  ])('keep to their cells: %s', async (_, text) => {
+  ])('are confined to their cells: %s', async (_, text) => {
     const made = (await markdown(text)).text
     expect(cellsOf(made)).toBeLessThanOrEqual(cellsMax)
-    // Nothing of it is lost: what is not laid out stands there as it was written.
+    // Nothing of it is lost: what is not laid out is shown as it was written.
     expect(wordsOf(made).match(/[ab]/g)!.length).toBeGreaterThanOrEqual(text.match(/[ab]/g)!.length)
     expect(made.length).toBeLessThan(8 * text.length + 100_000)
   })
 
-  test('too large to be laid out stand as they were written, and say so; what is around them is laid out', async () => {
+  test('too large to lay out are shown as written, with a note; their surroundings are laid out', async () => {
     const made = (await markdown(`# Before\n\n${table(1_000, 66)}\n*after*\n\n${table(2, 2)}`)).text
     expect(made).toContain('Shown in part: this table has too many cells')
     expect(made).toContain('<h2>Before</h2>')
@@ -84,7 +84,7 @@ describe('tables', () => {
     expect(cellsOf(made)).toBe(6)
   })
 
-  test('of every size that people write are laid out', async () => {
+  test('of ordinary sizes are laid out', async () => {
     const made = (
       await markdown(`${'|a'.repeat(8)}|\n${'|-'.repeat(8)}|\n${`${'|some words'.repeat(8)}|\n`.repeat(490)}`)
     ).text
@@ -117,7 +117,7 @@ const hostile = fc
   )
   .chain((parts) => fc.integer({ min: 1, max: 3_000 }).map((times) => parts.join('').repeat(times).slice(0, 65_536)))
 
-test('no text becomes more HTML than a text may, and says so where a part is missing', async () => {
+test('no text becomes more HTML than a text may, and a missing part is noted', async () => {
   await fc.assert(
     fc.asyncProperty(hostile, fc.constantFrom('text', 'markdown', 'verbatim'), async (text, kind) => {
       const { text: made } = await rendered({ kind, text, whole } as RenderItem)
@@ -130,7 +130,7 @@ test('no text becomes more HTML than a text may, and says so where a part is mis
   )
 })
 
-test('a part of a text is its beginning, and a short one is all there', () => {
+test('a part of a text is its beginning, and a short one is complete', () => {
   const text = 'It begins so, and goes on. '.repeat(500)
   const part = wordsOf(inPart({ kind: 'text', text, whole }, 'Because.', 2_000).text)
   expect(text.startsWith(part.slice(0, 1_500))).toBe(true)
@@ -143,7 +143,7 @@ test('the longest text of odd characters is cut where it would become too large'
   expect(made.length).toBeGreaterThan(htmlCharsMax / 2)
 })
 
-test('what a text may cost is counted without laying it out, and grows with its text', () => {
+test('the cost of a text is counted without laying it out, and grows with its text', () => {
   const nodes = (kind: 'text' | 'markdown', text: string) => nodesIn({ kind, text, whole })
   expect(nodes('text', 'hello world '.repeat(60))).toBeLessThan(5)
   expect(nodes('text', '@ab '.repeat(1_000))).toBeGreaterThan(1_000)
@@ -151,6 +151,6 @@ test('what a text may cost is counted without laying it out, and grows with its 
   expect(nodes('markdown', '<http://a>'.repeat(1_000))).toBeGreaterThan(1_000)
   expect(nodes('markdown', table(1_000, 66))).toBeGreaterThan(cellsMax)
   expect(nodes('markdown', '1. a\n'.repeat(1_000))).toBeGreaterThan(1_000)
-  // However bad it is, the parser takes no more.
+  // However bad it is, the parser accepts no more.
   expect(nodes('markdown', '|-*\n'.repeat(16_384))).toBeLessThan(15_000)
 })

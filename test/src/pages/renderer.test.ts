@@ -1,4 +1,4 @@
-/** Texts on their way through the thread that renders: what comes back, and what happens when one never would. */
+/** Texts that pass through the rendering thread: what comes back, and what happens when one never would. */
 
 import { afterEach, expect, test } from 'vitest'
 import { systemClock } from '../../../src/clock.ts'
@@ -42,7 +42,7 @@ test('texts come back as the same HTML whichever thread made it, in their order'
   expect(made.map(textOf)).toEqual(here.map(({ text }) => text))
 })
 
-test('a text costs its work once, whoever asks for it and however often', async () => {
+test('a text is rendered once, whoever requests it and however often', async () => {
   const heavy = () => [markdown('[a](http://b.example/) '.repeat(600))]
   const [first, second] = await Promise.all([renderer.render(heavy(), 'a'), renderer.render(heavy(), 'b')])
   const [third] = await renderer.render(heavy(), 'c')
@@ -69,7 +69,7 @@ test('a text that takes too long is given up, and the thread is replaced: all ot
   expect(textOf((await renderer.render([markdown('*later*')], 'c'))[0])).toBe('<p><em>later</em></p>\n')
 })
 
-test('one network takes a part of the queue, and everybody else is served', async () => {
+test('one network gets a part of the queue, and everybody else is served', async () => {
   renderer = new Renderer({ startPool: machine.startPool, timers: systemClock, deadlineMs: 1_000 })
   const blocking = renderer.render([endless(1)], 'greedy')
   const heavy = (n: number) => plain(`${n} ${'@ab '.repeat(1_990)}`)
@@ -82,18 +82,18 @@ test('one network takes a part of the queue, and everybody else is served', asyn
   expect(refused.length).toBeGreaterThan(10)
   expect(greedy.slice(0, 10).every(([made]) => made !== 'busy' && made !== 'slow')).toBe(true)
   expect(textOf(greedy[30]![0])).toContain('@ab')
-  // What found no place is not held against it.
+  // A text that found no room may be rendered later.
   expect(textOf((await renderer.render([heavy(29)], 'greedy'))[0])).toContain('@ab')
 })
 
-test('who waits when it is closed is told', async () => {
+test('a caller that waits when the renderer is closed gets an answer', async () => {
   const waiting = renderer.render([endless(1)], 'a')
   await renderer.close()
   expect(await waiting).toEqual(['busy'])
   expect(await renderer.render([markdown('*a*')], 'a')).toEqual(['busy'])
 })
 
-test('a page holds so many texts, what it is about before all others, and shows the rest in part', async () => {
+test('a page holds a bounded number of texts, its subject first, and shows the rest in part', async () => {
   const texts = new PageTexts(
     (items) => renderer.render(items, 'a'),
     () => {},
@@ -108,7 +108,7 @@ test('a page holds so many texts, what it is about before all others, and shows 
   expect(chars).toBeLessThan(pageHtmlCharsMax + 100 * 500)
 })
 
-test('a page whose texts would cost more than a page may asks for no more of them', async () => {
+test('a page whose texts would cost more than a page may requests no more of them', async () => {
   const asked: Costed[] = []
   const texts = new PageTexts(
     (items) => {
@@ -127,7 +127,7 @@ test('a page whose texts would cost more than a page may asks for no more of the
   expect(nodes).toBeGreaterThan(pageNodesMax / 2)
 })
 
-test('a page that shows a text in part because the board was busy knows that it will not last', async () => {
+test('a page that shows a text in part because the board was busy is not cached for long', async () => {
   let isBusy = true
   let told = 0
   const texts = new PageTexts(

@@ -64,7 +64,7 @@ function textOf(markup: string): string {
     )
 }
 
-/** Tags in markup that are not of this list. */
+/** Tags in markup that are not in this list. */
 function strangers(markup: string, known: readonly string[]): string[] {
   return [...markup.matchAll(/<\/?([^\s>]*)[^>]*>?/g)].map(([, name]) => name!).filter((name) => !known.includes(name))
 }
@@ -77,7 +77,7 @@ describe('any text', () => {
         expect(strangers(made, ['p', 'span'])).toEqual([])
         const [, attribute] = /^<p title="([^"]*)">/.exec(made) ?? []
         expect(attribute).not.toMatch(/[<>"']/)
-        // Marks piled up beyond six, and long runs of what is not seen, are shortened.
+        // More than six stacked marks, and long runs of invisible characters, are shortened.
         const plain = !/\p{M}{7}/u.test(text) && !/(.)\1{7}/su.test(text) && text.isWellFormed()
         if (plain) expect(textOf(made)).toBe(text)
         expect(made.replace(/[\n\t\u200c\u200d]/g, '')).not.toMatch(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u)
@@ -85,7 +85,7 @@ describe('any text', () => {
     )
   })
 
-  test('has links of http(s) alone, which lead where they say and lend nothing', () => {
+  test('has links only of http(s), which lead where they say and pass nothing on', () => {
     fc.assert(
       fc.property(hostile, (text) => {
         const made = textHtml(text).text
@@ -112,7 +112,7 @@ describe('any text', () => {
     )
   })
 
-  test('compared with another shows what both have, and what one of them has', async () => {
+  test('compared with another shows what both have, and what only one has', async () => {
     await fc.assert(
       fc.asyncProperty(fc.string({ maxLength: 60 }), fc.string({ maxLength: 60 }), async (before, after) => {
         const made = (await diffHtml(before, after)).text
@@ -142,19 +142,19 @@ describe('any text', () => {
   })
 })
 
-test('a document that leaves levels out has an outline without holes', async () => {
+test('a document that skips heading levels gets an outline without gaps', async () => {
   const made = (await markdown('### deep\n\n# top\n\n###### deepest\n\n## two')).text
   expect([...made.matchAll(/<h(\d)>/g)].map(([, level]) => Number(level))).toEqual([2, 2, 3, 3])
 })
 
-test('a text that is nothing but marks is not laid out, so that nobody waits for it', async () => {
+test('a text of nothing but marks is not laid out, so that nobody waits for it', async () => {
   for (const mark of ['[', '![', '\\', '_a*', '|-|\n', 'a\n-\n', '[[a](b', '***a', '<']) {
     const made = (await markdown(mark.repeat(64_000 / mark.length))).text
     expect(made.startsWith('<p class="note">')).toBe(true)
   }
 })
 
-test('thousands of characters that nobody sees take no more room than their number', () => {
+test('thousands of invisible characters take no more room than their number', () => {
   const made = html`<p>${'\u202e'.repeat(11_000)}</p>`.text
   expect(made).toBe('<p><span class="odd">U+202E</span><span class="odd">and 10999 more</span></p>')
 })
@@ -165,7 +165,7 @@ test('lines of a preview hold all words that fit, and say when there are more', 
   expect(wrapped('one two three four five', 9, 2)).toEqual(['one two', 'three...'])
 })
 
-test('a preview is a PNG whose rows are all there, whatever it is asked to show', async () => {
+test('a preview is a PNG with all its rows, whatever it is asked to show', async () => {
   const id = 'f3c'.padEnd(64, '0')
   for (const text of ['', 'Grüße', '你好世界', '<svg onload=alert(1)>'.repeat(40), '\u202e\0'])
     for (const words of [{ text }, { headline: text, text }]) {
@@ -192,7 +192,7 @@ test('a preview shows a whole headline, however long its words are, and Latin le
   expect(rowsOf(await shown('fu\u0308r \ufb01n')).equals(rowsOf(await shown('für fin')))).toBe(true)
 })
 
-test('words in letters that a preview cannot draw are left out, all of them, and what follows them too', async () => {
+test('words in letters that a preview cannot draw are all left out, and so are words after them', async () => {
   const shown = (headline: string, text = '') => card({ name: '@ada', place: 'in lobby', headline, text })
   const empty = rowsOf(await shown(''))
   for (const words of ['你好世界', 'Hello Мир', 'שלום', 'नमस्ते', 'a ế b', '5 € a day'])

@@ -1,4 +1,4 @@
-/** What a list of threads says where a page of it has none. */
+/** What a list of threads says on a page that has none. */
 import { expect, test } from 'vitest'
 import { threadRows } from '../../../src/threads/thread-rows.ts'
 

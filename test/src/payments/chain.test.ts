@@ -1,4 +1,4 @@
-/** Whether a payment was made, as a node tells it: a yes or a no counts only from one that can know. */
+/** Whether a payment was made, according to a node: a yes or a no counts only from a node that can know. */
 import { expect, test } from 'vitest'
 import { isPaid } from '../../../src/payments/payer.ts'
 
@@ -18,7 +18,7 @@ const transfer = {
 }
 const word = (digit: string) => `0x${digit.padStart(64, '0')}`
 
-/** A node in order, with these answers in place of its own; null: no answer. */
+/** A healthy node with these answers in place of its own; null: no answer. */
 function node(answers: Readonly<Record<string, unknown>>, at = validUntil + 60) {
   const all: Record<string, unknown> = {
     eth_chainId: '0xa5bf',
@@ -45,7 +45,7 @@ test.each([
   expect(await isPaid(node(answers), payment)).toBe(paid)
 })
 
-test('a node that is behind is believed a yes, and no no', async () => {
+test('a node that is behind is believed when it says yes, but not when it says no', async () => {
   expect(await isPaid(node({ eth_call: word('0') }, validUntil), authorization)).toBeUndefined()
   expect(await isPaid(node({ eth_call: word('1') }, validUntil), authorization)).toBe(true)
 })

@@ -1,4 +1,4 @@
-/** What we sign and read of x402 and MPP, against known vectors and against the packages that everybody else uses. */
+/** What we sign and parse of x402 and MPP, against known vectors and the packages in common use. */
 
 import { createHmac } from 'node:crypto'
 import { describe, expect, test } from 'vitest'
@@ -50,14 +50,14 @@ function answer(headers: Record<string, string>, body: unknown = {}): Answered {
   return { ok: true, status: 402, headers: distinct, body: Buffer.from(JSON.stringify(body)) }
 }
 
-test('the wallet has the address that everybody gives this key', () => {
+test('the wallet has the standard address of this key', () => {
   expect(wallet.address).toBe('0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266')
 })
 
 describe('x402 version 2', () => {
   const demand = x402DemandOf(answer({ 'payment-required': encodeBase64Json(required) }))!
 
-  test('is asked in a header and paid in one, with the chosen offer as it came', async () => {
+  test('is demanded in a header and paid in one, with the chosen offer unchanged', async () => {
     const [offer] = x402Offers(demand, wallet, id, machine.random)
     expect(offer).toMatchObject({ protocol: 'x402', network: 'eip155:8453', payee: payTo, micros: 2_500 })
     const { header, validUntil, reference } = await offer!.sign(now)
@@ -103,7 +103,7 @@ describe('x402 version 2', () => {
     expect((await x402Offers(long, wallet, id, machine.random)[0]!.sign(now)).validUntil).toBe(now + 600)
   })
 
-  test('tells a seller that asks for it which call this is', async () => {
+  test('identifies the call to a seller that requires it', async () => {
     const extensions = { 'payment-identifier': { info: { required: true }, schema: {} }, other: {} }
     const [offer] = x402Offers({ ...demand, extensions }, wallet, id, machine.random)
     const sent = decodeBase64Json((await offer!.sign(now)).header[1])
@@ -120,7 +120,7 @@ describe('x402 version 2', () => {
   })
 })
 
-test('x402 version 1 is asked in the body, by short names, and paid in X-PAYMENT', async () => {
+test('x402 version 1 is demanded in the body, by short names, and paid in X-PAYMENT', async () => {
   const { amount, ...rest } = accepted
   const v1 = { ...rest, network: 'base', maxAmountRequired: amount, resource: resource.url, description: 'x' }
   const demand = x402DemandOf(answer({}, { x402Version: 1, error: 'X-PAYMENT header is required', accepts: [v1] }))!
@@ -135,7 +135,7 @@ describe('MPP', () => {
   const request = 'eyJhbW91bnQiOiI1IiwiY3VycmVuY3kiOiJjcmVkaXQiLCJyZWNpcGllbnQiOiJib2FyZCJ9'
   const line = `Payment id="RFCivVoMIn_etv3zCIje2zBL7PksB094mTUCw8ZE1WY", realm="board.local", method="credit", intent="charge", request="${request}", expires="2026-11-21T12:00:00Z"`
 
-  test('challenges are read out of a header, the one of the known vector among them', () => {
+  test('challenges are parsed from a header, including the known vector', () => {
     const [challenge] = challengesIn(line)
     expect(challenge).toEqual({
       id: 'RFCivVoMIn_etv3zCIje2zBL7PksB094mTUCw8ZE1WY',
@@ -169,12 +169,12 @@ describe('MPP', () => {
     expect(challengesIn(header)).toHaveLength(count)
   })
 
-  test('texts above Latin-1 and quotes come through', () => {
+  test('texts above Latin-1 and quotes are preserved', () => {
     const [challenge] = challengesIn(`${line}, description="5 \\u20ac \\"net\\" \\\\ x"`)
     expect(challenge?.description).toBe('5 € "net" \\ x')
   })
 
-  test('a receipt is taken where it says success', () => {
+  test('a receipt is accepted if it says success', () => {
     const receipt = { status: 'success', method: 'tempo', timestamp: '2026-11-21T12:00:03Z', reference: '0xab' }
     const encoded = Buffer.from(JSON.stringify(receipt)).toString('base64url')
     expect(mppReceiptOf(answer({ 'payment-receipt': encoded }))).toEqual({
@@ -250,7 +250,7 @@ type Viem = {
 }
 type Tx = { deserialize(text: string): Record<string, unknown>; getSignPayload(tx: unknown): string }
 
-describe.skipIf(skipWithout(missing))(`beside the packages of others${skipNote(missing)}`, () => {
+describe.skipIf(skipWithout(missing))(`compared with the packages of others${skipNote(missing)}`, () => {
   test('an EIP-3009 transfer hashes and signs as viem does it', async () => {
     const { hashTypedData, recoverAddress } = await loadPeer<Viem>('viem')
     const domain = { name: 'USD Coin', version: '2', chainId: 8453, verifyingContract: usdcBase }
@@ -291,7 +291,7 @@ describe.skipIf(skipWithout(missing))(`beside the packages of others${skipNote(m
   })
 
   test.each([false, true])(
-    'a Tempo transfer is read and its signer found (seller pays the fee: %s)',
+    'a Tempo transfer is parsed and its signer recovered (seller pays the fee: %s)',
     async (feePayer) => {
       const tx = (await loadPeer<{ TxEnvelopeTempo: Tx }>('ox/tempo')).TxEnvelopeTempo
       const { recoverAddress } = await loadPeer<Viem>('viem')
@@ -333,7 +333,7 @@ describe.skipIf(skipWithout(missing))(`beside the packages of others${skipNote(m
     },
   )
 
-  test('challenges of mppx are read as it means them', async () => {
+  test('challenges by mppx are parsed as it means them', async () => {
     const { Challenge: theirs } = await loadPeer<{
       Challenge: { from(data: object, options?: object): object; serialize(challenge: object): string }
     }>('mppx')

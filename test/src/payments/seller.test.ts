@@ -1,4 +1,7 @@
-/** One payment buys one call, however it is written, wherever it is sent, whatever a facilitator says of it the second time, and whatever ends the board meanwhile. */
+/**
+ * One payment buys one call, however it is encoded, wherever it is sent, whatever a facilitator says the second time, and whatever stops
+ * the board in between.
+ */
 import { expect, test } from 'vitest'
 import { type FactRecord, fromFrame } from '../../../actors/records/record.ts'
 import type { Outgoing } from '../../../src/outgoing/request.ts'
@@ -7,12 +10,12 @@ import { SaleJournal } from '../../support/sale-book.ts'
 
 type Said = object | undefined
 
-/** A facilitator that calls every settlement a success, also of what it has settled before, where nothing else is to be `said` first. */
+/** A facilitator that calls every settlement a success, even a repeated one, after it has answered everything in `said`. */
 function shop(said: { readonly verify?: Said[]; readonly settle?: Said[] } = {}) {
   const seen = { worked: 0, verified: 0, settled: 0 }
   const clock = { now: 1_800_000_000 }
   const journal = new SaleJournal(() => clock.now)
-  /** Ends of what is written, whenever a settlement was asked for. */
+  /** Last segments of the names of written records, at each settlement request. */
   const written: (string | undefined)[] = []
   const outgoing = {
     async request({ url }: { url: string }) {
@@ -67,7 +70,7 @@ async function paymentFor({ seller, ware }: ReturnType<typeof shop>, more: objec
 
 const written = (payment: object, space = 0) => Buffer.from(JSON.stringify(payment, null, space)).toString('base64')
 
-test('the same payment in other words, at once or later, is the one that was sold', async () => {
+test('the same payment in another encoding, immediately or later, gets what it bought', async () => {
   const open = shop()
   const { seller, ware, seen } = open
   const payment = await paymentFor(open)
@@ -83,7 +86,7 @@ test('the same payment in other words, at once or later, is the one that was sol
   expect(seen).toEqual({ worked: 1, verified: 1, settled: 1 })
 })
 
-test('in the words of version 1 it is the same payment, and is told of its settlement in those', async () => {
+test('in the encoding of version 1 it is the same payment, and its settlement is reported in it', async () => {
   const open = shop()
   const { seller, ware, seen } = open
   const asked = await seller.sell(ware('broadside:hash'), {})
@@ -151,9 +154,9 @@ test.each([
   ['is refused and never was in doubt', [refused('insufficient_funds')], [402], true],
   ['is refused because it bought something elsewhere', [used], [402], true],
 ])(
-  'a payment whose settlement %s is not asked for anew while it may have been made',
+  'a payment whose settlement %s is not demanded again while it may have been made',
   async (_, settle, ends, isProven) => {
-    // Verified once: what was settled is no longer valid.
+    // Verified once: a settled payment is no longer valid.
     const said = { verify: [{ isValid: true }, { isValid: false, invalidReason: 'nonce used' }], settle: [...settle] }
     const open = shop(said)
     const { seller, ware, seen } = open
@@ -170,7 +173,7 @@ test.each([
   },
 )
 
-test('a payment in doubt is kept for what it was sent for', async () => {
+test('a payment in doubt is reserved for what it was sent for', async () => {
   const open = shop({ settle: [undefined, undefined] })
   const { seller, ware, seen } = open
   const sent = { x402: written(await paymentFor(open)) }
@@ -182,7 +185,7 @@ test('a payment in doubt is kept for what it was sent for', async () => {
 
 const start = ['journal', 'snapshot'] as const
 
-test.each(start)('what was sold is given again after a start from the %s, and nobody is asked', async (from) => {
+test.each(start)('a sold result is returned after a start from the %s without asking the facilitator', async (from) => {
   const made = shop()
   const { open, ware, seen, journal, written: when } = made
   const sent = { x402: written(await paymentFor(made)) }
@@ -197,7 +200,7 @@ test.each(start)('what was sold is given again after a start from the %s, and no
 })
 
 test.each(start)(
-  'what is in doubt stays so after a start from the %s: the same again is settled, not verified',
+  'a payment in doubt stays so after a start from the %s: a retry is settled, not verified',
   async (from) => {
     const made = shop({ settle: [undefined, undefined, used] })
     const { open, ware, seen, journal } = made
@@ -207,13 +210,13 @@ test.each(start)(
     expect((await again.sell(ware('broadside:diff'), sent)).status).toBe(402)
     expect(await again.sell(ware('broadside:hash'), sent)).toMatchObject({ status: 200, body: '{"n":1}' })
     expect(seen).toEqual({ worked: 1, verified: 1, settled: 3 })
-    // And that it was sold is known after the next start.
+    // After the next start it is known as sold.
     expect(await open(journal.opened(from)).sell(ware('broadside:hash'), sent)).toMatchObject({ body: '{"n":1}' })
     expect(seen.settled).toBe(3)
   },
 )
 
-test('whose payment was refused may pay with it again, also after a start', async () => {
+test('a refused payment may be used again, also after a start', async () => {
   const made = shop({ settle: [refused('insufficient_funds')] })
   const { open, ware, journal } = made
   const sent = { x402: written(await paymentFor(made)) }
@@ -224,7 +227,7 @@ test('whose payment was refused may pay with it again, also after a start', asyn
   })
 })
 
-test('nothing is settled that is not written down, and nothing verified while the book cannot be read', async () => {
+test('nothing is settled that is not recorded, and nothing verified while the records cannot be read', async () => {
   const made = shop()
   const { open, ware, seen, journal } = made
   const sent = { x402: written(await paymentFor(made)) }
@@ -244,7 +247,7 @@ test('nothing is settled that is not written down, and nothing verified while th
   expect((await open(book).sell(ware('broadside:hash'), sent)).status).toBe(200)
 })
 
-test('a sale whose end is not written down is found out again, and a result too large is not sold', async () => {
+test('a sale whose end is not recorded is resolved later, and a result too large is not sold', async () => {
   const made = shop({ settle: [{ success: true, transaction: '0x1' }, used] })
   const { open, ware, seen, journal } = made
   const sent = { x402: written(await paymentFor(made)) }
@@ -269,7 +272,7 @@ test.each([
   ['1800864000', 864_000],
   ['9999999999', 30 * 86_400],
   ['soon', 2 * 86_400],
-])('a payment that is good until %s is known for %i seconds', async (validBefore, seconds) => {
+])('a payment that is valid until %s is remembered for %i seconds', async (validBefore, seconds) => {
   const made = shop({ settle: [{ success: true, transaction: '0x1' }] })
   const { open, ware, seen, journal, clock } = made
   const payload = { signature: '0x', authorization: { ...authorization, validBefore } }

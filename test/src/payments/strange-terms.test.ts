@@ -1,4 +1,4 @@
-/** Whatever a 402 or a buyer puts where a text is meant: it is no offer and no payment, and nothing is thrown. */
+/** Whatever a 402 or a buyer puts where a string is expected: it is no offer and no payment, and nothing throws. */
 
 import { expect, test } from 'vitest'
 import { caip2 } from '../../../src/money/networks.ts'
@@ -20,7 +20,7 @@ const payer = createPayer({
   random: machine.random,
 })
 const payTo = `0x${'1'.repeat(40)}`
-/** What JSON can hold and nobody can turn into a text or a number, and what only looks like one. */
+/** JSON values that cannot be turned into a string or a number, and some that only look like one. */
 const strange: readonly unknown[] = [
   { toString: 1 },
   { toString: null, valueOf: 'x' },
@@ -61,7 +61,7 @@ const ways: Record<string, readonly [object, (terms: object) => Answered]> = {
   ],
 }
 
-test.each(Object.keys(ways))('a demand by %s is read, whatever it holds', (name) => {
+test.each(Object.keys(ways))('a demand by %s is parsed, whatever it holds', (name) => {
   const [terms, asked] = ways[name]!
   expect(payer.demandOf(asked(terms), 'id').offers).toHaveLength(1)
   for (const field of Object.keys(terms))
@@ -71,7 +71,7 @@ test.each(Object.keys(ways))('a demand by %s is read, whatever it holds', (name)
     expect(payer.demandOf(asked({ ...terms, methodDetails: { chainId } }), 'id').offers.length).toBeLessThan(2)
 })
 
-test('a name that no network has stays what it is', () => {
+test('a name that is not a network stays as it is', () => {
   for (const name of ['constructor', '__proto__', 'toString']) expect(caip2(name)).toBe(name)
 })
 

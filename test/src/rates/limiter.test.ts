@@ -1,4 +1,4 @@
-/** The rate limiter: what it gives, gives back, and what it does when it holds more keys than it has room for. */
+/** The rate limiter: what it grants and refunds, and what it does with more keys than it has room for. */
 import { expect, test } from 'vitest'
 import { Limiter } from '../../../src/rates/meters.ts'
 
@@ -12,7 +12,7 @@ function limiterAt(rate: { perSecond: number; burst: number }): { limiter: Limit
   return { limiter: new Limiter(rate, clock.now), clock }
 }
 
-test('a burst is given at once, and what is regained comes back evenly', () => {
+test('a burst is granted immediately, and allowance is regained evenly', () => {
   const { limiter, clock } = limiterAt({ perSecond: 0.5, burst: 3 })
   expect([1, 2, 3, 4].map(() => limiter.take('a'))).toEqual([0, 0, 0, 2])
   expect(limiter.take('b')).toBe(0)
@@ -24,7 +24,7 @@ test('a burst is given at once, and what is regained comes back evenly', () => {
   expect(limiter.peek('a')).toBe(0)
 })
 
-test('a request that is refused costs nothing', () => {
+test('a refused request costs nothing', () => {
   const { limiter } = limiterAt({ perSecond: 1, burst: 10 })
   expect(limiter.take('a', 11)).toBeGreaterThan(0)
   expect(limiter.take('a', 10)).toBe(0)
@@ -36,14 +36,14 @@ test('without a limit nothing is owed', () => {
   expect(limiter.owed('a')).toEqual({ units: 0, seconds: 0 })
 })
 
-test('half a unit is half a unit: a wider network is charged by parts', () => {
+test('half a unit is half a unit: a wider network is charged in fractions', () => {
   const { limiter } = limiterAt({ perSecond: 1, burst: 2 })
   expect([1, 2, 3, 4].map(() => limiter.take('a', 0.5))).toEqual([0, 0, 0, 0])
   expect(limiter.take('a', 0.5)).toBe(1)
 })
 
-test('however many keys are charged, a newcomer is never refused, and who was charged before stays charged', () => {
-  // 72 minutes each, as the new rooms of a day.
+test('however many keys are charged, a newcomer is never refused, and earlier keys stay charged', () => {
+  // 72 minutes each, like the new rooms of a day.
   const { limiter } = limiterAt({ perSecond: 20 / 86_400, burst: 20 })
   expect(limiter.take('before', 20)).toBe(0)
   let refused = 0
@@ -53,7 +53,7 @@ test('however many keys are charged, a newcomer is never refused, and who was ch
   expect(limiter.take('before')).toBeGreaterThan(0)
 })
 
-test('places of keys that owe nothing any more are used again', () => {
+test('slots of keys that owe nothing are reused', () => {
   const { limiter, clock } = limiterAt({ perSecond: 1, burst: 2 })
   for (let n = 0; n < 250_000; n++) limiter.take(`first ${n}`)
   clock.ms = 10_000

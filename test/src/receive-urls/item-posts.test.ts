@@ -1,4 +1,4 @@
-/** Items that go into a room: each is posted once and in its turn, though answers are lost on every way. */
+/** Items that go into a room: each is posted once and in order, though any answer may be lost. */
 
 import { expect, test } from 'vitest'
 import type { Actors, BoardAuthor } from '../../../src/command/ports.ts'
@@ -12,7 +12,7 @@ const owner = 'aa'.repeat(32)
 const door = { owner, delegation: '', secret: '', label: '', room: 'lobby', dedupe: 'x-name', allow: [], post: true }
 const overloaded = { ok: false, refusal: { code: 'overloaded', message: '' } } as const
 
-/** The body of an item whose record the disk no longer gives. */
+/** The body of an item whose record the disk cannot return. */
 const damaged = 'damaged'
 
 /** One receive URL on a board whose answers are lost where the test says so. */
@@ -22,9 +22,9 @@ function mailroom(kept: readonly string[] = []) {
   let posted = 0
   const said: string[] = []
   const later: (() => void)[] = []
-  /** By what is asked: how often what comes back is this, in place of the answer. */
+  /** By operation: how many answers are replaced by `told`. */
   const lost = new Map<string, { times: number; readonly told: object | undefined }>()
-  /** What waits until it is decided while the log stands still; reads are answered at once. */
+  /** Commands that wait to be decided while the log stands still; reads are answered immediately. */
   const mailbox: (() => void)[] = []
   let standsStill = false
   const told = (op: string, answer: (found: unknown) => void, found: object): void => {
@@ -66,7 +66,7 @@ function mailroom(kept: readonly string[] = []) {
       const decided = () => told(letter.op, answer, { ok: true, reply: decide(letter) })
       if (!standsStill) return decided()
       if (letter.op === 'nothing') return mailbox.push(decided)
-      // Patience ends while it waits, and nobody hears of what is decided then.
+      // The wait times out, and nobody hears of the later decision.
       mailbox.push(() => decide(letter))
       answer(undefined)
     },
@@ -89,7 +89,7 @@ function mailroom(kept: readonly string[] = []) {
     itemPosts,
     said,
     lost,
-    /** What the sender hears. */
+    /** What the sender gets. */
     deliver: (name: string) =>
       new Promise<number | undefined>((resolve) =>
         deliveries.take(
@@ -107,7 +107,7 @@ function mailroom(kept: readonly string[] = []) {
       standsStill = false
       for (const decided of mailbox.splice(0)) decided()
     },
-    /** All that waits for its time has its time, until nothing waits. */
+    /** Advances the time until nothing waits. */
     async settled(): Promise<void> {
       do {
         for (const each of later.splice(0)) each()
@@ -117,7 +117,7 @@ function mailroom(kept: readonly string[] = []) {
   }
 }
 
-test('an item whose delivery had no answer is posted, before those that came after it', async () => {
+test('an item whose delivery had no answer is posted, before later ones', async () => {
   const { deliver, said, lost, settled } = mailroom()
   lost.set('receiver.deliver', { times: 1, told: undefined })
   lost.set('receiver.unposted', { times: 1, told: undefined })
@@ -130,7 +130,7 @@ test('an item whose delivery had no answer is posted, before those that came aft
   expect(said).toEqual(['one', 'two', 'three'])
 })
 
-test('an item is posted that was not decided yet when its delivery was given no answer', async () => {
+test('an item not yet decided when its delivery timed out is posted', async () => {
   const { deliver, said, lost, stop, goOn, settled } = mailroom()
   stop()
   expect([await deliver('one'), await deliver('two')]).toEqual([undefined, undefined])
@@ -142,7 +142,7 @@ test('an item is posted that was not decided yet when its delivery was given no 
   expect(said).toEqual(['one', 'two'])
 })
 
-test('a repetition of a delivery that had no answer is no second item, and what was not posted is', async () => {
+test('a repeated delivery is no second item, and an item not posted yet is posted', async () => {
   const { deliver, said, lost, settled } = mailroom()
   lost.set('receiver.deliver', { times: 1, told: undefined })
   expect([await deliver('one'), await deliver('one')]).toEqual([undefined, 200])
@@ -152,7 +152,7 @@ test('a repetition of a delivery that had no answer is no second item, and what 
   expect(said).toEqual(['one'])
 })
 
-test('what an earlier run has left is taken up, though nobody can say at first what that is', async () => {
+test('items left by an earlier run are posted, though at first nobody can say what they are', async () => {
   const { itemPosts, said, lost, settled } = mailroom(['one', 'two'])
   lost.set('receiver.unposted', { times: 2, told: undefined })
   const resumed = itemPosts.resume()
@@ -162,7 +162,7 @@ test('what an earlier run has left is taken up, though nobody can say at first w
   expect(said).toEqual(['one', 'two'])
 })
 
-test('an item is not given up because the board had too much to do to say whether it may be posted', async () => {
+test('an item is not given up because the board was too busy to decide whether it may be posted', async () => {
   const { deliver, said, lost, settled } = mailroom()
   lost.set('receiver.room', { times: 1, told: overloaded })
   lost.set('receiver.items', { times: 1, told: overloaded })
@@ -171,7 +171,7 @@ test('an item is not given up because the board had too much to do to say whethe
   expect(said).toEqual(['one'])
 })
 
-test('an item whose record is damaged is passed over, and all behind it are posted', async () => {
+test('an item whose record is damaged is skipped, and all later ones are posted', async () => {
   const { itemPosts, said, settled } = mailroom(['one', damaged, damaged, 'four', 'five'])
   itemPosts.post({ receiver: 'r1', owner }, true)
   await settled()

@@ -11,7 +11,7 @@ const author = createHash('sha256').update('owner').digest()
 const owner = author.toString('hex')
 const cursors = new CursorSealer(Buffer.alloc(32, 7))
 
-/** What the house is told of a receive URL with these facts, and what its maker is. */
+/** What is shown of a receive URL with these facts, and what its owner is. */
 function shown(facts: object) {
   const state = new State()
   const [receiver, hash] = ['ab'.repeat(16), 'cd'.repeat(32)]
@@ -31,7 +31,7 @@ function shown(facts: object) {
   return [read('receiver.door', { receiver, hash }).secret, read('receiver.list', {}).receivers![0]!.signed]
 }
 
-test('a secret is opened for the check of a delivery, sealed or as older releases wrote it', () => {
+test('a secret is opened to verify a delivery, sealed or as older releases stored it', () => {
   expect(shown({ sealed: sealSecret(cursors, 'receiver', owner, 'the secret of it') })).toEqual([
     'the secret of it',
     true,
@@ -41,7 +41,7 @@ test('a secret is opened for the check of a delivery, sealed or as older release
   expect(shown({ hmac: '' })).toEqual(['', false])
 })
 
-test('a secret that was sealed for another, or for a webhook, opens nothing', () => {
+test('a secret that was sealed for another identity, or for a webhook, opens nothing', () => {
   for (const sealed of [
     sealSecret(cursors, 'receiver', 'ef'.repeat(32), 'the secret of it'),
     sealSecret(cursors, 'hook', owner, 'the secret of it'),

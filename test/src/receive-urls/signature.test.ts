@@ -1,4 +1,4 @@
-/** Signatures of deliveries, against examples that others have published and against what an attacker would try. */
+/** Signatures of deliveries, against published examples and against what an attacker would try. */
 import { createHmac } from 'node:crypto'
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
@@ -33,7 +33,7 @@ describe('Standard Webhooks', () => {
   const fault = (fields: Record<string, string>, body: string, now = 1_000) =>
     webhookFault(secret, { header: headers(fields), body: Buffer.from(body), now })
 
-  test('whatever the body, it is good as signed and bad when anything of it changed', () => {
+  test('whatever the body, it is valid as signed and invalid with any change', () => {
     fc.assert(
       fc.property(fc.string(), fc.string(), (body, other) => {
         expect(fault(signed(body), body)).toBeUndefined()
@@ -42,20 +42,20 @@ describe('Standard Webhooks', () => {
     )
   })
 
-  test.each([699, 1_301])('signed at 1000 it is refused at %d, and one second nearer it is not', (now) => {
+  test.each([699, 1_301])('signed at 1000 it is refused at %d, and accepted one second nearer', (now) => {
     expect(fault(signed('x'), 'x', now)).toMatch(/webhook-timestamp must be/)
     expect(fault(signed('x'), 'x', now < 1_000 ? now + 1 : now - 1)).toBeUndefined()
   })
 
-  test('the form of GitHub is none of it: what one form signed could be sent as the other', () => {
+  test('the form of GitHub is not accepted: one form’s signature could be sent as the other', () => {
     const body = 'msg_1.1000.x'
     const mac = createHmac('sha256', webhookKey(secret)!).update(body).digest('hex')
     expect(fault({ 'x-hub-signature-256': `sha256=${mac}` }, body)).toMatch(/only Standard Webhooks/)
   })
 })
 
-describe('the same by the headers of Svix', () => {
-  // The example of its documentation on verifying without a library.
+describe('the same with the headers of Svix', () => {
+  // The example in its documentation on verifying without a library.
   const secret = 'whsec_plJ3nmyCDGBKInavdOK15jsl'
   const body = Buffer.from('{"event_type":"ping","data":{"success":true}}')
   const sent = {
@@ -72,7 +72,7 @@ describe('the same by the headers of Svix', () => {
     expect(verify({ ...sent, 'svix-id': 'msg_other' }).fault).toMatch(/in svix-signature matches/)
   })
 
-  test('of two sets of headers the one that is whole and signed counts, and names the delivery', () => {
+  test('of two sets of headers the complete, signed one counts, and identifies the delivery', () => {
     const [half, bad] = [
       { 'webhook-id': 'x' },
       { 'webhook-id': 'x', 'webhook-timestamp': '1731705121', 'webhook-signature': 'v1,x' },

@@ -1,4 +1,4 @@
-/** Up to where writes are answered, and what is said of those that are not. */
+/** Up to where writes are answered, and what is reported of the others. */
 import { expect, test } from 'vitest'
 import { Acknowledgments } from '../../../src/replication/acknowledgments.ts'
 import type { Ends } from '../../../src/replication/journals-out.ts'
@@ -43,7 +43,7 @@ test('writes that the stream does not have are a problem of the stream', () => {
   }
 })
 
-test('where some are answered all the time, those that are on their way are no problem', () => {
+test('while some writes keep being answered, those in flight are no problem', () => {
   const { held, clock } = waiting(true)
   for (let n = 2; n < 20; n++) {
     held.durable(ends(n + 1))

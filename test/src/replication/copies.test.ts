@@ -1,4 +1,4 @@
-/** What a leader gives its followers of its files. */
+/** What a leader sends its followers from its files. */
 import { expect, test } from 'vitest'
 import { decodeLogFrame } from '../../../actors/log/frame.ts'
 import { logDirectory, shardDirectory } from '../../../src/board-directory.ts'
@@ -10,10 +10,10 @@ import { machineDisk } from '../../../storage/machine-disk.ts'
 import { integrate, openLog, writePosts } from '../../support/posts-on-disk.ts'
 import { scratchDirectory } from '../../support/scratch.ts'
 
-/** As a follower has it that is new. */
+/** The place of a new follower. */
 const nothing: JournalPlace = { id: '0'.repeat(32), last: 0, chain: '0'.repeat(64) }
 
-/** `opened`: files that were opened so far. */
+/** `opened`: the number of files opened so far. */
 function copiesOf(posts: number): { readonly copies: Copies; readonly opened: () => number } {
   const directory = scratchDirectory()
   writePosts({ directory, posts })
@@ -39,14 +39,14 @@ function sharesIn(answer: FramesAnswer): FrameShares {
   return answer
 }
 
-test('a follower whom an answer did not reach gets it again, without a file being read for it', () => {
+test('a follower that missed an answer gets it again, without another read of a file', () => {
   const { copies, opened } = copiesOf(40)
   const first = sharesIn(copies.after([nothing, nothing]))
   expect(first.journals[0]!.last).toBeGreaterThan(40)
   const before = opened()
   expect(copies.after([nothing, nothing])).toEqual(first)
   expect(opened()).toBe(before)
-  // A text may have left the files meanwhile: they are read.
+  // A text may have been removed meanwhile, so the files are read.
   copies.rewritten(0)
   expect(copies.after([nothing, nothing])).toEqual(first)
   expect(opened()).toBeGreaterThan(before)

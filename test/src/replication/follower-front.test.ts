@@ -1,4 +1,4 @@
-/** What a follower says of its leader, and how many commands it has there at once. */
+/** What a follower says of its leader, and how many commands it forwards at once. */
 import { expect, test } from 'vitest'
 import { systemClock } from '../../../src/clock.ts'
 import type { Reply } from '../../../src/format/reply.ts'
@@ -11,7 +11,7 @@ const news = { delegates: { renew: () => {} }, grants: { refresh: () => {} } } a
 const command = {} as never
 const door = { via: 'http', address: '192.0.2.1' }
 
-/** The next to answer leads; undefined: none does. */
+/** The next box to answer as the leader; undefined: none does. */
 function frontOf(leads: () => string | undefined) {
   const leader = new Leader(addresses, '', async (address) => {
     if (address !== leads()) throw new OutOfReach(`${address} is out of reach`, address)
@@ -22,7 +22,7 @@ function frontOf(leads: () => string | undefined) {
   return { front, pass }
 }
 
-test('no box is named as the leader before one has answered as such, and then the one that did last', async () => {
+test('no box is named as the leader before one has answered as such, and then the latest that did', async () => {
   let leads: string | undefined
   const { front, pass } = frontOf(() => leads)
   const named = async () => {
@@ -41,7 +41,7 @@ test('no box is named as the leader before one has answered as such, and then th
   expect(front.refusal.message).toContain(addresses[1])
 })
 
-test('so many commands are at the leader at once, and what comes then is told to try again', async () => {
+test('a bounded number of commands is forwarded at once, and further ones are told to retry', async () => {
   const waiting: (() => void)[] = []
   const leader = new Leader(addresses, '', async () => {
     await new Promise<void>((resolve) => waiting.push(resolve))

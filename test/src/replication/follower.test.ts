@@ -1,4 +1,4 @@
-/** When a follower gives its place up to lead, which box it takes for the leader, and what it says meanwhile, on a clock of its own. */
+/** When a follower takes over as leader, which box it takes for the leader, and what it reports meanwhile, on a fake clock. */
 import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { systemClock } from '../../../src/clock.ts'
 import type { BatchHeader, Part } from '../../../src/replication/batch.ts'
@@ -14,7 +14,9 @@ afterEach(() => {
   vi.useRealTimers()
 })
 
-/** A follower whose leader has written one message, and nothing since. `answers`: of the leader. `newest`: of the stream, to who would lead. */
+/**
+ * A follower whose leader has written one message, and nothing since. `answers`: by the leader. `newest`: of the stream, to a candidate.
+ */
 function followed(
   more: Partial<BatchHeader>,
   given: { answers?: () => Promise<unknown>; newest?: () => Promise<number> },
@@ -83,7 +85,7 @@ function followed(
 const gone = () => Promise.reject(new OutOfReach('http://leader.example is out of reach'))
 const noMajority = () => Promise.reject(new Error('None of the NATS servers leads the stream now.'))
 
-test('a leader that is silent on servers that take messages is replaced, though it answers: it cannot reach them', async () => {
+test('a leader that is silent on a working stream is replaced, though it answers: it cannot reach the servers', async () => {
   const { found, pass, follower } = followed({ ack: 'quorum' }, {})
   await pass(silentMs + turnMs - 2_000)
   expect(found).toEqual([])
@@ -92,7 +94,7 @@ test('a leader that is silent on servers that take messages is replaced, though 
   await follower.stop()
 })
 
-test('a leader that answers is not replaced before servers that lacked a majority have had the whole time again', async () => {
+test('a leader that answers is not replaced until servers that lacked a majority have had the full time again', async () => {
   const { found, ways, pass, follower } = followed({ ack: 'quorum' }, { newest: noMajority })
   await pass(60_000)
   ways.newest = () => Promise.resolve(1)
@@ -103,7 +105,7 @@ test('a leader that answers is not replaced before servers that lacked a majorit
   await follower.stop()
 })
 
-test('a leader that is gone is replaced as soon as the servers have a majority again', async () => {
+test('a dead leader is replaced as soon as the servers have a majority again', async () => {
   const { found, ways, pass, follower } = followed({ ack: 'quorum' }, { newest: noMajority, answers: gone })
   await pass(60_000)
   expect(found).toEqual([])
@@ -113,7 +115,7 @@ test('a leader that is gone is replaced as soon as the servers have a majority a
   await follower.stop()
 })
 
-test('after a hand-over each waits for its turn alone, and not where another has begun to lead', async () => {
+test('after a hand-over each waits only for its turn, and not if another has begun to lead', async () => {
   const { found, ways, pass, follower } = followed({ handedOver: true }, { answers: gone })
   await pass(turnMs - 1_000)
   expect(found).toEqual([])
@@ -137,7 +139,7 @@ test('the log says once who leads, once that nobody answers, and once that the s
   await follower.stop()
 })
 
-test('servers that never give what they say they have are one line of the log', async () => {
+test('servers that never deliver what they say they have are one line in the log', async () => {
   const { lines, ways, pass, follower } = followed({}, {})
   const stream = await ways.openStream()
   ways.openStream = async () => ({
@@ -152,7 +154,7 @@ test('servers that never give what they say they have are one line of the log', 
   await follower.stop()
 })
 
-test('it says each second how far it is behind, while the leader it asks says nothing', async () => {
+test('it logs each second how far it is behind, while the leader it asks says nothing', async () => {
   const { told, ways, pass, follower } = followed({}, {})
   await pass(2_000)
   ways.answers = () => new Promise(() => {})
@@ -166,7 +168,10 @@ type Box = { epoch: number; last: number } | 'follows' | 'away'
 
 const [first, second] = ['http://first.example', 'http://second.example']
 
-/** A follower that has five frames of each journal when it starts, of boxes at two addresses. `stream`: epochs of its messages; left out: it is away. */
+/**
+ * A follower that has five frames of each journal when it starts, with boxes at two addresses. `stream`: epochs of its messages; omitted:
+ * it is away.
+ */
 function restarted(boxes: Record<string, Box>, stream?: readonly number[]) {
   const facts = {
     facts: { service_id: 's', generation: 'g', shards: 1 },
@@ -192,7 +197,7 @@ function restarted(boxes: Record<string, Box>, stream?: readonly number[]) {
     last: () => Promise.resolve(messages.length),
     from: async function* (from: number) {
       for (const message of messages.slice(from - 1)) {
-        // It takes a while to read what is there.
+        // Reading the data takes a while.
         await new Promise((resolve) => systemClock.later(() => resolve(undefined), 1_000))
         yield message
       }
@@ -228,14 +233,14 @@ for (const [name, stream] of [
   ['while the stream is away', undefined],
   ['while it reads old messages', [1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1]],
 ] as const)
-  test(`started again beside a board that was deposed and still answers, it finds the one that leads, ${name}`, async () => {
+  test(`restarted next to a deposed board that still answers, it finds the leader, ${name}`, async () => {
     const boxes: Record<string, Box> = { [first]: { epoch: 1, last: 1 }, [second]: { epoch: 2, last: 5 } }
     const { follower, pass } = restarted(boxes, stream)
     expect(await pass(5_000)).toMatchObject(found)
     await follower.stop()
   })
 
-test('it waits for a box that is out of reach, though another has less than this follower', async () => {
+test('it waits for an unreachable box, though another has less than this follower', async () => {
   const boxes: Record<string, Box> = { [first]: { epoch: 1, last: 1 }, [second]: 'away' }
   const { follower, pass } = restarted(boxes)
   const standing = await pass(60_000)
@@ -246,19 +251,19 @@ test('it waits for a box that is out of reach, though another has less than this
   await follower.stop()
 })
 
-test('where no other box leads, one that has less is an old copy', async () => {
+test('if no other box leads, one that has less is an old copy', async () => {
   const { follower, pass } = restarted({ [first]: { epoch: 1, last: 1 }, [second]: 'follows' })
   expect(await pass(20_000)).toMatchObject(diverged)
   await follower.stop()
 })
 
-test('where all that lead have less, they are old copies', async () => {
+test('if all leaders have less, they are old copies', async () => {
   const { follower, pass } = restarted({ [first]: { epoch: 1, last: 1 }, [second]: { epoch: 2, last: 1 } })
   expect(await pass(20_000)).toMatchObject(diverged)
   await follower.stop()
 })
 
-test('where the one that led last has less, and the others are older, it is an old copy', async () => {
+test('if the latest leader has less, and the others are older, it is an old copy', async () => {
   const boxes: Record<string, Box> = { [first]: { epoch: 2, last: 5 }, [second]: { epoch: 1, last: 1 } }
   const { follower, pass } = restarted(boxes)
   expect(await pass(5_000)).toMatchObject({ ...found, leader: first })
@@ -267,7 +272,7 @@ test('where the one that led last has less, and the others are older, it is an o
   await follower.stop()
 })
 
-test('where the stream says that a box leads which has less, it is an old copy, though another is out of reach', async () => {
+test('if the stream says that a box leads which has less, it is an old copy, though another is unreachable', async () => {
   const { follower, pass } = restarted({ [first]: { epoch: 1, last: 1 }, [second]: 'away' }, [1])
   expect(await pass(20_000)).toMatchObject(diverged)
   await follower.stop()

@@ -1,4 +1,4 @@
-/** Leaders that are asked over HTTP, and do not answer as they should. */
+/** Leaders that are queried over HTTP, and do not answer as they should. */
 import { once } from 'node:events'
 import { createServer, type RequestListener, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -31,7 +31,7 @@ async function leader(...boxes: RequestListener[]): Promise<Leader> {
 const room = 'lobby'
 const sha256 = '0'.repeat(64)
 
-test('who begins no answer is out of reach, long before a slow answer would have to end', {
+test('a box that begins no answer is unreachable, long before a slow answer would have to end', {
   timeout: 30_000,
 }, async () => {
   const silent = await leader(() => {})
@@ -58,7 +58,7 @@ const facts = {
 }
 const ends = { epoch: 2, log: 1, shards: [1], durable: { log: 1, shards: [1] } }
 
-/** A box that leads, has no frames to give now, and cannot read an attachment. */
+/** A box that leads, has no frames to send now, and cannot read an attachment. */
 const leads: RequestListener = (request, response) => {
   const path = request.url!.replace('/replica/', '')
   const known: Readonly<Record<string, object>> = { board: facts, ends, command: { status: 200, body: '{}', ends } }
@@ -82,9 +82,9 @@ const questions: Readonly<Record<string, (asked: Leader) => Promise<unknown>>> =
 }
 
 for (const [name, ask] of Object.entries(questions))
-  test(`where a proxy answers for a box that is gone, the next address is asked: ${name}`, async () => {
+  test(`if a proxy answers for a dead box, the next address is tried: ${name}`, async () => {
     for (const status of [200, 403, 409, 500, 502, 503, 504]) {
-      // The bytes of an attachment and what a command is answered are not judged.
+      // The bytes of an attachment and the answer to a command are not examined.
       if (status === 200 && (name === 'blob' || name === 'command')) continue
       const asked = await leader(answers(status, '<h1>Bad Gateway</h1>'), leads)
       const { address: gone } = asked
@@ -97,14 +97,14 @@ for (const [name, ask] of Object.entries(questions))
     }
   })
 
-test('with one address that one is asked again', async () => {
+test('with a single address that one is tried again', async () => {
   const asked = await leader(answers(502, ''))
   const { address } = asked
   for (const ask of Object.values(questions)) await ask(asked).catch(() => {})
   expect(asked.address).toBe(address)
 })
 
-test('a leader that has no frames to give now, cannot read an attachment, or has it no more, is not left', async () => {
+test('a leader without new frames, or without a readable attachment, is not abandoned', async () => {
   const asked = await leader(leads, answers(502, ''))
   const { address } = asked
   await expect(asked.frames([])).rejects.toThrow(OutOfReach)

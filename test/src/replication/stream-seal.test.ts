@@ -1,4 +1,4 @@
-/** What the stream carries can be read by the boxes of its board alone, and by nobody once the stream does not hold it any more. */
+/** Only the boxes of a board can read what its stream carries, and nobody can once the stream no longer holds it. */
 import { createHmac, randomBytes } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { Assembly, parseHeader, partsOf } from '../../../src/replication/batch.ts'
@@ -8,7 +8,7 @@ import { MemoryDisk } from '../../support/memory-disk.ts'
 const noon = 20_000 * 86_400 + 43_200
 const text = 'a text of a private room'
 
-/** A box, whose clock is the test's. `day`: days after the first one. */
+/** A box, whose clock the test controls. `day`: days after the first one. */
 class Box {
   readonly disk = new MemoryDisk({ soon: (callback) => callback(), chance: () => 0 })
   day = 0
@@ -19,7 +19,7 @@ class Box {
     return new StreamSeal({ disk: this.disk, dataDirectory: '/board', wallSeconds, random: randomBytes })
   }
 
-  /** Its process ends, and starts on this day. */
+  /** Its process exits, and starts on this day. */
   startOn(day: number): void {
     this.day = day
     this.seal = this.open()
@@ -45,7 +45,7 @@ function followerOf(leader: Box): Box {
   return box
 }
 
-/** The messages of a batch, as they leave and come back. */
+/** The messages of a batch, as they are sent and received. */
 function messages(leader: Box, payload: Buffer = Buffer.from(text)) {
   const header = { version: 1, epoch: 1, leader: 'a'.repeat(32), journals: [] } as const
   return partsOf({ header, payload }, leader.seal).map(({ header, bytes }) => ({
@@ -60,7 +60,7 @@ function read(box: Box, parts: ReturnType<typeof messages>): string | undefined 
   return batch?.payload.toString()
 }
 
-test('a message has nothing of the text, and a box that was given the seal reads it, also after both have started again', () => {
+test('a message has nothing of the text, and a box with the seal reads it, also after both have restarted', () => {
   const leader = leaderBox()
   const follower = followerOf(leader)
   leader.startOn(1)
@@ -80,7 +80,7 @@ test('the same text is never sealed to the same bytes', () => {
   expect(Buffer.compare(one.bytes, other.bytes)).not.toBe(0)
 })
 
-test('what was published is read for three days more; then its key is on no box, and cannot be made from what is', () => {
+test('a message is readable for three more days; then no box has its key, and it cannot be derived', () => {
   const leader = leaderBox()
   const follower = followerOf(leader)
   const { seal } = messages(leader)[0]!.header
@@ -93,7 +93,7 @@ test('what was published is read for three days more; then its key is on no box,
     expect(box.seal.opens(seal)).toBe(false)
     expect(() => read(box, parts)).toThrow('there is no key for this message')
     expect(box.state.day).toBe(seal.day + 1)
-    // One way: the key of the day after comes from that of the day, and the file has no other.
+    // One way: the next day's key is derived from the day's, and the file has no other.
     const next = createHmac('sha256', Buffer.from(before.key, 'hex')).update('next day').digest('hex')
     expect([before.day, box.state.key]).toEqual([seal.day, next])
     expect(box.disk.readWhole('/board/stream-seal.json').toString()).not.toContain(before.key)
@@ -101,7 +101,7 @@ test('what was published is read for three days more; then its key is on no box,
   expect(read(follower, messages(leader))).toBe(text)
 })
 
-test('a box that runs forgets by itself', () => {
+test('a box that runs forgets on its own', () => {
   const leader = leaderBox()
   const { seal } = messages(leader)[0]!.header
   leader.day = 4
@@ -134,7 +134,7 @@ test('another board opens nothing, whatever day a message names', () => {
   expect(() => read(other, [{ header: { ...header, seal: far }, bytes }])).toThrow('no key')
 })
 
-test('after a clock that was wrong a leader begins again, and its followers are given the new keys', () => {
+test('after a wrong clock a leader starts over, and its followers get the new keys', () => {
   const leader = leaderBox()
   const follower = followerOf(leader)
   leader.startOn(400)
@@ -150,7 +150,7 @@ test('after a clock that was wrong a leader begins again, and its followers are 
   expect(read(follower, parts)).toBe(text)
 })
 
-test('a header without the name of a seal is no header', () => {
+test('a header without the name of a seal is invalid', () => {
   const { header } = messages(leaderBox())[0]!
   expect(parseHeader(JSON.stringify(header))).toEqual(header)
   for (const seal of [undefined, {}, { chain: 'x', day: 1 }, { chain: header.seal.chain, day: -1 }])

@@ -1,4 +1,4 @@
-/** What servers say before they are taken for fit, where they answer one after the other and know little of each other. */
+/** What servers report before they count as healthy, when they answer one by one and know little of each other. */
 import { once } from 'node:events'
 import { createServer, type Server, type Socket } from 'node:net'
 import { join } from 'node:path'
@@ -29,7 +29,7 @@ const stream = {
 
 const info = { server_id: 'n1', server_name: 'n1', version: '2.14.3', headers: true, max_payload: 1_048_576, proto: 1 }
 
-/** Answers as a server of NATS does. `others`: servers that say after n1 what they are, a while later. */
+/** Answers as a NATS server does. `others`: servers that report on themselves a while after n1. */
 function serve(socket: Socket, others: readonly string[]): void {
   const inboxes = new Map<string, string>()
   const answer = (reply: string, body: object): void => {
@@ -77,7 +77,7 @@ async function opened(others: readonly string[]): Promise<JournalStream> {
   return JournalStream.open(options, 'refuse')
 }
 
-test('where no other counts as up to date, the answers of a majority are waited for', async () => {
+test('if no other counts as up to date, the answers of a majority are awaited', async () => {
   const found = await opened(['n2', 'n3'])
   expect(found.isChecked).toBe(true)
   await found.close()

@@ -1,4 +1,4 @@
-/** Another number of shards, wherever the work is cut short: the board is the old one or the new one, whole, and never a mixture. */
+/** A new number of shards, interrupted anywhere: the board is the old one or the new one, complete, and never a mixture. */
 import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
@@ -25,7 +25,7 @@ vi.setConfig({ testTimeout: 300_000 })
 
 class Cut extends Error {}
 
-/** The disk, until so many changes were made; then nothing more reaches it. */
+/** A disk that stops accepting changes after this many. */
 function cutAfter(changes: number): { readonly disk: Disk; readonly made: () => number } {
   let made = 0
   const change =
@@ -66,7 +66,7 @@ const optionsOf = (path: string, disk: Disk, shards: number) => ({
   onProgress: () => {},
 })
 
-/** Ids of all records, sorted: what the board has, in whatever journals. */
+/** Ids of all records, sorted: the content of the board, in whatever journals. */
 function recordsIn(path: string): string[] {
   const found: string[] = []
   for (const step of new OldJournals(machineDisk, path).inOrder())
@@ -74,9 +74,9 @@ function recordsIn(path: string): string[] {
   return found.sort()
 }
 
-test('cut short after any change of a name, it is the old board or the new one', async () => {
+test('interrupted after any change of a name, it is the old board or the new one', async () => {
   const whole = unpacked()
-  // What a first start or reshard repairs is repaired.
+  // Everything that a first start or reshard repairs is repaired.
   await reshard(optionsOf(whole, machineDisk, 1))
   const records = recordsIn(whole)
   const full = cutAfter(Number.POSITIVE_INFINITY)
@@ -103,7 +103,7 @@ test('cut short after any change of a name, it is the old board or the new one',
   expect(ends).toEqual(new Set([1, 3]))
 })
 
-test('entries of damaged frames of the log are made again in their order, though the log was of other shards', async () => {
+test('entries of damaged log frames are rebuilt in order, though the log belonged to other shards', async () => {
   const path = unpacked()
   await reshard(optionsOf(path, machineDisk, 3))
   const log = JournalReader.open(machineDisk, logDirectory(path))
@@ -117,7 +117,7 @@ test('entries of damaged frames of the log are made again in their order, though
   for (const reader of [log, ...shards]) reader.close()
 })
 
-test('while journals are exchanged no command opens the directory, and no older release does', async () => {
+test('while journals are exchanged no command opens the directory, and neither does an older release', async () => {
   const path = unpacked()
   const { disk } = cutAfter(Number.POSITIVE_INFINITY)
   let isExchanging = false
@@ -140,7 +140,7 @@ test('while journals are exchanged no command opens the directory, and no older 
   expect(completeReshard(machineDisk, path)).toBe(false)
 })
 
-test('a built journal that is not what the board has is thrown away', async () => {
+test('a rebuilt journal that does not match the board is discarded', async () => {
   const path = unpacked()
   const spoiling: Disk = {
     ...machineDisk,
@@ -163,7 +163,7 @@ test('a built journal that is not what the board has is thrown away', async () =
   expect(checkCopy({ disk: machineDisk, path }).problems).toEqual([])
 })
 
-test('too little room on the disk is said before anything is written', async () => {
+test('too little room on the disk is reported before anything is written', async () => {
   const path = unpacked()
   const full: Disk = { ...machineDisk, freeBytes: () => 1_000 }
   await expect(reshard(optionsOf(path, full, 3))).rejects.toThrow(/need [\d]+ bytes beside the old ones.*Free space/)
@@ -176,7 +176,7 @@ test('a restored backup is declared first', async () => {
   await expect(reshard(optionsOf(path, machineDisk, 3))).rejects.toThrow(/run broadside restored/)
 })
 
-test('a webhook misses nothing: what was not before its old places is not before its new ones', () => {
+test('a webhook misses nothing: events after its old position are after its new one', () => {
   const old = new OldJournals(machineDisk, unpacked())
   const random = randomFrom(71)
   for (const shards of [1, 3, 5]) {
@@ -201,7 +201,7 @@ test('a webhook misses nothing: what was not before its old places is not before
   }
 })
 
-test('records stand on the shard that decides them, in the order in which they were decided', async () => {
+test('records are on the shard that decides them, in the order in which they were decided', async () => {
   const path = unpacked()
   const orderIn = () => {
     const byActor = new Map<string, string[]>()

@@ -1,14 +1,14 @@
-/** A turn of the event loop that takes long is reported with what ran in it. The clock is one of ours: nothing here waits. */
+/** A long turn of the event loop is reported with what ran in it. The clock is fake: nothing here waits. */
 import { beforeAll, expect, test } from 'vitest'
 import { inTurn, noteCause, type SlowTurn, watchTurns, withCause } from '../../../src/runtime/slow-turns.ts'
 
 let now = 0
 const reports: SlowTurn[] = []
-/** Work that takes so long. */
+/** Work that takes this long. */
 const takes = (ms: number): void => {
   now += ms
 }
-/** In a turn of its own, with nothing else in it. */
+/** Runs in its own turn, with nothing else in it. */
 const inFreshTurn = (work: () => void): Promise<void> =>
   new Promise((done) =>
     setTimeout(() => {
@@ -16,7 +16,7 @@ const inFreshTurn = (work: () => void): Promise<void> =>
       done()
     }),
   )
-/** What was reported of the turn in which `work` ran. */
+/** The report on the turn in which `work` ran. */
 async function turnOf(work: () => void): Promise<SlowTurn | undefined> {
   reports.length = 0
   await inFreshTurn(work)
@@ -53,7 +53,7 @@ test('short work that adds up in one turn is reported too', async () => {
   expect(turn!.ran).toContainEqual({ cause: 'one of many', ms: 60, times: 6 })
 })
 
-test('work that goes on later keeps its cause, under the name that was noted for it', async () => {
+test('asynchronous work keeps its cause, under the name that was noted for it', async () => {
   const later = Promise.withResolvers<void>()
   inTurn('a request', () => {
     noteCause('/room/{room}')
@@ -63,13 +63,13 @@ test('work that goes on later keeps its cause, under the name that was noted for
   expect(turn!.ran).toContainEqual({ cause: '/room/{room}', ms: 60, times: 1 })
 })
 
-test('a callback counts for who gave it, wherever it is called from', async () => {
+test('a callback counts for whoever supplied it, wherever it is called from', async () => {
   const callback = inTurn('/e/{event_id}', () => withCause(() => takes(60)))
   const turn = await turnOf(() => inTurn('a link', callback))
   expect(turn!.ran).toContainEqual({ cause: '/e/{event_id}', ms: 60, times: 1 })
 })
 
-test('what throws is counted like what returns', async () => {
+test('work that throws is counted like work that returns', async () => {
   const turn = await turnOf(() => {
     expect(() =>
       inTurn('faulty', () => {

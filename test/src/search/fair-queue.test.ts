@@ -8,9 +8,9 @@ afterEach(() => void vi.useRealTimers())
 /** A queue whose pieces end when the test says so, and what became of each. */
 class Bench {
   readonly queue: FairQueue
-  /** Names of pieces in the order in which their turns came. */
+  /** Names of pieces in the order in which they started. */
   readonly begun: string[] = []
-  /** Seconds after which the piece may be asked for again. */
+  /** Seconds after which the piece may be retried. */
   readonly refused = new Map<string, number>()
   readonly #ends = new Map<string, () => void>()
   readonly #gone = new Map<string, () => void>()
@@ -44,7 +44,7 @@ class Bench {
     )
   }
 
-  /** Ends a piece that took so long. */
+  /** Ends a piece after this duration. */
   end(name: string, ms = 0): void {
     vi.advanceTimersByTime(ms)
     this.#ends.get(name)!()
@@ -55,7 +55,7 @@ class Bench {
   }
 }
 
-test('of a network one piece is under way, and others of it wait in their order', () => {
+test('one piece of a network runs at a time, and its others wait in order', () => {
   const bench = new Bench()
   for (const name of ['a1', 'a2', 'a3']) bench.ask(name, '192.0.2.1')
   bench.ask('b1', '192.0.2.2')
@@ -67,7 +67,7 @@ test('of a network one piece is under way, and others of it wait in their order'
   expect(bench.begun).toEqual(['a1', 'b1', 'a2', 'a3'])
 })
 
-test('networks take turns: whoever asks for little does not wait for all of whoever asks for much', () => {
+test('networks take turns: a small request does not wait for all requests of a large user', () => {
   const bench = new Bench({ runningMax: 1 })
   for (const name of ['a1', 'a2', 'a3', 'a4']) bench.ask(name, '192.0.2.1')
   bench.ask('b1', '192.0.2.2')
@@ -94,7 +94,7 @@ test('an IPv6 network is a /64, and of the networks of one /48 a few are served 
   expect(bench.begun.at(-1)).toBe('elsewhere too')
 })
 
-test('of the sign-ins that share an address each takes turns by itself, a few at a time', () => {
+test('sign-ins that share an address take turns separately, a few at a time', () => {
   const bench = new Bench()
   for (const name of ['ada', 'ben', 'cleo']) bench.ask(name, '192.0.2.1', name)
   bench.ask('ada again', '192.0.2.1', 'ada')
@@ -105,7 +105,7 @@ test('of the sign-ins that share an address each takes turns by itself, a few at
   expect(bench.begun).toEqual(['ada', 'ben', 'nobody', 'cleo', 'ada again'])
 })
 
-test('a network whose pieces would wait too long, or are too many, is refused with the time that they take; no other is', () => {
+test('a network with too many or too slow pieces is refused with the time they need; no other is', () => {
   const bench = new Bench()
   bench.ask('slow', '192.0.2.1')
   for (let n = 0; n < 20; n++) {
@@ -114,13 +114,13 @@ test('a network whose pieces would wait too long, or are too many, is refused wi
   }
   bench.ask('second', '192.0.2.1')
   bench.ask('third', '192.0.2.1')
-  // Two are before it, each of which takes about four seconds by what was seen.
+  // Two are before it, each of which takes about four seconds by the measured average.
   expect([...bench.refused]).toEqual([['third', 8]])
   bench.ask('other', '192.0.2.2')
   expect(bench.begun).toContain('other')
 })
 
-test('whoever has waited too long is refused, though nothing ends', () => {
+test('a piece that has waited too long is refused, though nothing ends', () => {
   const bench = new Bench()
   bench.ask('stuck', '192.0.2.1')
   bench.ask('behind', '192.0.2.1')
@@ -133,7 +133,7 @@ test('whoever has waited too long is refused, though nothing ends', () => {
   expect(bench.begun).toEqual(['stuck', 'next'])
 })
 
-test('whoever has gone is not served, and nobody waits for them', () => {
+test('a piece whose client has disconnected is not served, and nobody waits for it', () => {
   const bench = new Bench()
   for (const name of ['a1', 'a2', 'a3']) bench.ask(name, '192.0.2.1')
   bench.leave('a2')
@@ -148,7 +148,7 @@ test('whoever has gone is not served, and nobody waits for them', () => {
   expect(bench.refused.size).toBe(0)
 })
 
-test('any order of asking, ending and leaving ends with everybody served or gone, never two of one network at once', () => {
+test('in any order of requests, ends and disconnects everybody is served or gone, never two of one network at once', () => {
   const bench = new Bench({ runningMax: 3, waitingOfNetworkMax: 50, waitingOfSiteMax: 100 })
   const addresses = ['192.0.2.1', '192.0.2.2', '2001:db8::1', '2001:db8:0:1::1', '2001:db8:0:2::1', '2001:db8:0:3::1']
   const at = new Map<string, string>()

@@ -1,4 +1,4 @@
-/** How a query is read, and which words are one to a search. */
+/** How a query is parsed, and which words count as the same in a search. */
 
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
@@ -24,7 +24,7 @@ function holds(query: string, text: string): boolean {
   return matcher(read.query)(text)
 }
 
-test('words are asked for in all their forms, phrases by their words, and phrases that must not be there by the text alone', () => {
+test('words match in all their forms, phrases by their words, and excluded phrases only by the exact text', () => {
   const fts = (text: string) => {
     const read = readQuery(text)
     return read.ok && toFts(read.query)
@@ -89,7 +89,7 @@ test.each([
   expect(holds(query, text)).toBe(false)
 })
 
-test('from, room and kind are read apart from the words', () => {
+test('from, room and kind are parsed apart from the words', () => {
   const read = (text: string) => {
     const found = readQuery(text)
     return found.ok && [found.restrictions, found.query.wanted.flatMap(({ words }) => words)]
@@ -140,7 +140,7 @@ function queryOf(text: string) {
   return read.query
 }
 
-/** The parts of a text that are marked, by its code points. */
+/** The highlighted parts of a text, by code points. */
 function marked(query: string, text: string): string[] {
   const points = [...text]
   return highlighter(queryOf(query))(text).map(([start, end]) => points.slice(start, end).join(''))
@@ -158,11 +158,11 @@ test.each([
   ['straße', 'STRASSE', ['STRASSE']],
   ['日本', '日本 の 日本', ['日本', '日本']],
   ['nothing', 'of it', []],
-])('%j marks in %j its words', (query, text, words) => {
+])('%j highlights its words in %j', (query, text, words) => {
   expect(marked(query, text)).toEqual(words)
 })
 
-test('what is marked lies in the text, in order and without overlap, whatever is searched in whatever', () => {
+test('highlights are inside the text, ordered and without overlap, for any query and text', () => {
   fc.assert(
     fc.property(
       fc.string({ unit: 'binary' }),
@@ -183,7 +183,7 @@ test('what is marked lies in the text, in order and without overlap, whatever is
   )
 })
 
-test('a text is marked in so many places and no more', () => {
+test('a text has a bounded number of highlights', () => {
   expect(marked('a', 'a '.repeat(1_000))).toHaveLength(50)
 })
 
@@ -196,7 +196,7 @@ test('a text about a word ranks above one that mentions it', () => {
   expect(mentions).toBeGreaterThan(line('nothing of that'))
 })
 
-test('days are days of the calendar', () => {
+test('days are calendar days', () => {
   expect(dayOf('2026-02-28')).toBe(Date.UTC(2026, 1, 28) / 1_000)
   for (const text of ['2026-02-30', '2026-2-3', '20260203', '', '2026-13-01', 'yesterday'])
     expect(dayOf(text)).toBeUndefined()

@@ -72,7 +72,7 @@ describe.skipIf(corpus.isAbsent)(`on real messages${corpus.note}`, () => {
     return texts.flatMap((each, n) => (holds(each) ? [n + 1] : [])).reverse()
   }
 
-  /** What is asked for: words of the texts, parts of them and phrases. */
+  /** Search terms: words of the texts, parts of them and phrases. */
   const terms = (): fc.Arbitrary<string> => {
     const words = fc.constantFrom(...new Set(texts.flatMap(wordsOf)))
     const run = fc.constantFrom(...texts.filter((text) => wordsOf(text).length > 2)).chain((text) => {
@@ -90,7 +90,7 @@ describe.skipIf(corpus.isAbsent)(`on real messages${corpus.note}`, () => {
     )
   }
 
-  test('the index finds what a look at every text finds, newest first', () => {
+  test('the index finds what a scan of every text finds, newest first', () => {
     expect(texts.length).toBeGreaterThan(2000)
     fc.assert(
       fc.property(fc.array(terms(), { minLength: 1, maxLength: 4 }), (all) => {
@@ -100,7 +100,7 @@ describe.skipIf(corpus.isAbsent)(`on real messages${corpus.note}`, () => {
     )
   })
 
-  test('pages of any size, both ways, put together are the whole', () => {
+  test('pages of any size, in both directions, add up to the whole', () => {
     for (const word of ['the', 'ubuntu', 'install']) {
       const whole = search(index, word)
       for (const order of ['asc', 'desc'] as const) {
@@ -117,7 +117,7 @@ describe.skipIf(corpus.isAbsent)(`on real messages${corpus.note}`, () => {
   })
 })
 
-test('no query is an error of SQL, whatever it holds', () => {
+test('no query causes an SQL error, whatever it holds', () => {
   const index = SearchIndex.open(scratchDirectory(), 'log', 1)
   index.add(event('plain words', 1), idOf(1), 1)
   index.settle(1, 10)
@@ -173,7 +173,7 @@ describe('a search in steps', () => {
   const asked: SearchAsk = { query: (all as Extract<typeof all, { ok: true }>).query, order: 'desc', limit: 1_000 }
   const thirds = Array.from({ length: 31 }, (_, n) => 3 * (31 - n))
 
-  test('looks at so many rows in one, or at the rest of one part, and can go on where it was given up', () => {
+  test('examines a bounded number of rows or the rest of one part per step, and can resume where it stopped', () => {
     const index = inParts()
     for (const order of ['asc', 'desc'] as const)
       for (const rowsPerStep of [1, 4, 10, 1_000]) {
@@ -193,7 +193,7 @@ describe('a search in steps', () => {
     index.close()
   })
 
-  test('goes on while texts are added, edited and deleted between its steps', () => {
+  test('continues while texts are added, edited and deleted between its steps', () => {
     const index = inParts()
     const under = index.search(asked, 10)
     under.step(4)
@@ -205,14 +205,14 @@ describe('a search in steps', () => {
     index.close()
   })
 
-  test('an empty index is searched at once', () => {
+  test('an empty index is searched immediately', () => {
     const index = SearchIndex.open(scratchDirectory(), 'log', 9)
     for (const order of ['asc', 'desc'] as const) expect(ended(index.search({ ...asked, order }, 10))).toEqual([])
     index.close()
   })
 })
 
-test('what is taken back is not there, and can be added again, in the same parts and with the same names', () => {
+test('removed texts are not found, and can be added again, in the same parts and with the same names', () => {
   const index = SearchIndex.open(scratchDirectory(), 'log', 9, { rows: 10, bytes: 1_000_000 })
   const add = (from: number, to: number) => {
     for (let n = from; n <= to; n++) index.add(event(`of all ${n}`, n, { room: `room-${n % 7}` }), idOf(n), n)
@@ -234,7 +234,7 @@ test('what is taken back is not there, and can be added again, in the same parts
 })
 
 describe('what became of a text', () => {
-  test('only the newest version is found, at the place of the first', () => {
+  test('only the newest version is found, at the position of the first', () => {
     const index = SearchIndex.open(scratchDirectory(), 'log', 9)
     index.add(event('first words', 1), idOf(1), 1)
     index.add(event('other', 2), idOf(2), 2)
@@ -246,7 +246,7 @@ describe('what became of a text', () => {
     index.close()
   })
 
-  test('hidden is not found until it is restored; redacted and expired is gone from the disk', () => {
+  test('a hidden text is not found until it is restored; a redacted or expired one is gone from the disk', () => {
     const directory = scratchDirectory()
     const index = SearchIndex.open(directory, 'log', 9)
     index.add(event('hideme', 1), idOf(1), 1)
@@ -272,7 +272,7 @@ describe('what became of a text', () => {
   })
 })
 
-test('a full part is merged while texts leave it, and holds the others in one list of words', () => {
+test('a full part is merged while texts are removed from it, and holds the others in one list of words', () => {
   const directory = scratchDirectory()
   const rows = 3_000
   const partMax = { rows, bytes: 100_000_000 }
@@ -282,7 +282,7 @@ test('a full part is merged while texts leave it, and holds the others in one li
   const posts = 2 * rows + 300
   for (let n = 1; n <= posts; n++) {
     index.add(event(`common ${words(n, 30).join(' ')}`, n), idOf(n), n)
-    // Of a part that is full, that is being merged, or that grows; and by a process that was started again between two steps.
+    // In a part that is full, being merged, or growing; and after a restart between two steps.
     if (n % 100 === 0) index.add(mark('event.redact', n - 50), idOf(100_000 + n), n)
     if (n % 300 === 0) index.settle(1, 10)
     if (n !== rows + 900) continue
@@ -304,7 +304,7 @@ test('a full part is merged while texts leave it, and holds the others in one li
   for (let n = 50; n < posts; n += 100) expect(bytes.some((each) => each.includes(words(n, 1)[0]!))).toBe(false)
 })
 
-test('what a kill left in the write-ahead log behind a deletion is gone when it is opened', () => {
+test('what a kill left in the write-ahead log after a deletion is gone when it is opened', () => {
   const [directory, killed] = [scratchDirectory(), scratchDirectory()]
   const index = SearchIndex.open(directory, 'log', 9)
   index.add(event('secretword', 1), idOf(1), 1)
@@ -323,7 +323,7 @@ test('what a kill left in the write-ahead log behind a deletion is gone when it 
   again.close()
 })
 
-test('it says when the next of its texts expires, and when it is opened again', () => {
+test('it reports when the next of its texts expires, also after it is reopened', () => {
   const directory = scratchDirectory()
   let index = SearchIndex.open(directory, 'log', 9)
   const due = () => [index.dueIn(40), index.isDue(40), index.isDue(100), index.isDue(1_000_000)]
@@ -345,7 +345,7 @@ test('it says when the next of its texts expires, and when it is opened again', 
 })
 
 describe('opening', () => {
-  test('it goes on where it stood', () => {
+  test('it continues where it was', () => {
     const directory = scratchDirectory()
     const first = SearchIndex.open(directory, 'log', 5)
     first.add(event('kept', 1), idOf(1), 1)
@@ -360,7 +360,7 @@ describe('opening', () => {
   test.each([
     ['of another log', 'another', 5],
     ['ahead of the log', 'log', 4],
-  ])('an index %s is made anew', (_, log, through) => {
+  ])('an index %s is rebuilt', (_, log, through) => {
     const directory = scratchDirectory()
     const first = SearchIndex.open(directory, 'log', 5)
     first.add(event('kept', 1), idOf(1), 1)
@@ -371,7 +371,7 @@ describe('opening', () => {
     again.close()
   })
 
-  test('an index of the format before is made anew', () => {
+  test('an index of the previous format is rebuilt', () => {
     const directory = scratchDirectory()
     machineDisk.makeDirectory(directory)
     const before = openDatabase(join(directory, 'index.db'))
@@ -395,7 +395,7 @@ describe('opening', () => {
       expect(readFileSync(join(directory, name)).includes('redacted')).toBe(false)
   })
 
-  test('damage makes it anew', () => {
+  test('damage causes a rebuild', () => {
     const directory = scratchDirectory()
     SearchIndex.open(directory, 'log', 5).close()
     writeFileSync(
@@ -433,7 +433,7 @@ describe('a byte that changes in the index', () => {
     return problems
   }
 
-  test('is found on every page when it is opened, and it is made anew', () => {
+  test('is found on every page when it is opened, and the index is rebuilt', () => {
     const directory = made()
     expect(problemsOf(directory)).toEqual([])
     const size = statSync(join(directory, 'index.db')).size
@@ -447,7 +447,7 @@ describe('a byte that changes in the index', () => {
     }
   })
 
-  test('is found in its sums too, and a kill at any moment is no damage', () => {
+  test('is found in its checksums too, and a kill at any moment is no damage', () => {
     const directory = made()
     flipByte(join(directory, 'index.sums'), 20)
     expect(problemsOf(directory)).toEqual([expect.stringContaining('index.sums is not what was written')])

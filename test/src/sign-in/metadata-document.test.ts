@@ -1,4 +1,4 @@
-/** Clients that are known by their own address (client ID metadata documents): fetched by the guarded way out, held to their word. */
+/** Clients identified by their own address (client ID metadata documents): fetched by the guarded way out, and checked against it. */
 import { expect, test } from 'vitest'
 import type { Answered, NotAnswered, OutgoingRequest } from '../../../src/outgoing/request.ts'
 import { answered, authorizeUrl, headerOf, oauthAlone } from '../../support/oauth-alone.ts'
@@ -17,7 +17,7 @@ const long = `${clientId}?${'x'.repeat(512)}`
 
 type Reached = { readonly status: number; readonly location: string; readonly asked: readonly OutgoingRequest[] }
 
-/** What becomes of an authorization request by this client when its address answers so. */
+/** The outcome of an authorization request by this client when its address answers like this. */
 async function authorize(
   answer: Answered | NotAnswered,
   { client = clientId, redirect = 'https://client.example/callback', fetchWait = 0 } = {},
@@ -27,7 +27,7 @@ async function authorize(
   return { status: response.status, location: headerOf(response, 'location'), asked }
 }
 
-test('a client is what its own address says of it, fetched once and bounded', async () => {
+test('a client is described by its own address, fetched once and within bounds', async () => {
   const { status, location, asked } = await authorize(answered(document))
   expect([status, location]).toEqual([
     303,
@@ -46,12 +46,12 @@ test.each<[string, Answered | NotAnswered, object]>([
   ['it wants a secret', answered({ ...document, token_endpoint_auth_method: 'client_secret_basic' }), {}],
   ['its address is longer than what is signed can name', answered({ ...document, client_id: long }), { client: long }],
   ['its address is plain http', answered(document), { client: 'http://client.example/meta/client.json' }],
-])('nobody is sent anywhere when %s', async (_why, answer, more) => {
+])('nobody is redirected when %s', async (_why, answer, more) => {
   const { status, location } = await authorize(answer, more)
   expect([status, location]).toEqual([400, ''])
 })
 
-test('where too many are fetched nobody is asked, and is told when to come again', async () => {
+test('when too many are being fetched no address is contacted, and the client is told when to retry', async () => {
   const { get, asked } = oauthAlone({ answer: answered(document), fetchWait: 7 })
   const told = await get(authorizeUrl({ client_id: clientId, redirect_uri: 'https://client.example/callback' }))
   expect([told.status, headerOf(told, 'retry-after'), asked]).toEqual([429, '7', []])

@@ -1,4 +1,4 @@
-/** The authorization server does what it says of itself, and says nothing that it does not do. */
+/** The authorization server does what its metadata says, and its metadata says nothing that it does not do. */
 import { expect, test } from 'vitest'
 import { signInScopes } from '../../../actors/kernel/operation.ts'
 import type { OauthResponse } from '../../../src/sign-in/oauth.ts'
@@ -11,7 +11,7 @@ const alone = () =>
     answer: answered({ client_id: clientId, redirect_uris: [redirectUri], token_endpoint_auth_method: 'none' }),
   })
 
-test('a client that names no way to prove itself is a public one, and is given no secret that no door takes', async () => {
+test('a client without an authentication method is public, and gets no secret that nothing accepts', async () => {
   const { status, body } = await alone().post('/oauth/register', {
     redirect_uris: ['http://127.0.0.1:3999/callback'],
     application_type: 'native',
@@ -22,7 +22,7 @@ test('a client that names no way to prove itself is a public one, and is given n
   expect(Object.keys(registered).filter((name) => name.startsWith('client_secret'))).toEqual([])
 })
 
-test('metadata of no list is refused, and why an address over plain http is not taken is said', async () => {
+test('metadata that is no object is refused, and why an http address is not accepted is explained', async () => {
   const register = async (redirect_uris: unknown) => {
     const { status, body } = await alone().post('/oauth/register', { redirect_uris })
     return [status, JSON.parse(String(body))]
@@ -37,7 +37,7 @@ test('metadata of no list is refused, and why an address over plain http is not 
   ])
 })
 
-test('of the scopes that a client says it will ask for, those that are not known are left out', async () => {
+test('unknown scopes in a client’s registration are left out', async () => {
   const register = async (scope: string) => {
     const { status, body } = await alone().post('/oauth/register', { redirect_uris: [redirectUri], scope })
     return [status, (JSON.parse(String(body)) as { scope?: string }).scope]
@@ -46,7 +46,7 @@ test('of the scopes that a client says it will ask for, those that are not known
   expect(await register('profile email')).toEqual([201, undefined])
 })
 
-/** Where the client would be told of a refusal that stays here. */
+/** The redirect URL that would tell the client of a refusal, which stays here. */
 function toldAt(refused: OauthResponse): URL {
   expect([refused.status, headerOf(refused, 'location')]).toEqual([400, ''])
   return new URL(String(JSON.parse(String(refused.body)).location))
@@ -57,7 +57,7 @@ test.each([
   ['prompt=none and fragment', 'interaction_required', { prompt: 'none', response_mode: 'fragment' }],
   ['a scope of nothing here', 'invalid_scope', { scope: 'openid' }],
   ['no challenge', 'invalid_request', { code_challenge: '' }],
-])('a link with %s sends no browser on to an address that anyone may register', async (_what, error, more) => {
+])('a link with %s redirects no browser to an address that anyone may register', async (_what, error, more) => {
   const refused = await alone().get(
     authorizeUrl({ client_id: clientId, redirect_uri: redirectUri, state: 's', ...more }),
   )
@@ -66,7 +66,7 @@ test.each([
 })
 
 test.each(['authorize/of-nobody', 'authorize/', 'Authorize'])(
-  'and neither does a link to %s, which the library knows too',
+  'nor does a link to %s, which the library also knows',
   async (path) => {
     const url = authorizeUrl({ client_id: clientId, redirect_uri: redirectUri, prompt: 'none' })
     const refused = await alone().get(url.replace('authorize', path))
@@ -74,7 +74,7 @@ test.each(['authorize/of-nobody', 'authorize/', 'Authorize'])(
   },
 )
 
-test('a program on the device of its user, which waits for it, is told at once', async () => {
+test('a program on its user’s device that waits for an answer gets it directly', async () => {
   const redirect_uri = 'http://127.0.0.1:3999/callback'
   const native = { client_id: clientId, redirect_uris: [redirect_uri], application_type: 'native' }
   const { get } = oauthAlone({ answer: answered({ ...native, token_endpoint_auth_method: 'none' }) })
@@ -88,7 +88,7 @@ const apps = ['cursor://anysphere.cursor-mcp/oauth/callback', 'https://www.curso
 test.each([
   ['by nothing it says', {}],
   ['though it calls itself web', { application_type: 'web' }],
-])('a client with a scheme of its own is a native one, %s', async (_how, said) => {
+])('a client with its own URL scheme is a native one, %s', async (_how, said) => {
   const redirect_uris = [...apps, 'http://localhost:8787/callback']
   const { status, body } = await alone().post('/oauth/register', { redirect_uris, ...said })
   expect([status, JSON.parse(String(body))]).toMatchObject([201, { application_type: 'native', redirect_uris }])
@@ -103,7 +103,7 @@ test.each([
   }
 })
 
-test('a scheme that runs what follows it is no app, and an app has no certificate for this device', async () => {
+test('a scheme that executes code is no app, and an app has no certificate for this device', async () => {
   for (const uri of [
     'javascript:alert(1)',
     'data:text/html,x',
@@ -121,7 +121,7 @@ test('a scheme that runs what follows it is no app, and an app has no certificat
 })
 
 test.each(['client_secret_post', 'client_secret_basic'])(
-  'who asks for %s and more than is offered is told what it has instead',
+  'a client that requests %s and more than is offered is told what it gets instead',
   async (token_endpoint_auth_method) => {
     const { status, body } = await alone().post('/oauth/register', {
       redirect_uris: [redirectUri],
@@ -148,7 +148,7 @@ test.each([
   [{ response_types: ['id_token'] }, 'response_types'],
   [{ token_endpoint_auth_method: 'private_key_jwt', jwks: { keys: [] } }, 'token_endpoint_auth_method'],
   [{ grant_types: 5 }, 'grant_types'],
-])('who has no use for anything that is offered is refused: %j', async (said, named) => {
+])('a client with no use for anything that is offered is refused: %j', async (said, named) => {
   const { status, body } = await alone().post('/oauth/register', { redirect_uris: [redirectUri], ...said })
   expect([status, JSON.parse(String(body))]).toMatchObject([
     400,
@@ -167,7 +167,7 @@ test.each(['openid-configuration', 'oauth-authorization-server'])(
 )
 
 test.each(['openid', 'openid profile email'])(
-  'who asks for %s and nothing of the board is given nothing',
+  'a client that requests %s and no scope of the board is given nothing',
   async (scope) => {
     const refused = await alone().get(
       authorizeUrl({ client_id: clientId, redirect_uri: redirectUri, scope, state: 's1' }),
@@ -178,7 +178,7 @@ test.each(['openid', 'openid profile email'])(
   },
 )
 
-test('what a client of OpenID says beside what it asks of the board is passed over', async () => {
+test('OpenID parameters beside scopes of the board are ignored', async () => {
   const more = { scope: 'openid board:read', nonce: 'n', max_age: '5', claims: '{"id_token":{}}', acr_values: 'x' }
   const begun = await alone().get(authorizeUrl({ client_id: clientId, redirect_uri: redirectUri, ...more }))
   expect(headerOf(begun, 'location')).toContain('/oauth/interaction/')
@@ -192,7 +192,7 @@ test.each(['openid-configuration', 'oauth-authorization-server'])('form_post is 
 test.each([
   ['by itself', {}],
   ['with another fault', { scope: 'none', code_challenge: '' }],
-])('form_post is refused %s, by the way that needs no script', async (_how, more) => {
+])('form_post is refused %s, in a way that needs no script', async (_how, more) => {
   const asked = { client_id: clientId, redirect_uri: redirectUri, response_mode: 'form_post', state: 's1' }
   const refused = await alone().get(authorizeUrl({ ...asked, ...more }))
   const back = toldAt(refused)
@@ -200,7 +200,7 @@ test.each([
   expect([back.searchParams.get('error'), back.searchParams.get('state')]).toEqual(['unsupported_response_mode', 's1'])
 })
 
-test.each(['query', 'fragment'])('%s is taken', async (response_mode) => {
+test.each(['query', 'fragment'])('%s is accepted', async (response_mode) => {
   const begun = await alone().get(authorizeUrl({ client_id: clientId, redirect_uri: redirectUri, response_mode }))
   expect(headerOf(begun, 'location')).toContain('/oauth/interaction/')
 })

@@ -1,4 +1,4 @@
-/** A sign-in refreshes its tokens as often as its client likes: what the board keeps of it stays the same, and no old token works. */
+/** A sign-in refreshes its tokens as often as its client likes: what the board stores stays the same, and no old token works. */
 
 import { expect, test } from 'vitest'
 import type { FactRecord } from '../../../actors/records/record.ts'
@@ -46,7 +46,7 @@ const day = 86_400
 const nameOf = (n: number, grant = 'a') => refreshTokenName(`${n}`.padStart(43, 'x'), grant, 'secret')
 const payload = { kind: 'RefreshToken', grantId: 'a' }
 
-test('after five hundred rotations one record is kept of a sign-in, also of a snapshot and of a replay', async () => {
+test('after five hundred rotations a sign-in has one record, also in a snapshot and after a replay', async () => {
   const { desk, tokens } = kept()
   await tokens.upsert(nameOf(0), payload, 30 * day)
   for (let n = 0; n < 500; n++) {
@@ -62,7 +62,7 @@ test('after five hundred rotations one record is kept of a sign-in, also of a sn
   for (const state of [replayed, unpacked]) expect(state.oauth.pack()).toEqual(desk.state.oauth.pack())
 })
 
-test('every token that was replaced is known as used, however long ago, and the newest is not', async () => {
+test('every replaced token is recognized as used, however long ago, and the newest is not', async () => {
   const { tokens, ended } = kept()
   await tokens.upsert(nameOf(0), payload, 30 * day)
   for (let n = 0; n < 20; n++) {

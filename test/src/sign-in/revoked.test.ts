@@ -1,4 +1,4 @@
-/** Logging out: what is answered to it holds, whenever the board dies. */
+/** Logging out: once it is confirmed it holds, whenever the board dies. */
 
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
@@ -13,7 +13,7 @@ const answer = answered({ client_id: clientId, redirect_uris, token_endpoint_aut
 const delegation = 'd'.repeat(32)
 const ends = 1_900_000_000
 
-/** A refresh token and its sign-in; `hadKey` says of everything that is written down whether the key was there then. */
+/** A refresh token and its sign-in; `hadKey` records for each write whether the key still existed. */
 function signedIn() {
   const keys = new SignInKeys(machineDisk, join(scratchDirectory(), 'sign-in.keys'))
   keys.keep(delegation, Buffer.alloc(32, 1))
@@ -31,7 +31,7 @@ function signedIn() {
   return { alone, hadKey }
 }
 
-test('the key of a sign-in is erased before any record of its grant goes', async () => {
+test('the key of a sign-in is erased before any record of its grant is removed', async () => {
   const { alone, hadKey } = signedIn()
   const token = 'A'.repeat(43)
   expect((await alone.form('/oauth/revoke', { token, client_id: clientId })).status).toBe(200)

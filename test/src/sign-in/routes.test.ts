@@ -1,4 +1,4 @@
-/** The doors of sign-in for programs in pages of other origins: they may register, and a method that is not taken is named as such. */
+/** Sign-in endpoints for programs in cross-origin pages: they may register, and an unsupported method is reported as such. */
 
 import { expect, test } from 'vitest'
 import type { Exchange, Header } from '../../../src/http/port.ts'
@@ -41,7 +41,7 @@ const ask = (method: string, path: string, accept?: string) =>
     doors[door]!(exchange as unknown as Exchange, '')
   })
 
-test('where another machine decides nobody signs in, and the answer says where to go', async () => {
+test('on a follower nobody signs in, and the answer says where to go', async () => {
   elsewhere = 'this is a follower of the board at https://leader.example'
   for (const [method, path] of [
     ['POST', '/oauth/register'],
@@ -76,15 +76,15 @@ test.each([
   ['PUT', '/oauth/interaction/abcdefghij', 'GET, POST'],
   ['POST', '/.well-known/oauth-authorization-server', 'GET, HEAD, OPTIONS'],
   ['POST', '/.well-known/oauth-protected-resource', 'GET, HEAD, OPTIONS'],
-])('%s %s is no method of it, and those that are stand in Allow', async (method, path, allow) => {
+])('%s %s is not supported, and Allow lists the methods that are', async (method, path, allow) => {
   expect(await ask(method, path)).toMatchObject({ status: 405, headers: { allow } })
 })
 
-test('where nothing is, it is said so', async () => {
+test('unknown paths are reported as such', async () => {
   expect((await ask('GET', '/oauth/nothing')).status).toBe(404)
 })
 
-// The engines leave the body of a HEAD out, and say its length.
+// The engines omit the body of a HEAD response, and send its length.
 test.each([
   ['/.well-known/oauth-protected-resource'],
   ['/.well-known/oauth-authorization-server'],
@@ -99,7 +99,7 @@ test.each([
   expect(await ask('HEAD', path, accept)).toEqual(got)
 })
 
-test('who followed a link that would send them on to a strange address reads where it goes, and goes there or not', async () => {
+test('a link that would redirect to an unknown address shows the address, and follows it only on confirmation', async () => {
   const client_id = 'https://evil.example/client.json'
   const redirect_uri = 'https://evil.example/callback'
   oauth = oauthAlone({

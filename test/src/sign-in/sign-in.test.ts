@@ -1,4 +1,4 @@
-/** Answers to one sign-in that come at once: only a good one counts, and no other takes its key away. */
+/** Concurrent answers to one sign-in: only a valid one counts, and no other takes its key away. */
 
 import { randomBytes } from 'node:crypto'
 import { join } from 'node:path'
@@ -22,7 +22,7 @@ const asked: Asked = {
   scopes: ['board:read'],
 }
 
-/** A board that refuses a bad signature at once, and takes a good one a moment later. */
+/** A board that refuses an invalid signature immediately, and accepts a valid one a moment later. */
 function signingIn() {
   const keys = new SignInKeys(machineDisk, join(scratchDirectory(), 'sign-in.keys'))
   const signer = opensslSigner(randomBytes(32))
@@ -57,7 +57,7 @@ test.each([
   ['behind', ['good', 'bad', 'bad']],
   ['before', ['bad', 'bad', 'good']],
   ['around', ['bad', 'good', 'bad']],
-])('a bad signature %s the good one leaves the key of the sign-in', async (_where, order) => {
+])('an invalid signature %s the valid one leaves the key of the sign-in', async (_where, order) => {
   const { signIns, keys, finish, good, delegation, identity } = signingIn()
   const answers = await Promise.all(order.map((each) => finish(each === 'good' ? good : each)))
   expect(answers[order.indexOf('good')]).toEqual({ ok: true, delegation, identity })
@@ -65,7 +65,7 @@ test.each([
   expect(keys.count).toBe(1)
 })
 
-test('bad signatures alone leave no key behind', async () => {
+test('invalid signatures alone leave no key behind', async () => {
   const { keys, finish } = signingIn()
   const answers = await Promise.all([finish('bad'), finish('worse')])
   expect(answers.map(({ ok }) => ok)).toEqual([false, false])
@@ -81,7 +81,7 @@ test.each([
   expect(nameShown(name)).toBe(shown)
 })
 
-test('the page promises nothing that a scope breaks: by board:work credits are paid out', () => {
+test('the page promises nothing that a scope contradicts: board:work can pay out credits', () => {
   const page = signInPage(
     { ...asked, scopes: ['board:work'] },
     { address: 'https://board.example', name: 'Broadside', isWeb: false },

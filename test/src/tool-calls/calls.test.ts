@@ -1,4 +1,6 @@
-/** Calls of others' tools: what a caller alone brings about touches nobody else, neither by his input nor by how much he asks for at once. */
+/**
+ * Calls of third-party tools: a problem caused by one caller affects nobody else, neither through its input nor through its concurrency.
+ */
 
 import { expect, test } from 'vitest'
 import type { CallFacts } from '../../../actors/tool-calls/tool-calls.ts'
@@ -62,7 +64,7 @@ function desk(price = '') {
     })
     return found
   }
-  /** As the actor that accepts it does: what the call answers in the end, or the refusal. */
+  /** As the accepting actor does it: what the call eventually answers, or the refusal. */
   const call = (
     verified: Verified<'tools.call'>,
   ): Promise<unknown> | { readonly code: string; readonly retryAfter?: number } => {
@@ -75,7 +77,7 @@ function desk(price = '') {
   return { call, prepared, command, made, ends, fail }
 }
 
-test('an address that a query makes too long is refused as the input of its caller, to the byte', () => {
+test('an address that a query makes too long is refused as the caller’s input, to the byte', () => {
   const address = { url, method: '', mcp: false }
   const room = urlBytesMax - url.length - '?q='.length
   expect(dataFault(address, { query: { q: 'x'.repeat(room) } })).toBeUndefined()
@@ -87,11 +89,11 @@ test('an address that a query makes too long is refused as the input of its call
   // As it is sent, not as it is written.
   expect(dataFault(address, { query: { q: '🌍'.repeat(room / 12 + 1) } })).toMatchObject({ key: 'query' })
   expect(dataFault({ ...address, mcp: true }, { query: { q: 'x'.repeat(9_999) } })).toBeUndefined()
-  // Nothing that a caller could do about it.
+  // A caller can do nothing about that one.
   expect(dataFault({ ...address, url: `${url}/${'x'.repeat(3_000)}` }, {})).toBeUndefined()
 })
 
-test('whoever sends what cannot be sent, any number of times, keeps nobody from the tool', async () => {
+test('a caller whose inputs cannot be sent, any number of times, keeps nobody from the tool', async () => {
   const { call, command, made, ends } = desk()
   for (let n = 0; n < 20; n++)
     expect(call(command('attacker', '192.0.2.1', { query: { q: 'x'.repeat(2_100) } }))).toMatchObject({
@@ -104,7 +106,7 @@ test('whoever sends what cannot be sent, any number of times, keeps nobody from 
   expect(await answer).toMatchObject({ values: { status: 200 } })
 })
 
-test('one identity has an eighth of the places, one network a quarter, and an end gives its place back', async () => {
+test('one identity has an eighth of the slots, one network a quarter, and each end frees a slot', async () => {
   const { call, command, made, ends } = desk()
   const first = command('a', '192.0.2.1')
   const answers = [call(first)]
@@ -112,10 +114,10 @@ test('one identity has an eighth of the places, one network a quarter, and an en
   expect(call(command('a', '198.51.100.1'))).toMatchObject({ code: 'rate_limited', retryAfter: 1 })
   for (let n = 0; n < 8; n++) answers.push(call(command('b', '192.0.2.1')))
   expect(call(command('c', '192.0.2.1'))).toMatchObject({ code: 'rate_limited', retryAfter: 1 })
-  // The same again waits for the first, and takes nobody's place.
+  // A repetition waits for the first, and takes nobody's slot.
   answers.push(call(first))
   expect(made).toHaveLength(16)
-  // Others are served, until the board itself has no place left.
+  // Others are served, until the board itself has no slot left.
   for (let n = 0; n < 48; n++) answers.push(call(command(`d${n}`, `203.0.113.${n}`)))
   expect(call(command('e', '203.0.113.99'))).toMatchObject({ code: 'overloaded', retryAfter: 1 })
   expect(made).toHaveLength(64)
@@ -124,7 +126,7 @@ test('one identity has an eighth of the places, one network a quarter, and an en
   expect(call(command('a', '192.0.2.1'))).toBeInstanceOf(Promise)
 })
 
-test('networks of one /48, and sign-ins at one address, have half of the places together', () => {
+test('networks of one /48, and sign-ins at one address, have half of the slots together', () => {
   for (const from of [
     (n: number) => [`a${n}`, `2001:db8:1:${n}::1`] as const,
     (n: number) => [`b${n}`, '192.0.2.1', `b${n}`] as const,
@@ -141,7 +143,7 @@ test('networks of one /48, and sign-ins at one address, have half of the places 
   }
 })
 
-test('a sign-in whose input a tool always fails for rests alone, and not all who share the address of its host', async () => {
+test('only the sign-in whose input always fails at a tool is blocked, not all that share its host’s address', async () => {
   const { call, command, made, fail, ends } = desk()
   const failed = async (identity: string, n: number) => {
     const answer = call(command(identity, '192.0.2.1', {}, identity))
@@ -157,7 +159,7 @@ test('a sign-in whose input a tool always fails for rests alone, and not all who
   await other
 })
 
-test('where a call counts: the /64 and the /48 of an address, or a host of sign-ins apart from its network', () => {
+test('a call counts for the /64 and the /48 of an address, or for the host of a sign-in apart from its network', () => {
   const { prepared, command } = desk()
   const facts = (address: string, signedIn?: string) => {
     const found = prepared(command('a', address, {}, signedIn))
@@ -171,11 +173,11 @@ test('where a call counts: the /64 and the /48 of an address, or a host of sign-
   expect(facts('192.0.2.1')).not.toHaveProperty('wider')
   const hosted = facts('192.0.2.1', 'a')
   expect([hosted.isHosted, hosted.network === facts('192.0.2.1').network]).toEqual([true, false])
-  // A sign-in of somebody else is none of this identity.
+  // A sign-in of another identity does not count for this one.
   expect(facts('192.0.2.1', 'b')).not.toHaveProperty('isHosted')
 })
 
-test('what is asked of the actor has its place already, and what is refused gives it back', () => {
+test('a request to the actor already has its slot, and a refusal frees it', () => {
   const { prepared, command, call } = desk()
   const asked = Array.from({ length: 8 }, () => prepared(command('a', '192.0.2.1')))
   expect(call(command('a', '192.0.2.1'))).toMatchObject({ code: 'rate_limited' })
@@ -185,7 +187,7 @@ test('what is asked of the actor has its place already, and what is refused give
   expect(prepared(command('a', '192.0.2.1'))).toHaveProperty('args')
 })
 
-test('a place is given back once, and nobody is remembered without one', () => {
+test('a slot is freed once, and nobody is remembered without one', () => {
   const slots = new Slots({ board: 2, site: 2, network: 2, identity: 1 })
   const [a, b]: Holder[] = [
     { network: 'n', identity: 'a' },
@@ -207,7 +209,7 @@ test.each([
   ['0.000', true],
   ['0.0000001', undefined],
   ['', undefined],
-])('whether a tool listed at "%s" is free goes with the call', async (price, isFree) => {
+])('whether a tool listed at "%s" is free is part of the call', async (price, isFree) => {
   const { call, command, made, ends } = desk(price)
   const answer = call(command('a', '192.0.2.1'))
   expect(made[0]!.facts.isFree).toBe(isFree)

@@ -1,4 +1,4 @@
-/** The relay when something goes wrong on this side: nothing is sent unwritten, nothing that was sent is forgotten, no call stays open for nothing. */
+/** The relay under faults on our side: nothing is sent unrecorded, nothing sent is forgotten, and no call stays open without reason. */
 import { expect, test } from 'vitest'
 import type { PayFacts, SettledFacts } from '../../../actors/tool-calls/tool-calls.ts'
 import type { Actors } from '../../../src/command/ports.ts'
@@ -32,9 +32,9 @@ const asks: Answered = { ok: true, status: 402, headers: {}, body: Buffer.alloc(
 const gives: Answered = { ok: true, status: 200, headers: {}, body: Buffer.from('done') }
 
 type Hindered = {
-  /** Settlements that are not taken before one is. */
+  /** Settlements that fail before one is accepted. */
   readonly unwritten?: number
-  /** Reads that get no answer before one does. */
+  /** Reads that fail before one is answered. */
   readonly unread?: number
   readonly open?: readonly object[]
 }
@@ -94,7 +94,7 @@ function relayOver(steps: readonly (Answered | Error)[], { unwritten = 0, unread
   return { relay, unsettled, written, sent, left, reports }
 }
 
-test('a fault before anything was paid settles the call as not paid, and is told', async () => {
+test('a fault before anything was paid settles the call as not paid, and is reported', async () => {
   const { relay, written, left } = relayOver([new Error('a fault of ours')])
   await expect(relay.make(call)).rejects.toThrow('a fault of ours')
   expect(written.map(({ op }) => op)).toEqual(['call.settle'])
@@ -102,7 +102,7 @@ test('a fault before anything was paid settles the call as not paid, and is told
   expect(left).toEqual([])
 })
 
-test('a fault after the payment was written leaves the payment to be settled, and is told', async () => {
+test('a fault after the payment was recorded leaves the payment to be settled, and is reported', async () => {
   const { relay, written, left } = relayOver([asks, new Error('a fault of ours')])
   await expect(relay.make(call)).rejects.toThrow('a fault of ours')
   expect(written.map(({ op }) => op)).toEqual(['call.pay'])
@@ -110,7 +110,7 @@ test('a fault after the payment was written leaves the payment to be settled, an
   expect(written[0]!.args).toMatchObject(left[0]!)
 })
 
-test('a fault while a payment is sent again is no answer: the same bytes go once more, until one comes', async () => {
+test('a fault while a payment is resent is no answer: the same bytes are sent again, until one arrives', async () => {
   const { relay, unsettled, written, sent, left, reports } = relayOver([
     asks,
     new Error('a fault of ours'),
@@ -125,14 +125,14 @@ test('a fault while a payment is sent again is no answer: the same bytes go once
   expect(sent.slice(1).map(({ headers }) => headers?.['x-payment'])).toEqual(['signed', 'signed', 'signed'])
 })
 
-test('an outcome that cannot be written down is told to nobody, and written as soon as it can', async () => {
+test('an outcome that cannot be recorded is not disclosed, and is recorded as soon as possible', async () => {
   const { relay, written } = relayOver([gives], { unwritten: 3 })
   expect(await relay.make(call)).toBeUndefined()
   await expect.poll(() => written.map(({ op }) => op)).toEqual(['call.settle'])
   expect(written[0]!.args).toMatchObject({ call: call.id, state: 'done' })
 })
 
-test('a payment that was answered is not sent again because that could not be written down', async () => {
+test('an answered payment is not resent because recording failed', async () => {
   const { relay, unsettled, written, sent, left } = relayOver([asks, new Error('a fault of ours'), gives], {
     unwritten: 2,
   })
@@ -142,7 +142,7 @@ test('a payment that was answered is not sent again because that could not be wr
   expect(sent).toHaveLength(3)
 })
 
-test('what an earlier run has left open is asked for until somebody says what it is', async () => {
+test('calls left open by an earlier run are queried until their state is known', async () => {
   const { id, identity, facts } = call
   const open = [{ id, identity, ...facts, data: {} }]
   const { relay, unsettled, written } = relayOver([], { unread: 2, open })
@@ -151,7 +151,7 @@ test('what an earlier run has left open is asked for until somebody says what it
   expect(written[0]!.args).toMatchObject({ call: id, state: 'unknown' })
 })
 
-test('a tool that is listed as free and asks for money is not paid, whatever its mark allows', async () => {
+test('a tool listed as free that demands money is not paid, whatever its mark allows', async () => {
   const { relay, written, sent } = relayOver([asks])
   const free: Relayed = { ...call, facts: { ...call.facts, micros: 0, isFree: true } }
   const found = await relay.make(free)

@@ -1,4 +1,6 @@
-/** Which accepted works speak for who did them: none that somebody can have of their own keys. From records as the market writes them. */
+/**
+ * Which accepted works vouch for their worker: none that one person can fake with their own keys. From records as the market writes them.
+ */
 import { expect, test } from 'vitest'
 import type { RecordPlace } from '../../../actors/records/core.ts'
 import { siteOf } from '../../../actors/tools/listing.ts'
@@ -32,7 +34,7 @@ class Board extends Town {
     expect(this.say('credit.transfer', by, { target: target.id, amount: 1, cost: 1 }).refusal).toBeUndefined()
   }
 
-  /** The directory of a board with these records; what it makes of its own snapshot, too. */
+  /** The directory of a board with these records, and one restored from its snapshot. */
   directories(): Directory[] {
     const made = () =>
       new Directory({
@@ -48,7 +50,7 @@ class Board extends Town {
     return [first, again]
   }
 
-  /** Names of those who speak for a worker, and how many requesters stand behind the name. */
+  /** Names of those who vouch for a worker, and how many requesters are behind the name. */
   speakFor(worker: Person): readonly [vouchers: readonly string[], standing: number] {
     const found = this.directories().map((each) => {
       const vouchers = each.reviewer('s_none', worker.id).vouchers.map(({ requester }) => requester)
@@ -61,7 +63,7 @@ class Board extends Town {
 
 const standingOf = (works: number) => works / (works + 20)
 
-test('a work that was accepted speaks for its worker, once for a requester', () => {
+test('an accepted work vouches for its worker, once per requester', () => {
   const t = new Board()
   const at = t.now
   for (let n = 0; n < 3; n++) t.accept(ada, t.done(ada, bob))
@@ -87,13 +89,13 @@ test.each([
   ],
   ['is not accepted yet', (t: Board) => void t.done(ada, bob)],
   ['was rejected', (t: Board) => void t.about('work.reject', ada, t.done(ada, bob), { reason: 'no '.repeat(20) })],
-])('a work that %s speaks for nobody', (_what, happens) => {
+])('a work that %s does not vouch', (_what, happens) => {
   const t = new Board()
   happens(t)
   expect(t.speakFor(bob)).toEqual([[], 0])
 })
 
-test('another worker of the same work is not held for the one before', () => {
+test('another worker of the same work is not taken for the previous one', () => {
   const t = new Board()
   const work = t.work(ada, 20, { from: 'home' })
   t.claim(cyd, work, { from: 'home' })
@@ -122,7 +124,7 @@ test.each([
   }
 })
 
-test('who was paid by both, or pays those who work for them, is not tied', () => {
+test('a worker paid by both, or who pays their own workers, is not tied', () => {
   const t = new Board()
   t.accept(ada, t.done(ada, bob))
   t.accept(ada, t.done(ada, cyd))
@@ -130,7 +132,7 @@ test('who was paid by both, or pays those who work for them, is not tied', () =>
   expect(t.speakFor(bob)[0]).toEqual([cyd.id, ada.id])
 })
 
-test('direct ties cost standing as soon as they are there', () => {
+test('direct ties cost standing as soon as they exist', () => {
   const t = new Board()
   t.accept(ada, t.done(ada, bob))
   expect(t.speakFor(bob)[1]).toBe(standingOf(1))
@@ -149,6 +151,6 @@ test.each([
   ['192.0.2.1', '192.0.2.1'],
   ['[2001:db8::1]', '[2001:db8::1]'],
   ['localhost', 'localhost'],
-])('%s is of the site %s', (host, site) => {
+])('%s belongs to the site %s', (host, site) => {
   expect(siteOf(host)).toBe(site)
 })

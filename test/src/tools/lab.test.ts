@@ -1,4 +1,4 @@
-/** Whom the lab asks before it looks at a tool: the machine that it is about to send something to, whatever another says. */
+/** Whom the lab asks for permission before it probes a tool: the machine that it is about to contact, whatever another says. */
 import { expect, test } from 'vitest'
 import { listingOf } from '../../../actors/tools/listing.ts'
 import type { OutgoingRequest } from '../../../src/outgoing/request.ts'
@@ -44,13 +44,13 @@ test.each<[Permission, object | undefined, string]>([
   ['given', undefined, 'ok'],
   ['standing', invites, 'ok'],
   ['asked', invites, 'ok'],
-])('with leave %s, a server of MCP on another machine that says %j is %s', async (leave, said, verdict) => {
+])('with permission %s, an MCP server on another machine that says %j is %s', async (leave, said, verdict) => {
   const says = { 'mine.example': invites, ...(said === undefined ? {} : { 'other.example': said }) }
   const sent = verdict === 'ok' ? ['https://other.example/mcp'] : []
   expect(await asked(says, leave)).toEqual([[mine, other, ...sent], verdict])
 })
 
-test('a tool on the machine that was asked is asked for no second time', async () => {
+test('a tool on a machine that was asked is not asked about a second time', async () => {
   const same = listingOf('1', { ...fields, mcp_url: 'https://mine.example/mcp' }, 0)
   expect(await asked({ 'mine.example': invites }, 'asked', same)).toEqual([[mine, 'https://mine.example/mcp'], 'ok'])
   expect([isAt(same, 'mine.example'), isAt(listing, 'mine.example'), isAt(listing, 'other.example')]).toEqual([

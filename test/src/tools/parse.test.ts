@@ -1,4 +1,4 @@
-/** What a search is understood to mean: a table of phrases, and laws that hold for any text. */
+/** How a search text is understood: a table of phrases, and laws that hold for any text. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { stem } from '../../../src/search/stem.ts'
@@ -8,7 +8,7 @@ import { billionthsOf, decimalOf, plainPrice } from '../../../src/tools/prices.t
 
 const none = 'open,wallet,allowance'
 const table: readonly (readonly [text: string, query: string, filters: Partial<Filters>])[] = [
-  // The examples that the rules were written by.
+  // The examples from which the rules were derived.
   [
     'scrape a web page, returns json under 1 cent on base',
     'scrape web page',
@@ -42,7 +42,7 @@ const table: readonly (readonly [text: string, query: string, filters: Partial<F
   ['up to 10 pages', 'up 10 pages', {}],
   ['under $1.5.2', 'under 1.5.2', {}],
   ['under 1 cent under 2 cents', 'under 2 cents', { max_price: '0.01' }],
-  // Free only where it says what it costs.
+  // Free only if it says what costs nothing.
   ['translation for free', 'translation', { max_price: '0' }],
   ['translation free of charge', 'translation', { max_price: '0' }],
   ['no cost translation', 'translation', { max_price: '0' }],
@@ -70,7 +70,7 @@ const table: readonly (readonly [text: string, query: string, filters: Partial<F
   ['chart returning image', 'chart', { output: 'image' }],
   ['outputs csv of trades', 'trades', { output: 'csv' }],
   ['news in english', 'news in english', {}],
-  // Doors.
+  // Access: accounts and keys.
   ['ocr without account', 'ocr', { door: none }],
   ['ocr without an api key', 'ocr', { door: none }],
   ['ocr no registration', 'ocr', { door: none }],
@@ -106,7 +106,7 @@ test.each(table)('%s', (text, query, filters) => {
   expect({ query: words.join(' '), filters: used }).toEqual({ query, filters })
 })
 
-test('a question for a place to sign up is one, and a wish for none is not', () => {
+test('a question about where to sign up is recognized, and a wish to avoid it is not', () => {
   const asked = [
     'where can I sign up for weather',
     'register an agent',
@@ -121,13 +121,13 @@ test('a question for a place to sign up is one, and a wish for none is not', () 
   expect(parseQuery('sign up').words).toEqual(['sign', 'up'])
 })
 
-test('what is said beats what was read', () => {
+test('explicit filters override parsed ones', () => {
   const { words, filters } = parseQuery('ocr under 1 cent on base', { max_price: '2', network: 'tempo' })
   expect(words).toEqual(['ocr'])
   expect(filters).toMatchObject({ max_price: '2', network: 'tempo' })
 })
 
-test('a term is widened by its stem to at most three categories', () => {
+test('a stem widens a term to at most three categories', () => {
   expect(expansionOf(['scrape', 'web', 'page'])).toEqual({ scrape: ['scraping'], page: ['scraping'] })
   expect(expansionOf(['scraping', 'websites', 'transcribing'])).toEqual({
     scraping: ['scraping'],
@@ -161,7 +161,7 @@ describe('laws', () => {
       .map((parts) => parts.join(' ')),
   )
 
-  test('no text makes it fail, and what it gives is bounded', () => {
+  test('no text makes it fail, and its result is bounded', () => {
     fc.assert(
       fc.property(anyText, (text) => {
         const { words, filters, expanded } = parseQuery(text)
@@ -174,7 +174,7 @@ describe('laws', () => {
     )
   })
 
-  test('a text without a word that triggers a rule has no filter', () => {
+  test('a text without a trigger word has no filter', () => {
     const plain = fc.array(fc.stringMatching(/^[a-z]{1,9}$/), { maxLength: 8 })
     const triggers =
       /\b(mpp|under|below|less|cheaper|most|max(imum)?|up|free|cost|on|via|over|using|with|accepts?|speaks?|returns?|returning|outputs?|in|as|no|without|agents?|services?|offerings?|sites?)\b/

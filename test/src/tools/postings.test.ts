@@ -1,4 +1,4 @@
-/** The counting of the tools directory, held against MiniSearch, and its parts against their plain definitions. */
+/** The scoring of the tools directory, compared with MiniSearch, and its parts with their plain definitions. */
 import fc from 'fast-check'
 import MiniSearch from 'minisearch'
 import { expect, test } from 'vitest'
@@ -19,7 +19,7 @@ function asSaid(id: number, { name, description }: Document) {
   return { id, name: name.join(' '), description: description.join(' ') }
 }
 
-test('documents are worth what MiniSearch says, while some are dropped and swept out', () => {
+test('documents score as in MiniSearch, while some are dropped and swept out', () => {
   fc.assert(
     fc.property(
       fc.array(document, { minLength: 1, maxLength: 30 }),
@@ -71,14 +71,14 @@ test('documents are worth what MiniSearch says, while some are dropped and swept
   )
 })
 
-/** As text, in an order of its own. */
+/** As text, in an order that does not depend on insertion. */
 function fieldsByWord(found: Iterable<readonly [string, readonly (string | number)[]]>): string {
   const numbers: Readonly<Record<string, number>> = { name: 0, description: 1 }
   const shown = [...found].map(([said, fields]) => `${said} ${fields.map((field) => numbers[field] ?? field).join()}`)
   return shown.sort().join(' | ')
 }
 
-test('words are found by how they begin and by how little they differ, and forgotten', () => {
+test('words are found by prefix and by edit distance, and forgotten', () => {
   const letters = fc.string({ unit: fc.constantFrom('a', 'b', 'c'), minLength: 1, maxLength: 7 })
   fc.assert(
     fc.property(
@@ -106,7 +106,7 @@ test('words are found by how they begin and by how little they differ, and forgo
   )
 })
 
-/** Levenshtein's, by its definition. */
+/** Levenshtein distance, by its definition. */
 function distance(a: string, b: string): number {
   if (a === '' || b === '') return a.length + b.length
   const row = Array.from({ length: b.length + 1 }, (_, at) => at)
@@ -122,7 +122,7 @@ function distance(a: string, b: string): number {
   return row[b.length]!
 }
 
-test('the best of many are those that sorting finds', () => {
+test('the best of many equal those found by sorting', () => {
   fc.assert(
     fc.property(fc.array(fc.integer({ max: 40, min: 0 })), fc.integer({ min: 1, max: 9 }), (all, most) => {
       const best = new Best<number>(most, (a, b) => a - b)

@@ -1,4 +1,4 @@
-/** The ranking's arithmetic by its worked values, and the six rules as laws over random worlds. */
+/** The ranking's arithmetic by worked values, and the six rules as laws over random worlds. */
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import {
@@ -23,7 +23,7 @@ const plain: Ranked = { r: 1, q: 0, verdict: '', state: 'unknown', isSpam: false
 const score = (ranked: Partial<Ranked>) => scoreOf(keyOf({ ...plain, ...ranked }), false).toFixed(4)
 const unseen: Lab = { good: 0, all: 0, lastThreeFailed: false }
 
-test('lower edges of the Wilson interval', () => {
+test('lower bounds of the Wilson interval', () => {
   const edges = [
     [1, 1, '.2065'],
     [3, 3, '.4385'],
@@ -55,7 +55,7 @@ test('scores by hand', () => {
   expect(score({ r: 0.05, q: -1, verdict: 'avoid' })).toBe('0.0010')
 })
 
-test('under a door filter who says it counts, and stale ranks lower', () => {
+test('under a door filter the source of the claim counts, and stale ranks lower', () => {
   const fresh = (source: Parameters<typeof doorTerm>[0]) => doorTerm(source, now - day, now)
   const stale = (source: Parameters<typeof doorTerm>[0]) => doorTerm(source, now - 31 * day, now)
   const order = [fresh('measured'), fresh('outside'), stale('measured'), fresh('inferred'), stale('outside')]
@@ -67,7 +67,7 @@ test('under a door filter who says it counts, and stale ranks lower', () => {
     '0.035',
     '0.010',
   ])
-  // Health that was measured is old after a week.
+  // A health measurement is old after a week.
   expect(doorTerm('measured', now - 8 * day, now)).toBeCloseTo(0.065)
   expect(doorTerm('outside', now - 8 * day, now)).toBeCloseTo(0.07)
 })
@@ -81,7 +81,7 @@ const verdictOf = (reviews: readonly WeighedReview[], lab: Lab = unseen) =>
   qualityOf({ reviews, lab, standing: 0 }, now).verdict
 
 describe('verdicts', () => {
-  test('down: two who say so and nobody after them who says it works, or three looks of the lab in vain', () => {
+  test('down: two reports and no later report that it works, or three failed probes', () => {
     expect(verdictOf([review('down', 3)])).toBe('')
     expect(verdictOf([review('down', 3), review('down', 2)])).toBe('down')
     expect(verdictOf([review('down', 3), review('down', 2), review('works', 1)])).toBe('')
@@ -90,7 +90,7 @@ describe('verdicts', () => {
     expect(verdictOf([], { good: 0, all: 3, lastThreeFailed: true })).toBe('down')
   })
 
-  test('avoid: two of standing who say so, and they are half of those who say anything', () => {
+  test('avoid: two reviewers of standing say so, and they are half of those with an opinion', () => {
     expect(verdictOf([review('avoid', 3), review('avoid', 2)])).toBe('avoid')
     expect(verdictOf([review('avoid', 3), review('avoid', 2, -0.5)])).toBe('')
     expect(
@@ -99,11 +99,11 @@ describe('verdicts', () => {
     expect(verdictOf([review('avoid', 3), review('avoid', 2), review('down', 2), review('down', 1)])).toBe('avoid')
   })
 
-  test('a review that makes the verdict is not counted in the mean as well', () => {
+  test('a review that makes the verdict does not also count in the mean', () => {
     const downs = [review('down', 3), review('down', 2)]
     expect(qualityOf({ reviews: downs, lab: unseen, standing: 0 }, now)).toEqual({ q: 0, verdict: 'down' })
     expect(qualityOf({ reviews: [downs[0]!], lab: unseen, standing: 0 }, now).q).toBeLessThan(0)
-    // A verdict of the lab is not made by reviews: they count.
+    // A verdict of the lab is not made by reviews, so they count.
     const lab = { good: 0, all: 3, lastThreeFailed: true }
     expect(qualityOf({ reviews: [downs[0]!], lab, standing: 0 }, now).q).toBeLessThan(0)
   })
@@ -167,7 +167,7 @@ describe('laws', () => {
     )
   })
 
-  test('what the board earns is no input: nothing but what is named here changes a key', () => {
+  test('the board’s earnings are no input: only what is named here changes a key', () => {
     fc.assert(
       fc.property(r, q, fc.nat(), fc.nat(), (relevance, quality, margin, relay_volume) => {
         const ranked = { ...plain, r: relevance, q: quality }
@@ -176,7 +176,7 @@ describe('laws', () => {
     )
   })
 
-  test('places are a total order: group, key, relevance, price, id', () => {
+  test('positions are a total order: group, key, relevance, price, id', () => {
     const place = fc.record({
       group: fc.constantFrom(0, 1),
       key: fc.constantFrom(0.5, 0.6),

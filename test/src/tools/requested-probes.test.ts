@@ -1,4 +1,4 @@
-/** A probe that was requested in an earlier run of the board: its result is in the directory, which may not be readable yet. */
+/** A probe requested in an earlier run of the board: its result is in the directory, which may not be readable yet. */
 
 import { expect, test } from 'vitest'
 import { refusal } from '../../../actors/kernel/refusals.ts'

@@ -1,4 +1,4 @@
-/** Rewards for reviews: a review is on disk, so what cannot be found out or written down at first is not forgotten. */
+/** Rewards for reviews: the review is on disk, so a reward that cannot be decided or recorded at first is not forgotten. */
 
 import { expect, test } from 'vitest'
 import { refusal } from '../../../actors/kernel/refusals.ts'
@@ -22,7 +22,7 @@ const answers: Readonly<Record<string, object>> = {
 
 const immediately = (callback: () => void): void => void setImmediate(callback)
 
-/** Rewards where each question, and the letter, meets one of `hindrances` after another before it is answered. */
+/** Rewards where each query, and the letter, fails with each of `hindrances` in turn before it is answered. */
 function rewardsOver(hindrances: readonly (ReadAnswer | NoAnswer)[]) {
   const met = new Map<string, number>()
   const hindrance = (op: string) => {
@@ -59,7 +59,7 @@ function rewardsOver(hindrances: readonly (ReadAnswer | NoAnswer)[]) {
 test.each([
   ['no answer', [undefined, undefined]],
   ['a refusal that passes', [busy, busy]],
-])('%s only puts off a reward, at every step of it', async (_what, hindrances) => {
+])('%s only postpones a reward, at every step of it', async (_what, hindrances) => {
   const { rewards, given } = rewardsOver(hindrances)
   await rewards.consider({ subject, author: reviewer })
   expect(given).toEqual([reviewer])
@@ -68,7 +68,7 @@ test.each([
   expect(again.given).toEqual([reviewer])
 })
 
-test('what is not there, or never can be read, is not asked for again', async () => {
+test('data that does not exist, or can never be read, is not requested again', async () => {
   const absent: ReadAnswer = { ok: false, absent: refusal('not_found', 'no such tool') }
   const broken: ReadAnswer = { ok: false, refusal: refusal('internal', 'a fault') }
   for (const each of [absent, broken]) {
@@ -78,7 +78,7 @@ test('what is not there, or never can be read, is not asked for again', async ()
   }
 })
 
-test('a board that stops asks no more', async () => {
+test('a board that stops requests nothing more', async () => {
   const { rewards, given } = rewardsOver(Array.from({ length: 1_000 }, () => undefined))
   const considered = rewards.consider({ subject, author: reviewer })
   rewards.close()
@@ -119,7 +119,7 @@ function rewardsOf(authors: readonly string[], isDamaged: (tries: number) => boo
   return { rewards, waits, said, given }
 }
 
-test('a reward that cannot be found out is tried less and less often, and that is said once', async () => {
+test('a reward that cannot be decided is retried less and less often, and that is logged once', async () => {
   const { rewards, waits, said, given } = rewardsOf([], (tries) => tries <= 12)
   await rewards.consider({ subject: 'stuck', author: reviewer })
   expect(waits).toEqual([1, 2, 4, 8, 16, 32, 64, 128, 256, 300, 300, 300])
@@ -127,13 +127,13 @@ test('a reward that cannot be found out is tried less and less often, and that i
   expect(given).toEqual([reviewer])
 })
 
-test('at a start, one that cannot be found out now holds up none of the others', async () => {
+test('at a start, one that cannot be decided now holds up none of the others', async () => {
   const { rewards, given } = rewardsOf(['stuck', 'b', 'c'], () => !given.includes('c'))
   await rewards.resume()
   expect(given).toEqual(['b', 'c', 'stuck'])
 })
 
-test('one that cannot be decided by a fault is reported, and the others are taken up', async () => {
+test('one that a bug keeps from being decided is reported, and the others continue', async () => {
   const { rewards, said, given } = rewardsOf(['stuck', 'b'], () => {
     throw new Error('a fault')
   })
@@ -142,7 +142,7 @@ test('one that cannot be decided by a fault is reported, and the others are take
   expect(given).toEqual(['b'])
 })
 
-/** Authors of the reviews that a start takes up: of three days, the last two within 24 hours; `rewarded` for their subject already. */
+/** Authors of the reviews that a start resumes: of three days, the last two within 24 hours; `rewarded` for their subject already. */
 function takenUp(rewarded: readonly string[]): string[] {
   const times = [100, 100_000, 186_000]
   const events = { newestAt: times.at(-1) }
@@ -158,11 +158,11 @@ function takenUp(rewarded: readonly string[]): string[] {
   return found.value.reviews.map(({ author }) => author)
 }
 
-test('those of the last day before the newest post are taken up, however long the board was down', () => {
+test('a start resumes reviews of the last day before the newest post, however long the board was down', () => {
   expect(takenUp([])).toEqual(['1', '2'])
 })
 
-test('those that the market has rewarded, or will not, are not: the index of the directory is not made for them', () => {
+test('rewards that the market has decided are not resumed, and the index of the directory is not built for them', () => {
   expect(takenUp(['2', 'x'])).toEqual(['1'])
   expect(takenUp(['x', 'y', 'z'])).toEqual([])
 })
@@ -223,7 +223,7 @@ test.each([
   expect((await asked(more)) !== undefined).toBe(isRewarded)
 })
 
-test('a reward is counted for the board, the reviewer, each publisher, the network and what is above it, none of them in clear', async () => {
+test('a reward counts for the board, the reviewer, each publisher, the network and the wider network, all hashed', async () => {
   const names = async (address?: string) => [...(await asked({}, address))!]
   const ipv6 = await names('2001:db8:1:2::3')
   expect(ipv6.map(([, most]) => most)).toEqual([20, 2, 5, 10, 40])

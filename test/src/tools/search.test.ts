@@ -1,6 +1,6 @@
 /**
  * The index and its pages: what is found and in what order, on small worlds and on real rows, and that the pages of a walk are one
- * list while documents come and go.
+ * consistent list while documents are added and removed.
  */
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -67,19 +67,19 @@ describe('what is found', () => {
   put(index, row('hasher', { name: 'Hash of everything', description: 'hash hash hash' }))
   const search = searchIn(index)
 
-  test('names before categories before descriptions; a meant category counts less than a said one', () => {
+  test('names rank above categories and descriptions; an implied category counts less than an explicit one', () => {
     expect(idsOf(pageOf(search, 'weather'))).toEqual(['weather', 'storms', 'maps'])
     expect(pageOf(search, 'temperature').parsed.expanded).toEqual({ temperature: ['weather'] })
     expect(idsOf(pageOf(search, 'temperature'))).toEqual(['weather', 'storms'])
   })
 
-  test('the last word may be a beginning, stems are one word, and almost alike is tried when little is found', () => {
+  test('the last word may be a prefix, stems match as one word, and typos are tolerated when little is found', () => {
     expect(idsOf(pageOf(search, 'foreca'))).toEqual(['storms'])
     expect(idsOf(pageOf(search, 'forecasting'))).toEqual(['storms', 'weather'])
     expect(idsOf(pageOf(search, 'wether'))).toContain('weather')
   })
 
-  test('filters leave out what does not fit, and what has no price is not cheap', () => {
+  test('filters exclude what does not match, and a tool without a price is not cheap', () => {
     expect(idsOf(pageOf(search, 'weather under 1 cent'))).toEqual(['weather'])
     expect(idsOf(pageOf(search, 'weather on tempo'))).toEqual(['maps'])
     expect(idsOf(pageOf(search, 'weather via mpp'))).toEqual(['maps'])
@@ -88,13 +88,13 @@ describe('what is found', () => {
     expect(pageOf(search, 'weather in csv').matched).toBe(0)
   })
 
-  test('nothing asked shows the tools of the board', () => {
+  test('an empty search shows the tools of the board', () => {
     const page = pageOf(search, '')
     expect(idsOf(page).sort()).toEqual(ownTools.map(({ id }) => id).sort())
     expect(page.results.every(({ shownScore }) => shownScore === 0.9091)).toBe(true)
   })
 
-  test('who asks where to sign up finds the tools of the board behind all others, and scores never rise', () => {
+  test('a search for places to sign up finds the board’s tools after all others, and scores never rise', () => {
     const all = pageOf(search, 'sign up for a hash', { limit: 50 })
     const own = all.results.map(({ doc }) => doc.isOwn)
     expect(own.indexOf(true)).toBeGreaterThan(own.lastIndexOf(false))
@@ -133,7 +133,7 @@ describe('what is found', () => {
     )
   })
 
-  test('texts of strangers are cut between words, on one line, with nothing in them that is not seen', () => {
+  test('texts by strangers are cut between words, on one line, without invisible characters', () => {
     expect(summaryOf(`a\u202eb\u0000c\n  d ${'word '.repeat(80)}`)).toMatch(/^abc d (word )+word…$/)
     expect([...summaryOf('é'.repeat(500))]).toHaveLength(200)
     expect(summaryOf('short')).toBe('short')
@@ -156,7 +156,7 @@ describe('what is found', () => {
 })
 
 describe('verdicts', () => {
-  test('a tool that people say is down, or to be avoided, stands lower than its twin, and stands', () => {
+  test('a tool reported as down, or to be avoided, ranks below its twin, and stays listed', () => {
     const index = new ToolIndex()
     for (const id of ['clean', 'downed', 'shunned'])
       put(index, row(id, { name: 'Weather', url: `https://${id}.example/` }))
@@ -172,7 +172,7 @@ describe('verdicts', () => {
     expect(page.results.map(({ shownScore }) => shownScore)).toEqual([0.9091, 0.7727, 0.6818])
   })
 
-  test('what was said of all tools of the board at once counts for each, but for who has said something of it since', () => {
+  test('a review of all the board’s tools counts for each, unless the author has since reviewed that one', () => {
     const index = new ToolIndex()
     const [hash, diff] = ['broadside:hash', 'broadside:diff'].map((id) => {
       index.put((number) => ofOwnTool(number, ownToolById.get(id)!, now))
@@ -225,7 +225,7 @@ describe('the pages of a walk', () => {
       ...(price === '' ? {} : { price }),
     })
 
-  test('are the whole list in its order, without doubles, while documents are added', () => {
+  test('are the whole list in its order, without duplicates, while documents are added', () => {
     fc.assert(
       fc.property(
         fc.array(anyRow, { minLength: 1, maxLength: 60 }),
@@ -257,7 +257,7 @@ describe('the pages of a walk', () => {
     )
   })
 
-  test('go on by their place after a restart, with nothing doubled', () => {
+  test('continue at their position after a restart, with nothing repeated', () => {
     const index = new ToolIndex()
     for (let n = 0; n < 40; n++) put(index, row(`t-${n}`, { name: `weather ${'x'.repeat(n % 7)}` }))
     const first = searchIn(index, unknown, 1_000)
@@ -268,7 +268,7 @@ describe('the pages of a walk', () => {
     expect([...idsOf(begun), ...idsOf(rest)]).toEqual(whole)
   })
 
-  test('go on when so many were said anew that dropped ones are swept out', () => {
+  test('continue when so many were replaced that dropped ones are swept out', () => {
     const index = new ToolIndex()
     const many = (from: number, to: number) => {
       for (let n = from; n < to; n++) put(index, row(`t-${n}`, { name: `weather ${'x'.repeat(n % 7)}` }))
@@ -302,7 +302,7 @@ describe('the pages of a walk', () => {
 const lists = realData('tools')
 
 describe.skipIf(lists.isAbsent)(`real rows${lists.note}`, () => {
-  test('9,746 of them become rows, and the order of well-known questions stays', () => {
+  test('9,746 of them become rows, and the order of well-known queries is stable', () => {
     const index = new ToolIndex()
     const bad: string[] = []
     for (const file of ['x402-resources', 'mpp-services', 'mcp-servers']) {
@@ -325,7 +325,7 @@ describe.skipIf(lists.isAbsent)(`real rows${lists.note}`, () => {
       'x402:brapi.dev/api/x402/crypto-prices',
     ])
     expect(first('scrape a web page, returns json under 1 cent on base', 1)).toEqual(['x402:scrapepay.melis.ai/scrape'])
-    // 434 rows of one host with one description are a flood: none of them leads its own words.
+    // 434 rows of one host with one description are a flood: none of them leads the results for its own words.
     const { results, matched } = pageOf(search, 'premium access', { limit: 50 })
     expect(matched).toBeGreaterThan(434)
     expect(results.slice(0, 3).every(({ doc }) => !index.isFlood(doc))).toBe(true)

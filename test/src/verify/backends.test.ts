@@ -17,7 +17,7 @@ import { craft, groupOrder, smallOrderEncodings, torsion, torsion8 } from './edg
 const backends = [createNobleBackend(), createOpensslBackend(), createSodiumBackend()]
 const [noble, openssl, sodium] = backends as [Ed25519Backend, Ed25519Backend, Ed25519Backend]
 
-/** What all backends say, or a failure that names who disagrees. */
+/** What all backends say, or a failure that names those that disagree. */
 function verdict(signature: Uint8Array, message: Uint8Array, publicKey: Uint8Array): boolean {
   const said = backends.map((backend) => [backend.name, backend.verify(signature, message, publicKey)])
   expect(new Set(said.map(([, yes]) => yes)).size, `backends disagree: ${JSON.stringify(said)}`).toBe(1)
@@ -66,14 +66,14 @@ describe.skipIf(vectors.isAbsent)(`published vectors${vectors.note}`, () => {
   })
 })
 
-test('a good signature is good, whatever the length of the message', () => {
+test('a valid signature is accepted, whatever the length of the message', () => {
   for (const length of [0, 1, 63, 64, 65, 300, 70_000]) {
     const text = Buffer.alloc(length, length)
     expect(verdict(sign(undefined, text, signer.key), text, signer.publicKey)).toBe(true)
   }
 })
 
-test('the bytes may lie anywhere in a larger buffer', () => {
+test('the bytes may be anywhere in a larger buffer', () => {
   const large = Buffer.concat([Buffer.alloc(3), signature, signer.publicKey, message, Buffer.alloc(5)])
   const view = (from: number, length: number) => new Uint8Array(large.buffer, large.byteOffset + from, length)
   expect(verdict(view(3, 64), view(99, message.length), view(67, 32))).toBe(true)
@@ -111,7 +111,7 @@ describe('one bit', () => {
   })
 })
 
-test('random bytes are answered alike and never throw', () => {
+test('random bytes get the same answer from all and never throw', () => {
   const bytes = (length: number) => fc.uint8Array({ minLength: length, maxLength: length })
   fc.assert(
     fc.property(bytes(64), bytes(32), bytes(20), (junk, key, text) => {
@@ -165,7 +165,7 @@ describe('torsion', () => {
   })
 })
 
-test('R = identity is refused, though OpenSSL alone would take it', () => {
+test('R = identity is refused, though OpenSSL alone would accept it', () => {
   const made = craft({ a: 12_345n, r: 0n, keyTorsion: 0, nonceTorsion: 0, message })
   const spki = Buffer.concat([Buffer.from('302a300506032b6570032100', 'hex'), made.publicKey])
   const key = createPublicKey({ key: spki, format: 'der', type: 'spki' })
@@ -173,14 +173,14 @@ test('R = identity is refused, though OpenSSL alone would take it', () => {
   expect(verdict(made.signature, message, made.publicKey)).toBe(false)
 })
 
-test('R of small order is refused, however it is written', () => {
+test('R of small order is refused, however it is encoded', () => {
   for (const encoding of smallOrderEncodings()) {
     const bent = Buffer.concat([encoding, signature.subarray(32)])
     expect(verdict(bent, message, signer.publicKey)).toBe(false)
   }
 })
 
-test('S + L, the same scalar written too large, is refused', () => {
+test('S + L, the same scalar encoded too large, is refused', () => {
   const scalars = { a: 4_242n, r: 31_337n, keyTorsion: 0, nonceTorsion: 0, message }
   const made = craft(scalars)
   expect(verdict(made.signature, message, made.publicKey)).toBe(true)
@@ -199,7 +199,7 @@ test('none of the 14 encodings of small-order points is a key', () => {
   for (let i = 0; i < 8; i += 1) expect(keyVerdict(torsion(i).toBytes())).toBe(false)
 })
 
-test('y = p + 3 to p + 18 are no keys: each would be a second text for the key y - p', () => {
+test('y = p + 3 to p + 18 are no keys: each would be a second encoding of the key y - p', () => {
   for (let low = 0xf0; low <= 0xff; low += 1) {
     for (const high of [0x7f, 0xff]) {
       const bytes = Buffer.alloc(32, 0xff)
@@ -211,7 +211,7 @@ test('y = p + 3 to p + 18 are no keys: each would be a second text for the key y
 })
 
 describe('choice', () => {
-  test('every backend passes the self-test, and each can be asked for by name', () => {
+  test('every backend passes the self-test, and each can be requested by name', () => {
     for (const backend of backends) {
       expect(passesSelfTest(backend)).toBe(true)
       expect(chooseBackend(backend.name).name).toBe(backend.name)
@@ -222,7 +222,7 @@ describe('choice', () => {
     expect(chooseBackend().name).toBe('sodium')
   })
 
-  test('a backend that says yes to everything, or no, or takes small-order keys, fails the self-test', () => {
+  test('a backend that accepts everything, or nothing, or small-order keys, fails the self-test', () => {
     expect(passesSelfTest({ ...openssl, verify: () => true })).toBe(false)
     expect(passesSelfTest({ ...openssl, verify: () => false })).toBe(false)
     expect(passesSelfTest({ ...openssl, checkKey: () => true })).toBe(false)
@@ -230,7 +230,7 @@ describe('choice', () => {
 })
 
 describe('the cache of keys', () => {
-  test('examines each key once, holds no more than its bound, and drops the one unused longest', () => {
+  test('examines each key once, holds no more than its bound, and evicts the least recently used', () => {
     const examined: number[] = []
     const cache = new KeyCache((key) => {
       examined.push(key[0]!)
@@ -239,7 +239,7 @@ describe('the cache of keys', () => {
     const ask = (first: number) => cache.get(Buffer.alloc(32, first))
     expect([1, 2, 3, 1].map(ask)).toEqual([2, 4, 6, 2])
     expect(examined).toEqual([1, 2, 3])
-    ask(4) // pushes out 2: 1 was used since
+    ask(4) // evicts 2: 1 was used since
     expect(cache.size).toBe(3)
     ask(1)
     ask(3)

@@ -1,6 +1,4 @@
-/**
- * Points and signatures that no honest signer makes, built with noble's Point for the tests.
- */
+/** Points and signatures that no honest signer makes, built with noble's Point for the tests. */
 import { createHash } from 'node:crypto'
 import { Point } from '@noble/ed25519'
 
@@ -27,7 +25,7 @@ export function torsion(i: number): Point {
   return i % 8 === 0 ? Point.ZERO : torsion8.multiply(BigInt(i % 8), false)
 }
 
-/** All 14 encodings, canonical or not, that a lenient reader takes for a point of small order. */
+/** All 14 encodings, canonical or not, that a lenient decoder takes for a point of small order. */
 export function smallOrderEncodings(): Buffer[] {
   const order8 = [torsion8.toAffine().y, torsion(3).toAffine().y]
   const ys = [0n, 1n, fieldPrime - 1n, fieldPrime, fieldPrime + 1n, ...order8]
@@ -35,8 +33,8 @@ export function smallOrderEncodings(): Buffer[] {
 }
 
 /**
- * Key A = aB + T[keyTorsion], R = rB + T[nonceTorsion], S = r + k·a: what these torsions do to the
- * equation is all that can be wrong with it. `sPlus` is added to S (L: the same scalar, written too large).
+ * Key A = aB + T[keyTorsion], R = rB + T[nonceTorsion], S = r + k·a: only what these torsions do to the equation can be wrong with it.
+ * `sPlus` is added to S (L: the same scalar, encoded too large).
  */
 export function craft(options: {
   a: bigint

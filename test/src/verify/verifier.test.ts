@@ -47,7 +47,7 @@ describe('a letter', () => {
     { maxLength: 70 },
   )
 
-  test('unpacked is what was packed', () => {
+  test('is unpacked as it was packed', () => {
     fc.assert(
       fc.property(items, (packed) => {
         const plain = (item: SignatureItem) => [item.signature, item.publicKey, item.message].map((part) => [...part])
@@ -67,7 +67,7 @@ describe('a letter', () => {
     expect(() => unpackBatch(longer.buffer)).toThrow(RangeError)
   })
 
-  test('takes no signature or key of another length', () => {
+  test('accepts no signature or key of another length', () => {
     expect(() => packBatch([{ ...good, signature: good.signature.subarray(1) }])).toThrow(RangeError)
     expect(() => packBatch([{ ...good, publicKey: good.signature }])).toThrow(RangeError)
   })
@@ -103,7 +103,7 @@ describe('the verifier', () => {
     expect(verifier.waiting).toBe(0)
   })
 
-  test('takes views into a larger buffer, and leaves the bytes where they are', async () => {
+  test('accepts views into a larger buffer, and leaves the bytes where they are', async () => {
     const large = Buffer.concat([Buffer.alloc(7), good.signature, good.publicKey, good.message])
     const before = Buffer.from(large)
     const item = {
@@ -115,21 +115,21 @@ describe('the verifier', () => {
     expect(large.equals(before)).toBe(true)
   })
 
-  test('takes messages of megabytes beside small ones', async () => {
+  test('accepts messages of megabytes beside small ones', async () => {
     const large = signed(Buffer.alloc(2_097_152, 7))
     const bent = { ...large, message: Buffer.alloc(2_097_152, 8) }
     const answers = await Promise.all([good, large, bent, large, good].map((item) => ask(verifier, item)))
     expect(answers).toEqual(['good', 'good', 'bad_signature', 'good', 'good'])
   })
 
-  test('answers a wrong length at once', () => {
+  test('answers a wrong length immediately', () => {
     const told: Verdict[] = []
     verifier.verify(good.signature.subarray(1), publicKey, good.message, (verdict) => told.push(verdict))
     verifier.verify(good.signature, publicKey.subarray(1), good.message, (verdict) => told.push(verdict))
     expect(told).toEqual(['bad_signature', 'bad_key'])
   })
 
-  test('may be asked again from inside a callback', async () => {
+  test('may be called again from inside a callback', async () => {
     const told: Verdict[] = []
     await new Promise<void>((resolve) => {
       const again = (verdict: Verdict) => {
@@ -144,18 +144,18 @@ describe('the verifier', () => {
 })
 
 describe('bounds', () => {
-  test('a full queue answers overloaded at once; what was taken is still answered', async () => {
+  test('a full queue answers overloaded immediately; accepted items are still answered', async () => {
     const verifier = await Verifier.start({ startPool: machine.startPool, threads: 1, waitingItemsMax: 5 })
     const asked = Array.from({ length: 50 }, () => ask(verifier, good))
     const answers = await Promise.all(asked)
-    // Two batches of one go to the thread at once, five wait, the others hear it now.
+    // Two batches of one go to the thread immediately, five wait, and the others get their answer now.
     expect(answers.filter((answer) => answer === 'good')).toHaveLength(7)
     expect(answers.filter((answer) => answer === 'overloaded')).toHaveLength(43)
     expect(await ask(verifier, good)).toBe('good')
     await verifier.close()
   })
 
-  test('bytes that wait are bounded too', async () => {
+  test('waiting bytes are bounded too', async () => {
     const verifier = await Verifier.start({ startPool: machine.startPool, threads: 1, waitingBytesMax: 10_000 })
     const large = signed('x'.repeat(4_000))
     const answers = await Promise.all(Array.from({ length: 10 }, () => ask(verifier, large)))
@@ -175,7 +175,7 @@ describe('shared with the calling thread', () => {
   const start = (besides: () => Promise<Verifier>) =>
     new SharedChecks(new ChecksHere(chooseBackend()), besides, systemClock)
 
-  /** Asks for so many in one turn; tells how many verdicts were there at once, and gives all of them. */
+  /** Checks that many in one turn; returns how many verdicts were there immediately, and all of them. */
   async function burst(shared: Checks, asked: readonly SignatureItem[]) {
     let told = 0
     const verdicts = asked.map(
@@ -191,7 +191,7 @@ describe('shared with the calling thread', () => {
     return { atOnce, verdicts: await Promise.all(verdicts), told }
   }
 
-  test('a lone signature has its verdict at once, turn after turn, and starts no thread', async () => {
+  test('a lone signature has its verdict immediately, turn after turn, and starts no thread', async () => {
     const begin = vi.fn(() => Verifier.start({ startPool: machine.startPool, threads: 1 }))
     const shared = start(begin)
     for (const [item, expected] of kinds) {
@@ -202,7 +202,7 @@ describe('shared with the calling thread', () => {
     await shared.close()
   })
 
-  test('of many in one turn each has its own verdict, and most of them come from a thread that is started once', async () => {
+  test('many in one turn each get their own verdict, most of them from a thread that is started once', async () => {
     const begin = vi.fn(() => Verifier.start({ startPool: machine.startPool, threads: 1, waitingItemsMax: 200 }))
     const shared = start(begin)
     const asked = Array.from({ length: 150 }, (_, index) => kinds[(index * 7 + (index >> 3)) % kinds.length]!)
@@ -236,7 +236,7 @@ describe('shared with the calling thread', () => {
 })
 
 describe('start and end', () => {
-  test('close answers everything that was taken, then refuses', async () => {
+  test('close answers everything that was accepted, then refuses', async () => {
     const verifier = await Verifier.start({ startPool: machine.startPool, threads: 1 })
     const asked = Array.from({ length: 500 }, () => ask(verifier, good))
     await verifier.close()
@@ -244,7 +244,7 @@ describe('start and end', () => {
     expect(await ask(verifier, good)).toBe('overloaded')
   })
 
-  test('each backend can be asked for by name', async () => {
+  test('each backend can be requested by name', async () => {
     for (const backend of ['noble', 'openssl'] as const) {
       const verifier = await Verifier.start({ startPool: machine.startPool, threads: 1, backend })
       expect(verifier.backend).toBe(backend)
@@ -254,12 +254,12 @@ describe('start and end', () => {
     }
   })
 
-  test('a thread that finds no backend stops the start, and says so', async () => {
+  test('a thread that finds no backend prevents the start, and says so', async () => {
     const starting = Verifier.start({ startPool: machine.startPool, threads: 2, backend: 'abacus' as BackendName })
     await expect(starting).rejects.toThrow('no Ed25519 backend works here')
   })
 
-  test('when a thread dies its signatures are answered overloaded, and a new thread goes on', async () => {
+  test('when a thread dies its signatures are answered overloaded, and a new thread takes over', async () => {
     const events: VerifierEvent[] = []
     let pool: Piscina | undefined
     const run = vi.spyOn(Piscina.prototype, 'run').mockImplementationOnce(function (this: Piscina, ...given) {

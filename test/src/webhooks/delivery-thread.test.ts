@@ -1,4 +1,4 @@
-/** The thread that delivers, alone with somebody who does not answer it, or refuses what it asks for. */
+/** The delivery thread alone, with a main thread that does not answer, or refuses its requests. */
 
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'
@@ -13,7 +13,7 @@ import { scratchDirectory } from '../../support/scratch.ts'
 
 vi.setConfig({ testTimeout: 300_000 })
 
-/** Started with this end of its channel in the hands of the test. */
+/** Started with the test at the other end of its channel. */
 function delivering() {
   const file = new URL('../../../src/workers/delivery.ts', import.meta.url)
   const front = new MessageChannel()
@@ -37,13 +37,13 @@ function delivering() {
   return { port: front.port1, stopped }
 }
 
-test('a stop while it is being told which hooks there are ends it, and waits for no answer', async () => {
+test('a stop while it is being sent the list of hooks ends it, without waiting for an answer', async () => {
   const { port, stopped } = delivering()
   await once(port, 'message')
   expect(await stopped()).toBe(0)
 })
 
-test('a subscription whose end is refused is not looked at before its end is asked for again', async () => {
+test('a subscription whose end is refused is left alone until its end is requested again', async () => {
   const hook: HookView = {
     ...{ hook: 'over', form: 'mcp', url: 'https://x.example/in', kinds: ['room.post'], filter: { room: 'lobby' } },
     ...{ sealed: '', tag: '', marks: [1, 1], expires: 1, owner: 'aa'.repeat(32), epoch: 5, createdAt: 0 },
@@ -59,7 +59,7 @@ test('a subscription whose end is refused is not looked at before its end is ask
   await new Promise<void>((resolve) => {
     const link: Link = new Link({
       ...{ port, openMax: 100, patienceMs: 300_000, now: systemClock.monotonicMs, timers: systemClock },
-      // What is asked of sources has no answer: it is catching up all the time.
+      // Requests to sources get no answer: it keeps catching up.
       onAsk: (body, id) => {
         const [kind] = body as DeliveryAsk
         asked.push(kind)

@@ -24,7 +24,7 @@ const hookOf = (hook: string, more: Partial<HookView> = {}): HookView => ({
   ...more,
 })
 
-/** A post in the lobby, and whom it speaks to. */
+/** A post in the lobby, and whom it addresses. */
 const postAt = (position: number, to: readonly string[] = []): Signal => ({
   ...{ position, at: 0, room: 'lobby', page: 'main', kind: 'note', subject: String(position), item: 0, state: '' },
   ...{ kinds: ['room.post', ...(to.length > 0 ? (['mention'] as const) : [])], to, handles: [] },
@@ -35,7 +35,7 @@ type Office = {
   readonly places?: Record<string, Place>
   readonly tail: number
   readonly end?: EngineOptions['end']
-  /** Positions of posts whose records cannot be read, so many times. */
+  /** Positions of posts whose records cannot be read this many times. */
   readonly damaged?: { readonly at: number; readonly upTo?: number; readonly times: number }
 }
 
@@ -93,9 +93,9 @@ function office({ posts, places = {}, tail, end, damaged }: Office) {
     sent,
     ended,
     written,
-    /** How often something was asked. */
+    /** How many requests were made. */
     asks: () => asks,
-    /** So many asks have no answer. */
+    /** That many requests get no answer. */
     silent: (times: number) => {
       silences = times
     },
@@ -107,7 +107,7 @@ const idleAt = (view: HookView, mark: number): Place => ({
   ...{ idle: true, course: freshCourse },
 })
 
-test('a hook that is found late at the start is told what happened before it was found', async () => {
+test('a hook that is found late at the start gets what happened before it was found', async () => {
   const [first, late] = [hookOf('first'), hookOf('late', { owner: bob })]
   const posts = [postAt(1), postAt(2)]
   const places = { first: idleAt(first, 2), late: idleAt(late, 2) }
@@ -124,10 +124,10 @@ test('a hook that is found late at the start is told what happened before it was
   expect(sent.sort()).toEqual(['first room.post 2', 'first room.post 3', 'late room.post 2', 'late room.post 3'])
 })
 
-test('a hook hears nothing of before it was made, though what happened was not read when it was', async () => {
+test('a hook gets nothing from before it was created, though it had not been read then', async () => {
   const posts = [postAt(1), postAt(2)]
   const { engine, sent } = office({ posts, tail: 1 })
-  // One that was made before a kill, which the store does not know of; and one that is made while a source is slow.
+  // One created before a kill, which the store does not know; and one that is created while a source is slow.
   engine.put(hookOf('before', { marks: [3] }))
   engine.complete()
   posts.push(postAt(3))
@@ -140,7 +140,7 @@ test('a hook hears nothing of before it was made, though what happened was not r
   expect(sent.sort()).toEqual(['after room.post 4', 'before room.post 3', 'before room.post 4'])
 })
 
-test('a post whose record cannot be read is tried again, and passed over only after two minutes', async () => {
+test('a post whose record cannot be read is retried, and skipped only after two minutes', async () => {
   const posts = [postAt(1), postAt(2), postAt(3)]
   for (const [times, passes, expected] of [
     [1, 600, ['some room.post 1', 'some room.post 2', 'some room.post 3']],
@@ -157,7 +157,7 @@ test('a post whose record cannot be read is tried again, and passed over only af
   }
 })
 
-test('after a post that was passed over, the next ones that cannot be read hold nothing up', async () => {
+test('after a skipped post, further unreadable ones delay nothing', async () => {
   const posts = [postAt(1), postAt(2), postAt(3), postAt(4)]
   const { engine, sent } = office({ posts, tail: 1, damaged: { at: 2, upTo: 3, times: 100 } })
   engine.put(hookOf('some'))
@@ -167,7 +167,7 @@ test('after a post that was passed over, the next ones that cannot be read hold 
   expect(sent).toEqual(['some room.post 1', 'some room.post 4'])
 })
 
-test('after a close nothing is asked any more, and no timer keeps whoever stops: not of a hook that is catching up either', async () => {
+test('after a close nothing is requested, and no timer keeps the process alive: not even of a hook that is catching up', async () => {
   const { engine, asks, silent } = office({ posts: [postAt(1)], tail: 2 })
   silent(Number.POSITIVE_INFINITY)
   engine.put(hookOf('behind'))
@@ -180,7 +180,7 @@ test('after a close nothing is asked any more, and no timer keeps whoever stops:
   expect([asks() - before, vi.getTimerCount()]).toEqual([0, 0])
 })
 
-test('a hook that is made while a source gives no answer is told whom the posts speak to that come meanwhile', async () => {
+test('a hook created while a source gives no answer gets the posts that address its owner meanwhile', async () => {
   const posts = [postAt(1)]
   const { engine, sent, silent } = office({ posts, tail: 2 })
   engine.complete()
@@ -197,7 +197,7 @@ test('a hook that is made while a source gives no answer is told whom the posts 
   expect(sent).toEqual(['mentions mention 2'])
 })
 
-test('a subscription that is granted anew in the moment its time runs out goes on where it was', async () => {
+test('a subscription renewed at the moment it expires continues where it was', async () => {
   const view = hookOf('granted', { form: 'mcp', expires: Math.floor(Date.now() / 1000) + 1 })
   const posts = [postAt(1)]
   const { engine, sent, ended } = office({ posts, tail: 2 })
@@ -215,7 +215,7 @@ test('a subscription that is granted anew in the moment its time runs out goes o
   expect(sent).toEqual(['granted room.post 1', 'granted room.post 2'])
 })
 
-test('a subscription whose time has run out is told nothing more, and is ended again and again until it is', async () => {
+test('an expired subscription gets nothing more, and its end is requested until it is accepted', async () => {
   const view = hookOf('over', { form: 'mcp', expires: Math.floor(Date.now() / 1000) + 1 })
   const posts = [postAt(1)]
   const { engine, sent, ended } = office({ posts, tail: 2 })
@@ -233,7 +233,7 @@ test('a subscription whose time has run out is told nothing more, and is ended a
   expect([sent.length, engine.count, ended.length - asked]).toEqual([1, 0, 0])
 })
 
-test('the end of a subscription that is refused is asked for less and less often, and soon again when it was granted anew', async () => {
+test('a refused end of a subscription is retried less and less often, and soon again after a renewal', async () => {
   const view = hookOf('over', { form: 'mcp', expires: Math.floor(Date.now() / 1000) })
   const { engine, ended } = office({ posts: [], tail: 1 })
   engine.complete()
@@ -250,7 +250,7 @@ test('the end of a subscription that is refused is asked for less and less often
   expect(ended.slice(asked).map(({ wakes }) => wakes)).toEqual([1, 1])
 })
 
-test('of thousands that have run out a few are asked for at a time, and all in the end', async () => {
+test('of thousands of expired ones a few are ended at a time, and all eventually', async () => {
   const answers: (() => void)[] = []
   const count = 5 * endingsMax
   const { engine, ended } = office({
@@ -269,7 +269,7 @@ test('of thousands that have run out a few are asked for at a time, and all in t
   expect(new Set(ended.map(({ hook }) => hook)).size).toBe(count)
 })
 
-test('of a hook that is removed while something is sent to it again nothing is kept behind its end', async () => {
+test('nothing is stored about a hook that is removed during a retry', async () => {
   const { engine, sent, written } = office({ posts: [], tail: 1 })
   engine.complete()
   engine.put(hookOf('one', { redeliveries: [{ number: 1, event: 'evt_1' }] }))

@@ -1,4 +1,4 @@
-/** Slots for deliveries: bounded in all and for each host, in order for each, and no host keeps another waiting. */
+/** Slots for deliveries: bounded in total and for each host, in order for each hook, and no host delays another. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { HostQueues } from '../../../src/webhooks/host-queues.ts'
@@ -41,7 +41,7 @@ test('hosts that answer get all slots though many others never do', () => {
   expect(flying.length).toBeLessThanOrEqual(4)
 })
 
-test('never more than the slots, never more than its share to one host, in order for each, and everything is sent', () => {
+test('the slots and the share per host are never exceeded, order is kept for each, and everything is sent', () => {
   const step = fc.record({
     host: fc.integer({ min: 0, max: 5 }),
     ends: fc.integer({ min: 0, max: 3 }),
@@ -73,7 +73,7 @@ test('never more than the slots, never more than its share to one host, in order
   )
 })
 
-test('what ends at once ends, however much of it has waited', () => {
+test('a queue of requests that end synchronously empties, however long it is', () => {
   const waiting = 20_000
   let ran = 0
   let end: ((answered: boolean) => void) | undefined

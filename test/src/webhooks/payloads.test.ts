@@ -1,4 +1,4 @@
-/** What is told of an event is asked for together, and what was heard is used again only while it is the newest there is. */
+/** Event data is requested in batches, and an answer is reused only while it is the newest. */
 
 import { expect, test } from 'vitest'
 import { systemClock } from '../../../src/clock.ts'
@@ -38,7 +38,7 @@ function desk() {
         resolve(payload !== undefined && 'data' in payload ? payload.data : ''),
       ),
     )
-  /** All that are waited for are answered. */
+  /** Answers all pending requests. */
   const answer = async () => {
     await new Promise((resolve) => setImmediate(resolve))
     for (const each of answers.splice(0)) each()
@@ -46,7 +46,7 @@ function desk() {
   return { payloads, asked, get, answer, pass: (ms: number) => (time += ms), happen: () => turn++ }
 }
 
-test('many ask for a post at once, and one question goes out; it stands until anybody is told of something new', async () => {
+test('concurrent requests for a post are one query, whose answer is valid until the next event', async () => {
   const { payloads, asked, get, answer, pass, happen } = desk()
   const first = [get(post('a'), 'ada'), get(post('a'), 'bob'), get(post('b'), 'bob')]
   await answer()
@@ -62,7 +62,7 @@ test('many ask for a post at once, and one question goes out; it stands until an
   }
 })
 
-test('what was asked for before something happened is told, and not kept', async () => {
+test('data requested before something happened is delivered, and not cached', async () => {
   for (const isTold of [true, false]) {
     const { payloads, get, answer, happen } = desk()
     const old = get(post('a'))
@@ -77,14 +77,14 @@ test('what was asked for before something happened is told, and not kept', async
   }
 })
 
-test('what was private and waits for a hook is left out when the hook may no longer hear of it', async () => {
+test('private data that waits for a hook is left out if the hook may no longer have it', async () => {
   const { payloads, asked } = desk()
   const closed = { ...reader('ada'), publicOnly: true } as HookView
   const given = await new Promise((resolve) => payloads.get(post('a', 1), closed, resolve))
   expect([given, asked]).toEqual([{ skip: true }, []])
 })
 
-test('what a private room says is asked for each time, for each reader', async () => {
+test('data of a private room is requested each time, for each reader', async () => {
   const { asked, get, answer } = desk()
   for (const owners of [['ada', 'bob'], ['ada']]) {
     const told = owners.map((owner) => get(post('a', 1), owner))

@@ -1,4 +1,4 @@
-/** The life of a hook's deliveries: which attempt comes when, and when there are no more. */
+/** The life of a hook's deliveries: when each attempt is made, and when there are no more. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import {
@@ -15,7 +15,7 @@ import {
 const setting = { form: 'mcp', now: 1_000_000, chance: 0.5, scale: 1 } as const
 const failed: Outcome = { kind: 'failed', trouble: 'timeout', retryAfterMs: 0 }
 
-test('an event is tried at once, after 5 s, 30 s, 2 min, 10 min and 1 h, then the hook is suspended and the event waits', () => {
+test('an event is sent immediately, after 5 s, 30 s, 2 min, 10 min and 1 h, then the hook is suspended and the event waits', () => {
   let course = freshCourse
   const waits: number[] = []
   for (let attempt = 1; attempt < attemptsMax; attempt++) {
@@ -54,7 +54,7 @@ test('410 and 413 give the event up; five 410 in a row suspend a subscription, o
   }
 })
 
-test('a target that asks for time gets it, up to an hour, and its owner is told', () => {
+test('a target that asks for time gets it, up to an hour, and its owner is notified', () => {
   const asked = { ...failed, retryAfterMs: 90_000 }
   const { course } = afterAttempt(freshCourse, asked, setting)
   expect(course.notBefore - setting.now).toBe(90_000)
@@ -75,7 +75,7 @@ const outcome: fc.Arbitrary<Outcome> = fc.oneof(
   }),
 )
 
-test('whatever targets answer: waits are bounded and jittered, no event has more than six attempts, success forgets all', () => {
+test('whatever targets answer: waits are bounded and jittered, no event has more than six attempts, success resets all', () => {
   const run = fc.array(fc.tuple(outcome, fc.double({ min: 0, max: 0.999, noNaN: true })), { maxLength: 60 })
   fc.assert(
     fc.property(run, fc.constantFrom('mcp' as const, 'webhook' as const), (steps, form) => {

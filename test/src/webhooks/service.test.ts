@@ -1,4 +1,4 @@
-/** Who delivers hears of whatever may have been done to somebody's hooks, though nobody knows whether it was. */
+/** The delivery thread is notified of every possible change to somebody's hooks, even if its outcome is unknown. */
 
 import { expect, test } from 'vitest'
 import type { ShardAnswer } from '../../../actors/records/answer.ts'
@@ -19,7 +19,7 @@ const refused: ShardAnswer = { ok: false, refusal: { code: 'not_found', message:
 const overloaded: ShardAnswer = { ok: false, refusal: { code: 'overloaded', message: '' } }
 const done: ShardAnswer = { ok: true, reply: {} }
 
-/** A desk whose shard gives this answer to every letter; what is empty waits until the test has it decided. */
+/** A desk whose shard gives this answer to every letter; those in `empty` wait until the test has them decided. */
 function deskAt(answer: ShardAnswer | undefined, delivers?: (ask: EngineAsk) => unknown) {
   const asked: EngineAsk[] = []
   const empty: [actor: string, give: (answer: ShardAnswer | undefined) => void][] = []
@@ -51,7 +51,7 @@ function deskAt(answer: ShardAnswer | undefined, delivers?: (ask: EngineAsk) => 
     later: (callback) => void later.push(callback),
   })
   const told = () => asked.filter(([kind]) => kind === 'changed')
-  /** Who delivers is told when all is decided that was sent before, however often nobody says at first that it is. */
+  /** The delivery thread is notified once everything sent before is decided, however often that is unknown at first. */
   const expectToldBehind = () => {
     for (const answer of [undefined, overloaded, done]) {
       expect([told(), later.length]).toEqual([[], 0])
@@ -65,7 +65,7 @@ function deskAt(answer: ShardAnswer | undefined, delivers?: (ask: EngineAsk) => 
   return { webhooks, told, empty, expectToldBehind }
 }
 
-test('of an end, or a subscription, that had no answer', async () => {
+test('the delivery thread learns of an end, or a subscription, that had no answer', async () => {
   for (const op of ['hook.end', 'hook.subscribe'] as const) {
     const { webhooks, expectToldBehind } = deskAt(undefined)
     expect(await webhooks.say(op, owner, { hook: 'h1' })).toBeUndefined()
@@ -74,7 +74,7 @@ test('of an end, or a subscription, that had no answer', async () => {
 })
 
 test.each(['webhook.create', 'webhook.delete', 'webhook.redeliver'] as const)(
-  'of a %s that had no answer',
+  'the delivery thread learns of a %s that had no answer',
   async (operation) => {
     const { webhooks, told, expectToldBehind } = deskAt(undefined)
     const data = { url: 'https://hooks.example.org/in', kinds: ['mention'] }
@@ -94,18 +94,18 @@ test.each(['webhook.create', 'webhook.delete', 'webhook.redeliver'] as const)(
   },
 )
 
-test('of many that had no answer once, when the last of them is decided', () => {
+test('many without an answer are one notification, when the last of them is decided', () => {
   const { webhooks, told, empty } = deskAt(undefined)
   for (let n = 0; n < 3; n++) webhooks.unsure(owner)
   expect(empty).toHaveLength(1)
   empty.shift()![1](done)
-  // Two of them may have been sent behind that letter.
+  // Two of them may have been sent after that letter.
   expect([told(), empty.length]).toEqual([[], 1])
   empty.shift()![1](done)
   expect([told(), empty.length]).toEqual([[['changed', owner]], 0])
 })
 
-test('a delivery that nobody can look up now is not said to be unknown', async () => {
+test('a delivery that nobody can look up now is not reported as unknown', async () => {
   const command = { operation: 'webhook.redeliver', target: 'h1' }
   const verified = { command, data: { event: 'evt_1' }, signer: { id: owner } } as unknown as Verified
   const asked = (answer: boolean | undefined) =>
@@ -118,7 +118,7 @@ test('a delivery that nobody can look up now is not said to be unknown', async (
   expect(await asked(false)).toMatchObject({ args: { barred: ['not_found', expect.any(String), 'data.event', 0] } })
 })
 
-test('a logout whose subscriptions could not be ended is not said to be done, and is when they have ended', async () => {
+test('a logout whose subscriptions could not be ended is not confirmed until they have ended', async () => {
   const signedOut = (answer: ShardAnswer) => {
     const { webhooks, told } = deskAt(answer)
     const options = { webhooks, read: () => {}, isSuspended: () => false, endOf: () => 0, calls: undefined }

@@ -1,4 +1,4 @@
-/** Standard Webhooks: published vectors, and a library that is not ours as the judge of everything else. */
+/** Standard Webhooks: published vectors, and a third-party library that checks everything else. */
 
 import { randomBytes } from 'node:crypto'
 import fc from 'fast-check'
@@ -42,7 +42,7 @@ test.each([
   expect(signedHeaders([secret], { id, timestamp, body: text })['webhook-signature']).toBe(signature)
 })
 
-test('while a secret is changed both sign, the new one first', () => {
+test('while a secret is being replaced both sign, the new one first', () => {
   const headers = signedHeaders([sevens, nines], {
     id: 'evt_0001',
     timestamp: 1_795_262_400,
@@ -56,7 +56,7 @@ test('while a secret is changed both sign, the new one first', () => {
   })
 })
 
-test('whatever is signed, with whatever secret, the library of Standard Webhooks takes it, and nothing else', () => {
+test('whatever is signed, with any secret, the Standard Webhooks library accepts it, and nothing else', () => {
   fc.assert(
     fc.property(fc.uint8Array({ minLength: 24, maxLength: 64 }), fc.string({ unit: 'binary' }), (bytes, text) => {
       const secret = `whsec_${Buffer.from(bytes).toString('base64')}`
@@ -75,7 +75,7 @@ test('whatever is signed, with whatever secret, the library of Standard Webhooks
   )
 })
 
-test('a secret is whsec_ and the base64 of 24 to 64 bytes, written in the one way', () => {
+test('a secret is whsec_ and the base64 of 24 to 64 bytes, in exactly one form', () => {
   for (const length of [24, 25, 26, 32, 63, 64])
     expect(secretKey(`whsec_${randomBytes(length).toString('base64')}`)?.length).toBe(length)
   for (const length of [0, 16, 23, 65, 128])
@@ -83,12 +83,12 @@ test('a secret is whsec_ and the base64 of 24 to 64 bytes, written in the one wa
   const good = sevens.slice(6)
   for (const bad of [good, `whsec_ ${good}`, `whsec_${good}\n`, `whsec_${good.replaceAll('B', '-')}`, `whsk_${good}`])
     expect([bad, secretKey(bad)]).toEqual([bad, undefined])
-  // 26 bytes end in one character of which only some bits count: any other writing of it is refused.
+  // 26 bytes end in a character of which only some bits count: any other form of it is refused.
   expect(secretKey(`whsec_${Buffer.alloc(26, 7).toString('base64').replace('c=', 'd=')}`)).toBeUndefined()
   expect(secretKey(freshSecret(machine.random))?.length).toBe(32)
 })
 
-test('a subscription is called by who asked for what where', () => {
+test('the id of a subscription follows from who subscribed to what at which target', () => {
   const args = { board: 'general' }
   expect(canonicalJson(['ed25519:AAAA', 'https://hooks.example/in?x=1', 'post.created', args])).toBe(
     '["ed25519:AAAA","https://hooks.example/in?x=1","post.created",{"board":"general"}]',
@@ -111,7 +111,7 @@ test('the order of keys does not matter, everything else does', () => {
   )
 })
 
-test('an event is called the same wherever it is read again, and two are never called the same', () => {
+test('an event has the same id wherever it is read again, and two never have the same', () => {
   const place = { subject: 'aa'.repeat(16), item: 0, position: 7, at: 100 }
   const id = eventId('bs-1', 'room.post', place)
   expect(id).toMatch(/^evt_[0-9a-f]{32}$/)
@@ -128,7 +128,7 @@ test('an event is called the same wherever it is read again, and two are never c
   expect(new Set([id, ...others]).size).toBe(8)
 })
 
-test('the program that /for-agents shows takes what this board signs, and nothing else', async () => {
+test('the program that /for-agents shows accepts what this board signs, and nothing else', async () => {
   const program = `data:text/javascript,${encodeURIComponent(deliveryExample)}`
   const { isFromBoard } = (await import(program)) as {
     isFromBoard: (secret: string, headers: Record<string, string>, body: Buffer) => boolean

@@ -1,4 +1,4 @@
-/** What is remembered of deliveries: the newest hundred, each once, as it stands now, over as many writings as you like. */
+/** The stored history of deliveries: the newest hundred, each once, in its current state, over any number of writes. */
 
 import { mkdtempSync, readFileSync, rmSync, truncateSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -19,7 +19,7 @@ const rowOf = (event: number, more: Partial<DeliveryRow> = {}): DeliveryRow => (
   ...more,
 })
 
-test('the newest are listed, an event that is tried again once and where it was, and nothing of a webhook that is gone', () => {
+test('the newest are listed, a retried event once and in place, and nothing of a deleted webhook', () => {
   let store = DeliveryStore.open(directory)
   const write = (hook: string, rows: readonly DeliveryRow[], removed: readonly string[] = []) =>
     store.commit({ tails: [1], places: new Map(), removed, deliveries: rows.map((row) => ({ hook, row })) })
@@ -51,7 +51,7 @@ test.each<[what: string, harm: (file: string) => void]>([
   ['is no database', (file) => writeFileSync(file, 'x'.repeat(5_000))],
   ['is cut', (file) => truncateSync(file, 4_096)],
   ['holds a place that none can be', (file) => swap(file, '[41]', '[41}')],
-])('a file that %s is told, put aside, and deliveries begin again', (_what, harm) => {
+])('a file that %s is reported, set aside, and deliveries begin anew', (_what, harm) => {
   const there = scratchDirectory()
   const file = storeFile(there)
   const store = DeliveryStore.open(there)

@@ -1,4 +1,4 @@
-/** The place of a hook: whatever it was told and whenever it is killed, what it goes on with is what was not done. */
+/** The position of a hook: whatever it was sent and whenever it is killed, it continues with what was not done. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import type { HookKind } from '../../../actors/webhooks/kind-names.ts'
@@ -39,7 +39,7 @@ const signalAt = (
 
 const kindsFor = (by: HookView, signal: Signal) => wantedBy(by, pendingOf(0, signal)).map(({ kind }) => kind)
 
-test('a hook hears what it asked for, once as each kind', () => {
+test('a hook gets what it subscribed to, once for each kind', () => {
   const all: HookKind[] = ['room.post', 'reply', 'mention', 'inbox.item']
   expect(kindsFor(view, signalAt(1, all))).toEqual(['room.post'])
   expect(kindsFor(view, signalAt(1, all, 'lobby', [owner]))).toEqual(['room.post', 'reply', 'mention'])
@@ -52,7 +52,7 @@ test('a hook hears what it asked for, once as each kind', () => {
   expect(kindsFor(work, signalAt(8, ['work.open', 'work.update']))).toEqual(['work.open'])
 })
 
-test('a hook that was asked for without the scope to read hears of nothing that comes from a shard', () => {
+test('a hook that was created without the read scope gets nothing from a shard', () => {
   const closed: HookView = { ...view, publicOnly: true }
   const change = signalAt(1, ['room.post', 'mention'], 'lobby', [owner])
   const heard = (by: HookView, source: number) => wantedBy(by, pendingOf(source, change)).map(({ kind }) => kind)
@@ -60,10 +60,10 @@ test('a hook that was asked for without the scope to read hears of nothing that 
   expect(heard(view, 1)).toEqual(['room.post', 'mention'])
 })
 
-/** What happens in two sources, and how many kinds of each the hook hears. */
+/** Events in two sources, and how many kinds of each the hook gets. */
 const events = fc.array(fc.tuple(fc.integer({ min: 0, max: 1 }), fc.integer({ min: 0, max: 3 })), { maxLength: 200 })
 
-test('kills anywhere lose nothing, keep the order in each source, and repeat nothing that was kept as done', () => {
+test('kills anywhere lose nothing, keep the order in each source, and repeat nothing stored as done', () => {
   fc.assert(
     fc.property(events, fc.array(fc.integer({ min: 0, max: 40 }), { minLength: 1, maxLength: 20 }), (told, deaths) => {
       // The journal of each source: signals by position.
@@ -105,7 +105,7 @@ test('kills anywhere lose nothing, keep the order in each source, and repeat not
   )
 })
 
-test('a head of the log that waits before older posts does not move the place past them', () => {
+test('a head of the log that waits before older posts does not move the position past them', () => {
   const all: HookView = { ...view, kinds: ['log.checkpoint', 'room.post'], marks: [3, 1] }
   const run = new HookRun(all, undefined, [9, 1])
   run.queue.push({ source: 0, signal: signalAt(9, []), kind: 'log.checkpoint', nth: 0, named: undefined })
@@ -118,22 +118,22 @@ test('a head of the log that waits before older posts does not move the place pa
   ])
 })
 
-test('a hook that was made further on than its sources are read to begins there after a kill too', () => {
+test('a hook created ahead of the position its sources are read to begins there after a kill too', () => {
   const made: HookView = { ...view, marks: [5, 5] }
   const run = new HookRun(made, undefined, [2, 9])
   for (const source of [0, 1]) run.caughtUp(source, 9 - source, [2, 8][source]!)
   expect(run.isIdle).toBe(true)
   const ahead = run.place([2, 9])
   expect(new HookRun(made, ahead, [2, 9], [20, 20]).heard).toEqual([9, 9])
-  // Nothing is written down when they are read past it, and then it stands where they do.
+  // Nothing is written when they are read past it, and then it is where they are.
   const later = new HookRun(made, ahead, [30, 40], [50, 50])
   expect([later.heard, later.behind]).toEqual([[30, 40], []])
 })
 
-test('another life of the same id begins where it was told to, not where the one before stood', () => {
+test('another life of the same id begins at its own start, not where the previous one was', () => {
   const place = { ...new HookRun(view, undefined, [9, 9]).place([9, 9]), idle: true, epoch: 4 }
   expect(new HookRun(view, place, [9, 9]).heard).toEqual([1, 1])
   expect(new HookRun(view, { ...place, epoch: 5 }, [9, 9]).heard).toEqual([9, 9])
-  // A copy that was put back knows less than the place that was kept beside it.
+  // A restored copy knows less than the position that was stored beside it.
   expect(new HookRun({ ...view, marks: [50, 50] }, undefined, [9, 9], [9, 9]).heard).toEqual([9, 9])
 })

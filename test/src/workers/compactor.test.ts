@@ -1,4 +1,4 @@
-/** How a shard finds the texts that are to leave the disk: a few frames at a time, each of them once. */
+/** How a shard finds the texts that must leave the disk: a few frames at a time, each of them once. */
 
 import { mkdirSync, readdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -14,7 +14,7 @@ import { scratchDirectory } from '../../support/scratch.ts'
 
 const frames = 1_000
 
-/** A shard after its start: all of these were taken back, every third is no stub yet. */
+/** A shard after its start: all of these were redacted, every third is already a stub. */
 function shard({ written = Number.POSITIVE_INFINITY, stubs = (seq: number) => seq % 3 !== 0 } = {}) {
   const events = Array.from({ length: frames }, (_, slot) => slot)
   const place = (slot: number) => slot + 1
@@ -83,7 +83,7 @@ const damage = Object.assign(new Error('is damaged'), { name: 'Damage' })
 
 const thirds = Array.from({ length: Math.floor(frames / 3) }, (_, n) => 3 * (n + 1))
 
-test('after a start each frame is read once, a few between two turns; then only what is new', async () => {
+test('after a start each frame is read once, a few between two turns; then only new ones', async () => {
   const { said, events, commands, compactor } = shard()
   await vi.waitFor(() => expect(said.compacted).toEqual([thirds]), patience)
   expect(said.reads).toHaveLength(frames)
@@ -95,7 +95,7 @@ test('after a start each frame is read once, a few between two turns; then only 
   compactor.close()
 })
 
-test('a frame that is not written yet is looked at again, and what a full disk kept is tried again', async () => {
+test('a frame that is not written yet is examined again, and one that a full disk kept is retried', async () => {
   const { said, compactor } = shard({ written: frames - 10 })
   said.fails = true
   await vi.waitFor(() => expect(said.reads.length).toBeGreaterThan(frames), patience)
@@ -106,7 +106,7 @@ test('a frame that is not written yet is looked at again, and what a full disk k
   compactor.close()
 })
 
-test('what a copy of a journal has in the segment that grows waits until that is sealed', async () => {
+test('frames in the active segment of a copy of a journal wait until it is sealed', async () => {
   const { said, compactor } = shard()
   for (const seq of [6, 7]) said.growing.add(seq)
   await vi.waitFor(() => expect(said.compacted).toEqual([thirds.filter((seq) => seq !== 6)]), patience)
@@ -115,7 +115,7 @@ test('what a copy of a journal has in the segment that grows waits until that is
   compactor.close()
 })
 
-test('readers hear of segments that were rewritten before the disk was full: they hold the room that the others need', async () => {
+test('readers are notified of rewritten segments before the disk is full: they hold the room that the others need', async () => {
   const { said, compactor } = shard()
   said.fails = true
   await vi.waitFor(() => expect(said.rewritten).toBeGreaterThan(0), patience)
@@ -123,7 +123,7 @@ test('readers hear of segments that were rewritten before the disk was full: the
   compactor.close()
 })
 
-test('after a start readers look anew, once, though nothing is left to do: who did it may have died before he told', async () => {
+test('after a start readers reopen once, though nothing is left to do: the last run may have died before it notified them', async () => {
   const { said, events, compactor } = shard({ stubs: () => true })
   await vi.waitFor(() => expect(said.rewritten).toBe(1), patience)
   events.push(frames + 1)
@@ -132,7 +132,7 @@ test('after a start readers look anew, once, though nothing is left to do: who d
   compactor.close()
 })
 
-test('which posts have lost their texts is told, those of a pass that failed too; saved tails go first', async () => {
+test('posts that lost their texts are reported, those of a failed pass too; saved tails go first', async () => {
   const { said, events, compactor } = shard()
   said.fails = true
   await vi.waitFor(() => expect(said.tails).toEqual([]), patience)
@@ -145,7 +145,7 @@ test('which posts have lost their texts is told, those of a pass that failed too
   compactor.close()
 })
 
-test('a text that cannot be read costs itself: a damaged one is left, any other is looked at again', async () => {
+test('an unreadable text affects no other: a damaged one is left, any other is examined again', async () => {
   const { said, events, compactor } = shard()
   said.unreadable.set(3, damage)
   said.unreadable.set(6, Object.assign(new Error('EIO: i/o error, read'), { syscall: 'read' }))

@@ -1,4 +1,4 @@
-/** A thread that the first question starts: whoever asks while it is being made ready waits in line, and nobody for ever. */
+/** A thread started by its first request: requests while it gets ready wait in line, and none forever. */
 
 import { afterEach, expect, test, vi } from 'vitest'
 import { Link, type Port } from '../../../actors/kernel/link.ts'
@@ -25,7 +25,7 @@ afterEach(() => {
   ends = []
 })
 
-/** A late thread whose far end is here and answers what it is asked from the moment that `answering` settles. */
+/** A lazy thread whose far end is here and answers requests from the moment that `answering` settles. */
 function late({
   answering = Promise.resolve(),
   starts = () => Promise.resolve({}),
@@ -66,7 +66,7 @@ function late({
   return { thread, heard, clock, ask, births: () => births, die: () => die() }
 }
 
-test('asks of before it answers are answered in their order, and those that find no room at once', async () => {
+test('requests before it is ready are answered in their order, and those that find no room immediately', async () => {
   const gate = Promise.withResolvers<void>()
   const { heard, ask } = late({ answering: gate.promise })
   const early = [1, 2, 3].map(ask)
@@ -77,7 +77,7 @@ test('asks of before it answers are answered in their order, and those that find
   expect(heard).toEqual([1, 2, 3, 5])
 })
 
-test('one that has something to do is started before anybody asks, once, and answers as any other', async () => {
+test('a thread with work to do is started before any request, once, and answers like any other', async () => {
   const { thread, ask, births } = late()
   thread.wake()
   thread.wake()
@@ -87,7 +87,7 @@ test('one that has something to do is started before anybody asks, once, and ans
   expect([await ask(2), births()]).toEqual([2, 1])
 })
 
-test('one that keeps dying rests for a minute, says so once, and the next ask after that starts it anew', async () => {
+test('one that keeps dying pauses for a minute, logs it once, and the next later request restarts it', async () => {
   const { thread, clock, ask, births, die } = late()
   expect(await ask(1)).toBe(1)
   const open = ask(2)
@@ -106,7 +106,7 @@ test('one that keeps dying rests for a minute, says so once, and the next ask af
   expect(births()).toBe(2)
 })
 
-test('one that dies before it is ready rests as well', async () => {
+test('one that dies before it is ready pauses as well', async () => {
   const { clock, ask, births } = late({
     starts: () => (births() === 1 ? Promise.reject(new Error('damage')) : Promise.resolve({})),
   })
@@ -117,7 +117,7 @@ test('one that dies before it is ready rests as well', async () => {
   expect(await ask(2)).toBe(2)
 })
 
-test('a board that stops starts nothing, and an ask after that is refused', async () => {
+test('a board that stops starts nothing, and a request after that is refused', async () => {
   const { thread, heard, ask } = late()
   await thread.stop(0)
   thread.wake()

@@ -1,4 +1,4 @@
-/** What a shard remembers for retries is found on disk, in a later life too; files that no snapshot names go. */
+/** What a shard remembers for retries is found on disk, after a restart too; files that no snapshot names are removed. */
 import { readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
@@ -24,7 +24,7 @@ const found = (memory: RetryMemory) =>
     memory.find(fingerprintOf(place), (each) => each === place),
   ).length
 
-test('entries on the shelf are found, after a start too, and their files go when their time is over', async () => {
+test('entries on the shelf are found, after a start too, and their files are removed when they expire', async () => {
   const directory = scratchDirectory()
   const { memory } = lifeIn(directory)
   for (let place = 1; place <= entries; place++) memory.add(fingerprintOf(place), place, at)

@@ -1,4 +1,4 @@
-/** The search thread on a board that has never been searched: while its index is being made, and while the journals cannot be read. */
+/** The search thread on a board that has never been searched: while its index is being built, and while the journals cannot be read. */
 import { rmSync } from 'node:fs'
 import { afterEach, beforeAll, expect, test } from 'vitest'
 import { Link } from '../../../actors/kernel/link.ts'
@@ -13,7 +13,7 @@ import { boardDirectory, startBoard } from '../../support/board-process.ts'
 import { Client, person } from '../../support/client.ts'
 import { FaultyDisk } from '../../support/faulty-disk.ts'
 
-/** More than three steps of the index take in. */
+/** More than three steps of indexing take in. */
 const posts = 3_200
 
 async function boardWithPosts(directory: string): Promise<void> {
@@ -38,7 +38,7 @@ function logOf(directory: string): { through: number; journalId: Uint8Array } {
   return { through, journalId }
 }
 
-/** A clock on which everything takes seconds, so that the index needs long to be made. */
+/** A clock on which everything takes seconds, so that building the index takes long. */
 function slowClock() {
   let now = 0
   return { ...systemClock, monotonicMs: () => (now += 20_000) }
@@ -46,7 +46,7 @@ function slowClock() {
 
 type Reported = readonly [event: string, facts: Readonly<Record<string, unknown>>]
 
-/** The thread on this directory, with the files of this machine or of another disk, and with a clock on which it is slow. */
+/** The thread on this directory, with this machine's files or another disk, and with a clock on which it is slow. */
 async function searching(directory: string, disk = machine.disk) {
   const { through, journalId } = logOf(directory)
   const reported: Reported[] = []
@@ -99,7 +99,7 @@ const directory = boardDirectory()
 beforeAll(() => boardWithPosts(directory))
 afterEach(() => rmSync(searchDirectory(directory), { recursive: true }))
 
-test('while the index is being made a search finds what it holds and says how far it is; then it finds all', async () => {
+test('while the index is being built a search finds what it holds and reports its progress; then it finds everything', async () => {
   const { search, reported, stop } = await searching(directory)
   const [early, none] = await Promise.all([search('oldest'), search('newest')])
   expect(early).toMatchObject({ ok: true, hits: [expect.anything()], indexing: { percent: expect.any(Number) } })
@@ -110,12 +110,12 @@ test('while the index is being made a search finds what it holds and says how fa
   await stop()
 })
 
-test('a read of the journals that fails costs the index nothing: it goes on from where it was', async () => {
+test('a failed read of the journals costs the index nothing: it continues from where it was', async () => {
   const disk = new FaultyDisk()
   const { search, reported, stop } = await searching(directory, disk)
   await expect.poll(() => search('oldest')).toMatchObject({ hits: [expect.anything()] })
   disk.readsUntilFailure = 3
-  // A window that is not read is read again frame by frame.
+  // A window that cannot be read is read again frame by frame.
   disk.failures = 2
   await expect.poll(() => search('newest')).toEqual({ ok: true, hits: [expect.anything()], total: 1 })
   expect(await search('number')).toMatchObject({ ok: true, total: posts - 2 })

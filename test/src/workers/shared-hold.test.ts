@@ -1,14 +1,14 @@
-/** What the threads know of a jump of the clock. */
+/** What the threads know of a clock jump. */
 import { expect, test } from 'vitest'
 import { sharedHold, storeHold, timeoutsHeldAt } from '../../../src/workers/shared-hold.ts'
 
 const start = 1_790_000_000
 
-test('until the main thread has looked at the clocks nothing times out', () => {
+test('until the main thread has checked the clocks nothing times out', () => {
   expect(timeoutsHeldAt(sharedHold(), start)).toBe(0)
 })
 
-test('what the main thread has found holds for every thread until it finds another thing', () => {
+test('the finding of the main thread holds for every thread until the next one', () => {
   const hold = sharedHold()
   storeHold(hold, start, undefined)
   expect(timeoutsHeldAt(hold, start + 1)).toBeUndefined()

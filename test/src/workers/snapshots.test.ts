@@ -1,4 +1,4 @@
-/** A snapshot beside the work is there when all of it is written, and a stop in its midst leaves a newer one. */
+/** A background snapshot appears when all of it is written, and a stop during one writes a newer one. */
 import { readdirSync } from 'node:fs'
 import { expect, test, vi } from 'vitest'
 import { systemClock } from '../../../src/clock.ts'
@@ -20,7 +20,7 @@ function opened() {
   return { directory, keeper, newest: () => loadNewest(machineDisk, directory, journalId)?.bytes.toString() }
 }
 
-test('it is kept beside the work, one at a time, and the next when as much has happened again', async () => {
+test('it is written in the background, one at a time, and the next after as many new records', async () => {
   const { directory, keeper, newest } = opened()
   keeper.after(199_999, quiet)
   keeper.after(200_000, () => image('first'))
@@ -33,7 +33,7 @@ test('it is kept beside the work, one at a time, and the next when as much has h
   expect(readdirSync(directory)).toHaveLength(2)
 })
 
-test('a large board keeps one when a thirty-second of all its records is new', async () => {
+test('a large board writes one when a thirty-second of all its records is new', async () => {
   const { keeper, newest } = opened()
   const all = 32_000_000
   keeper.after(all, () => image('first'))
@@ -43,7 +43,7 @@ test('a large board keeps one when a thirty-second of all its records is new', a
   await vi.waitFor(() => expect(newest()).toBe('second'), patience)
 })
 
-test('where frames have many records each, those are counted', async () => {
+test('where frames have many records each, records are counted', async () => {
   const { keeper, newest } = opened()
   keeper.holds(500_000)
   keeper.after(100, quiet, 699_999)
@@ -51,7 +51,7 @@ test('where frames have many records each, those are counted', async () => {
   await vi.waitFor(() => expect(newest()).toBe('counted'), patience)
 })
 
-test('a stop meanwhile keeps what is newest, also of the same frame', async () => {
+test('a stop during a snapshot saves the newest state, also of the same frame', async () => {
   for (const seq of [200_000, 200_500]) {
     const { directory, keeper, newest } = opened()
     keeper.after(200_000, () => image('beside'))
@@ -63,7 +63,7 @@ test('a stop meanwhile keeps what is newest, also of the same frame', async () =
   }
 })
 
-test('one that could not be written beside the work is tried again at the stop, and not before', async () => {
+test('one that could not be written in the background is retried at the stop, and not before', async () => {
   const directory = scratchDirectory()
   let isFull = true
   const disk = {
@@ -84,7 +84,7 @@ test('one that could not be written beside the work is tried again at the stop, 
   expect(loadNewest(machineDisk, directory, journalId)?.bytes.toString()).toBe('at the stop')
 })
 
-test('one that is of no use, as after an update, is replaced by one of the same frame', () => {
+test('an unusable one, as after an update, is replaced by one of the same frame', () => {
   const { directory, keeper, newest } = opened()
   keeper.keep(200_000, () => image('older release'))
   const next = () => {
@@ -100,7 +100,7 @@ test('one that is of no use, as after an update, is replaced by one of the same 
   expect(newest()).toBe('this release')
 })
 
-test('a long replay says how far it is, and a short one nothing', () => {
+test('a long replay reports its progress, and a short one nothing', () => {
   const said: unknown[] = []
   let now = 0
   const clock = { ...systemClock, monotonicMs: () => now }

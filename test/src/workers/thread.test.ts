@@ -1,10 +1,10 @@
-/** A thread takes its word and its stop whenever they come, and says in order what became of it. */
+/** A thread accepts its first message and its stop at any time, and reports its state in order. */
 import { expect, test } from 'vitest'
 import type { FromThread } from '../../../actors/kernel/supervisor.ts'
 import { machine } from '../../../src/platform.ts'
 import { runThread, type ThreadStarter } from '../../../src/workers/thread.ts'
 
-/** A thread on a line in the hands of the test, and what it says. */
+/** A thread on a line that the test controls, and what it reports. */
 function running(starter: ThreadStarter<string, { readonly word: string }>) {
   const said: FromThread[] = []
   const ended = Promise.withResolvers<void>()
@@ -20,7 +20,7 @@ function running(starter: ThreadStarter<string, { readonly word: string }>) {
   return { said, started, ended: ended.promise, send: (message: unknown) => take(message) }
 }
 
-test('a word that comes before the thread waits for it is kept, and what follows goes to the thread', async () => {
+test('a first message that arrives early is kept, and later ones go to the thread', async () => {
   const loaded = Promise.withResolvers<void>()
   const heard: unknown[] = []
   const thread = running(async (data, here, word) => {
@@ -44,14 +44,14 @@ test('a word that comes before the thread waits for it is kept, and what follows
   ])
 })
 
-test('a stop ends a thread that waits for its word, which never comes', async () => {
+test('a stop ends a thread that waits for a first message that never comes', async () => {
   const thread = running(async (_data, _here, word) => ({ facts: await word(), stop: () => {} }))
   thread.send({ kind: 'stop' })
   await thread.ended
   expect(thread.said).toEqual([{ kind: 'stopped' }])
 })
 
-test('a stop that comes while a thread starts waits until it can finish what it has begun', async () => {
+test('a stop during the start of a thread waits until it can finish what it has begun', async () => {
   const opened = Promise.withResolvers<void>()
   const files: string[] = []
   const thread = running(async () => {

@@ -1,6 +1,6 @@
 /**
- * The actors of a whole board in one process, on a simulated machine: shards, log and feed as they are, on virtual time and
- * on a disk that loses what was not synced. Power is cut at any operation of the disk, and what was acknowledged is there.
+ * The actors of a whole board in one process, on a simulated machine: the real shards, log and feed, on virtual time and a disk that loses
+ * what was not synced. Power is cut at any disk operation, and everything acknowledged survives.
  */
 import { createHash } from 'node:crypto'
 import { afterAll, expect, test } from 'vitest'
@@ -24,7 +24,7 @@ import { verifyConsistency } from '../../../storage/merkle-verify.ts'
 import { scratchDirectory } from '../../support/scratch.ts'
 import { Simulation } from '../../support/simulation.ts'
 
-// What a start finds and mends is told as on any board.
+// What a start finds and repairs is logged as on any board.
 setLogLevel('error')
 afterAll(() => setLogLevel('info'))
 
@@ -35,7 +35,7 @@ const ada = opensslSigner(Buffer.alloc(32, 1))
 type Post = { readonly id: string; readonly text: string; readonly letter: WriteLetter }
 type Kept = { readonly post: Post; readonly seq: number }
 
-/** A board on a simulated machine, and what those who used it know. */
+/** A board on a simulated machine, and what its users know. */
 class SimulatedBoard {
   readonly sim: Simulation
   readonly #place: { readonly dataDirectory: string; readonly markFile: string }
@@ -43,7 +43,7 @@ class SimulatedBoard {
   readonly acknowledged = new Map<string, Kept>()
   /** Every head that anybody was shown, by its size. */
   readonly heads = new Map<number, string>()
-  /** Sent, and nobody knows what became of them. */
+  /** Sent, with unknown outcome. */
   #open: Post[] = []
   #host: ActorHost | undefined
   #directory: BoardDirectory | undefined
@@ -71,7 +71,7 @@ class SimulatedBoard {
         directory,
         placement,
         diskReserveBytes: 0,
-        // Small, so that cuts meet segments that are being sealed.
+        // Small, so that power cuts hit segments that are being sealed.
         segmentBytesMax: 12 * 1024,
         recentEvents: 16,
         compactSeconds: 60,
@@ -94,18 +94,18 @@ class SimulatedBoard {
     return this.sim.until(starting())
   }
 
-  /** Posts so many, many at once. Those that are answered are acknowledged. */
+  /** Posts this many concurrently. Those that are answered are acknowledged. */
   async post(count: number): Promise<'dark' | readonly (ShardAnswer | undefined)[]> {
     const posts = Array.from({ length: count }, () => this.#next())
     return this.sim.until(Promise.all(posts.map((post) => this.#send(post))))
   }
 
-  /** Sends again what had no answer: each is done once, whatever was done of it before. */
+  /** Resends everything without an answer: each is done once, whatever was done of it before. */
   async insist(): Promise<'dark' | readonly (ShardAnswer | undefined)[]> {
     return this.sim.until(Promise.all(this.#open.map((post) => this.#send(post))))
   }
 
-  /** Everything that was acknowledged is there, as it was, and every head leads to the newest. */
+  /** Everything acknowledged is there, unchanged, and every head is consistent with the newest. */
   async check(): Promise<void> {
     for (const { post, seq } of this.acknowledged.values()) {
       const found = await this.#read('event.get', { event_id: post.id })
@@ -134,7 +134,7 @@ class SimulatedBoard {
     return found
   }
 
-  /** Undefined: no answer came. */
+  /** Undefined: no answer arrived. */
   #send(post: Post): Promise<ShardAnswer | undefined> {
     return new Promise((resolve) => {
       if (!this.#open.includes(post)) this.#open.push(post)
@@ -198,12 +198,12 @@ test.each(layouts)(
         let state: unknown = life
         while (state !== 'dark') {
           state = await board.post(1 + sim.chance(8))
-          // The mark of the log is written once in a second.
+          // The mark of the log is written once a second.
           if (sim.chance(4) === 0) await sim.until(pause(sim.platform.clock, 1_500))
         }
         cuts++
         await sim.cutPower()
-        // The next one may come while the board finds out what the last one left.
+        // The next one may come while the board recovers from the last one.
         for (let cut = sim.chance(3); cut > 0; cut--) {
           sim.memory.cutAfter(sim.chance(30))
           if ((await board.start()) === 'dark') cuts++
@@ -246,7 +246,7 @@ test('the same seed gives the same run, to the byte', async () => {
 })
 
 test.each(layouts)(
-  'placed as $placement on $shards shards, a board whose threads end at once goes on from the files of this machine',
+  'placed as $placement on $shards shards, a board whose threads all end continues from the files of this machine',
   async (layout) => {
     const sim = await Simulation.begin({ seed: 5, disk: machineDisk }, threads)
     const board = new SimulatedBoard(sim, `${scratchDirectory()}/board`, layout)

@@ -1,4 +1,4 @@
-/** The picture of the machine shows what the table has, and is a picture that a browser takes. */
+/** The picture of the state machine shows what the table has, and is a picture that a browser accepts. */
 
 import { expect, test } from 'vitest'
 import { workStates } from '../../../actors/records/change-kinds.ts'

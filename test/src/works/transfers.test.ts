@@ -1,4 +1,4 @@
-/** What the page of a work calls moving is what the ledger did: each credit once, in the direction it went. */
+/** The transfers on the page of a work match the ledger: each credit once, in the direction it went. */
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { type Moved, postingsOf } from '../../../actors/works/market/ledger.ts'
@@ -36,7 +36,7 @@ test('an accepted work: into escrow once, and out of it', () => {
   ])
 })
 
-test('what is cancelled, split, raised or fought over goes back where it came from', () => {
+test('credits of a cancelled, split, raised or disputed work return to where they came from', () => {
   expect(words(movedBy(work, {}, 'hold', 'refund'))).toEqual(['42 requester > escrow', '42 escrow > requester'])
   expect(words(movedBy(work, { percent: 50 }, 'hold', 'split'))).toEqual([
     '42 requester > escrow',
@@ -62,7 +62,7 @@ test('what is cancelled, split, raised or fought over goes back where it came fr
   ])
 })
 
-test('nothing is left in escrow, nor comes from nowhere, whatever is ruled', () => {
+test('nothing is left in escrow, nor comes from nowhere, whatever the ruling', () => {
   const ends = fc.constantFrom<Batch[]>('release', 'refund', 'split')
   const amounts = { amount: fc.integer({ min: 1, max: 1_000_000 }), fee: fc.integer({ min: 0, max: 50_000 }) }
   fc.assert(
@@ -82,7 +82,7 @@ test('nothing is left in escrow, nor comes from nowhere, whatever is ruled', () 
           nets.set(to, (nets.get(to) ?? 0) + amount)
         }
         expect(nets.get('escrow') ?? 0).toBe(0)
-        // Credits made for practice are all burnt again; of others none are made.
+        // Credits created for practice are all burned again; for other works none are created.
         expect(nets.get('mint') ?? 0).toBe(0)
       },
     ),

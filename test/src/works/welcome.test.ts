@@ -1,10 +1,10 @@
-/** Welcome grants after a restart: who has posted shortly before is looked at again, and no limit is got round by it. */
+/** Welcome grants after a restart: recent authors are examined again, and no limit can be circumvented by it. */
 import { expect, test } from 'vitest'
 import type { GivenReply, WelcomeArgs } from '../../../actors/works/market/letters.ts'
 import type { Actors } from '../../../src/command/ports.ts'
 import { Welcome } from '../../../src/works/welcome.ts'
 
-test('those whose address is forgotten are one network together, and ask again with a later post', () => {
+test('recent authors without a known address count as one network, and are considered again with a later post', () => {
   const asked: WelcomeArgs[] = []
   const identities = Array.from({ length: 12 }, (_, n) => String(n % 10).repeat(63) + String.fromCharCode(97 + n))
   const actors = {

@@ -1,4 +1,4 @@
-/** What /agents shows, done as it stands there: in a fresh directory, from nothing to a signed post. */
+/** The steps of /agents, executed as shown: in a fresh directory, from nothing to a signed post. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
@@ -50,7 +50,7 @@ const ways = [
 const missing = missingProgram('python3') ?? missingProgram('curl')
 
 test.skipIf(skipWithout(missing)).each(ways)(
-  `from nothing to a signed post in %s: five lines${skipNote(missing)}`,
+  `from nothing to a signed post in %s takes five lines${skipNote(missing)}`,
   async (id, file, run, text) => {
     const folder = scratchDirectory()
     const [code] = blocksOf(id)
@@ -66,7 +66,7 @@ test.skipIf(skipWithout(missing)).each(ways)(
 )
 
 test.skipIf(skipWithout(missing))(
-  `from nothing to a signed post in a shell: two commands${skipNote(missing)}`,
+  `from nothing to a signed post in a shell takes two commands${skipNote(missing)}`,
   async () => {
     const folder = scratchDirectory()
     const [code] = blocksOf('shell')
@@ -75,7 +75,7 @@ test.skipIf(skipWithout(missing))(
     expect([exit, errors]).toEqual([0, ''])
     expect(JSON.parse(output)).toMatchObject({ event: { text: 'Hello from a shell.' } })
     expect(await newest()).toMatchObject({ text: 'Hello from a shell.' })
-    // The same person again, with numbers and what is inside of data by its name.
+    // The same identity again, with numbers, and members of data by their names.
     const again = ['broadside.py', board.address, 'docs.create', 'title=A plan', 'text=One.']
     const made = await runProgram(folder, 'python3', again)
     expect(JSON.parse(made.output)).toMatchObject({ doc: { title: 'A plan' } })
@@ -94,7 +94,7 @@ test.skipIf(skipWithout(missing))(
   },
 )
 
-test('with the package, two commands too', async () => {
+test('with the package it takes two commands too', async () => {
   const folder = scratchDirectory()
   const [, code] = blocksOf('shell')
   const here = { PATH: `${folder}:${process.env.PATH}` }
@@ -104,7 +104,7 @@ test('with the package, two commands too', async () => {
   expect(await newest()).toMatchObject({ text: 'Hello from a shell.' })
 })
 
-test('the address of MCP is one that answers, with every set that the page names', async () => {
+test('the MCP address answers, with every set that the page names', async () => {
   expect(blocksOf('mcp')[0]).toBe(`${board.address}/mcp`)
   const queries = [...page.matchAll(/<code>\/mcp(\?[^<]*)?<\/code>/g)].map(([, query = '']) => query)
   expect(queries.length).toBeGreaterThan(2)

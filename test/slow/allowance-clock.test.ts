@@ -1,4 +1,7 @@
-/** The free calls of a day, on a board whose clock is ours: used up they stay so over restarts and a clock set back, and midnight is midnight. */
+/**
+ * The free calls of a day, on a board whose clock the test sets: used calls stay used over restarts and a clock set back, and the day ends
+ * exactly at midnight.
+ */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
@@ -25,7 +28,7 @@ describe.skipIf(skipWithout(missingFakeClock))(`the allowance of a day${skipNote
   let tool: string
   let now = 0
 
-  /** The clock stands still where it is put: `2027-01-05 23:00:00`, UTC. */
+  /** The clock stops where it is set: `2027-01-05 23:00:00`, UTC. */
   const setClock = (utc: string): void => {
     now = seconds(utc)
     writeFileSync(clockFile, `${utc}\n`)
@@ -51,7 +54,7 @@ describe.skipIf(skipWithout(missingFakeClock))(`the allowance of a day${skipNote
   const call = (signer: Signer, target = tool) =>
     send(signer, { operation: 'tools.call', target, data: '{"schema":1,"query":{"text":"x"}}' })
   const left = async (signer: Signer) => called(await call(signer, 'broadside:hash')).allowance
-  /** Nothing is left, and it says how long that lasts: in the head, in the body, and as a moment. */
+  /** Nothing is left, and the answer says for how long: in the head, in the body, and as a time. */
   const expectUsedUp = async (wait: number): Promise<void> => {
     const sent = machine.sent.length
     const answer = await call(caller)
@@ -74,7 +77,7 @@ describe.skipIf(skipWithout(missingFakeClock))(`the allowance of a day${skipNote
     machine.close()
   })
 
-  test('is used up for one, and says truly when it is not any more', async () => {
+  test('is used up for one identity, and the stated wait is correct', async () => {
     expect(called(await call(caller)).allowance).toMatchObject({ left: 1, resets_at: seconds('2027-01-06 00:00:00') })
     expect(called(await call(caller)).allowance).toMatchObject({ left: 0 })
     await expectUsedUp(hour)
@@ -92,7 +95,7 @@ describe.skipIf(skipWithout(missingFakeClock))(`the allowance of a day${skipNote
     await expectUsedUp(36 * hour)
   })
 
-  test('is used up until the last second of the day, and whole in the first of the next', async () => {
+  test('is used up until the last second of the day, and full in the first of the next', async () => {
     setClock('2027-01-05 23:59:59')
     await expectUsedUp(1)
     setClock('2027-01-06 00:00:00')
@@ -100,7 +103,7 @@ describe.skipIf(skipWithout(missingFakeClock))(`the allowance of a day${skipNote
     expect(called(await call(caller)).allowance).toMatchObject({ left: 1 })
   })
 
-  test('is no second one when the clock goes back over midnight, and comes again', async () => {
+  test('is not granted a second time when the clock goes back over midnight and passes it again', async () => {
     setClock('2027-01-05 22:00:00')
     expect(called(await call(caller)).allowance).toMatchObject({ left: 0 })
     await expectUsedUp(26 * hour)

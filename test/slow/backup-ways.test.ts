@@ -1,4 +1,4 @@
-/** Backups by ways that hosts go: into a tar file, over links, of a stopped board, onto a full disk, and killed in the middle. */
+/** Backups in various setups: into a tar file, through symbolic links, of a stopped board, onto a full disk, and killed midway. */
 import { spawn, spawnSync } from 'node:child_process'
 import {
   existsSync,
@@ -80,7 +80,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-test('into a tar file, again over it, and back; a dry run writes nothing', async () => {
+test('a backup into a tar file works, also over an older one, and restores; a dry run writes nothing', async () => {
   const file = place('board.tar')
   for (let n = 0; n < 2; n++) expect(await backUp(file)).toMatchObject({ code: 0, errors: '' })
   expect(statSync(file).mode & 0o777).toBe(0o600)
@@ -97,14 +97,14 @@ test('into a tar file, again over it, and back; a dry run writes nothing', async
   expect(readdirSync(folder)).toEqual(['board.tar'])
 })
 
-test('over links: of the data directory, of a part of it, and of the place of the backup', async () => {
+test('a backup follows links: of the data directory, of a part of it, and of the target', async () => {
   const linked = place('linked')
   symlinkSync(directory, linked)
   const disk = place('other-disk')
   mkdirSync(disk)
   symlinkSync(disk, place('latest'))
   for (let n = 0; n < 2; n++) expect(await backUp(place('latest'), linked)).toMatchObject({ code: 0, errors: '' })
-  // It is where the link leads, and the link is still one.
+  // It is where the link leads, and the link is still a link.
   expect(existsSync(join(disk, 'backup.json'))).toBe(true)
   expect(readdirSync(folder).filter((name) => /^(latest|other-disk)/.test(name))).toEqual(['latest', 'other-disk'])
   await expectWhole(place('latest'), 'from-link')
@@ -114,7 +114,7 @@ test('over links: of the data directory, of a part of it, and of the place of th
   expect(existsSync(join(directory, 'backup'))).toBe(false)
 })
 
-test('of a stopped board whose attachments lie elsewhere: it starts without being asked', async () => {
+test('a restored backup of a stopped board with attachments elsewhere starts without further steps', async () => {
   client.close()
   await board.stop()
   renameSync(join(directory, 'blobs'), place('blobs'))
@@ -125,7 +125,7 @@ test('of a stopped board whose attachments lie elsewhere: it starts without bein
   await start()
 })
 
-test('a second backup links what did not change; a text that was taken back since is not in it', async () => {
+test('a second backup links what did not change; a text redacted since is not in it', async () => {
   const target = place('again')
   expect(await backUp(target)).toMatchObject({ code: 0 })
   const [gone] = ids.splice(60, 1)
@@ -143,7 +143,7 @@ test('a second backup links what did not change; a text that was taken back sinc
   await expectWhole(target, 'from-again')
 })
 
-test('killed in the middle it leaves the last backup whole, and the next one completes', async () => {
+test('a backup killed midway leaves the last one intact, and the next one completes', async () => {
   const target = place('killed')
   expect(await backUp(target)).toMatchObject({ code: 0 })
   const writtenAt = () => statSync(join(target, 'backup.json'), { bigint: true }).mtimeNs
@@ -178,14 +178,14 @@ describe.skipIf(skipWithout(missing))(`onto a disk that is too small${skipNote(m
     spawnSync('umount', ['-l', mount])
   })
 
-  test.each(['backup', 'backup.tar'])('%s: it says so, and leaves nothing that takes room', async (name) => {
+  test.each(['backup', 'backup.tar'])('%s: it reports the full disk, and leaves no files behind', async (name) => {
     const { code, errors } = await backUp(join(mount, name))
     expect([code, errors]).toEqual([1, expect.stringMatching(/disk .*(is )?full|no room/i)])
     expect(errors).not.toContain('bug')
     expect(readdirSync(mount)).toEqual([])
   })
 
-  test('restore: it says so, and the unfinished directory does not start', async () => {
+  test('restore: it reports the full disk, and the unfinished directory does not start', async () => {
     const backup = place('large')
     expect(await backUp(backup)).toMatchObject({ code: 0 })
     const target = join(mount, 'board')

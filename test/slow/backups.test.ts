@@ -1,4 +1,4 @@
-/** Half a minute of backups under load; `npm run backups` takes as many as it is asked for. */
+/** Half a minute of backups under load; `npm run backups` takes any number. */
 import { expect, test, vi } from 'vitest'
 import { runBackups } from '../crashes/backups.ts'
 import { boardDirectory } from '../support/board-process.ts'

@@ -1,15 +1,15 @@
 /**
- * A running board whose log has more than 70,000 entries, followed and checked by programs that are not ours; and where each
- * invariant of the log is held (the tidy test finds each title; what stands for a case is written %s).
+ * A running board with more than 70,000 log entries, followed and verified by third-party programs; and which tests check each
+ * invariant of the log (the tidy test finds each title; placeholders are written %s).
  *
- * I1 roots equal a recompute from the bundles
+ * I1 roots equal a recomputation from the bundles
  *   - e2e/tiles.test.ts "the tiles and bundles of the checkpoint give its root…"
  *   - slow/mirror.test.ts "a log that serves other entries than it signed is found out…"
  *   - slow/big-log.test.ts "a mirror of it is verified…"
  * I2 sizes never shrink, one size has one body
  *   - slow/heads.test.ts "over restarts and kills heads never shrink…"
  *   - slow/kill-under-load.test.ts "with %s, after each kill…"
- * I3 no two bodies of one size, over kills and two processes
+ * I3 no two bodies for one size, over kills and with two processes
  *   - slow/heads.test.ts "over restarts and kills…"
  *   - slow/log-faults.test.ts "%s with %s: every published head is of the one log…"
  *   - storage/lock.test.ts "a second process is refused…"
@@ -18,14 +18,14 @@
  *   - e2e/tiles.test.ts "any two sizes are proved consistent with each other"
  *   - storage/merkle.test.ts "all 8,515 consistency proofs…"
  *   - slow/big-log.test.ts "Go's note and tlog…"
- * I5 acknowledged entries stay, over kills and power cuts
+ * I5 acknowledged entries survive kills and power cuts
  *   - slow/kill-under-load.test.ts "with %s, after each kill…"
  *   - slow/power-cut.test.ts "at any moment…"
  *   - slow/syscalls.test.ts "killed at many of the first 16 syncs…"
  * I6 the sync returns before the answer
  *   - slow/power-cut.test.ts "at any moment…"
  *   - slow/syscalls.test.ts "after the third sync of %s failed (EIO)…"
- * I7 one leaf for each event, a retry has the same
+ * I7 one leaf for each event, and the same one for a retry
  *   - e2e/log.test.ts "each of 1,000 posts…"
  *   - slow/retries.test.ts "the same bytes again give the same outcome…"
  *   - slow/log-rotation.test.ts "the same bytes again…"
@@ -33,14 +33,14 @@
  *   - e2e/private-rooms.test.ts "nothing of it is in an answer…"
  *   - e2e/private-rooms.test.ts "a private id or room is answered like an unknown one…"
  *   - slow/busy-afternoon.test.ts "after a busy afternoon…"
- * I9 redacted texts and nonces are nowhere, their proofs hold
+ * I9 redacted texts and nonces are nowhere, their proofs stay valid
  *   - slow/compaction.test.ts "a redacted text and its nonce leave every file…"
  *   - src/cli/verify.test.ts "a good export verifies…"
- * I10 tiles never change, nothing beyond the size
+ * I10 tiles never change, and nothing is served beyond the size
  *   - e2e/tiles.test.ts "the partial tiles and bundles of every size…"
  *   - e2e/tiles.test.ts "the tiles and bundles of the checkpoint…"
  *   - slow/log-rotation.test.ts "every tile, bundle and proof of the closed log…"
- * I11 upper tiles are roots of the lower, bundles hash to tiles
+ * I11 upper tiles contain the roots of lower ones, bundles hash to tiles
  *   - e2e/tiles.test.ts "the tiles and bundles of the checkpoint…"
  *   - slow/big-log.test.ts "Go's tile reader…"
  * I12 Go and npm agree
@@ -48,13 +48,13 @@
  *   - storage/go-verifier.test.ts "agrees with every checkpoint and proof…"
  *   - slow/big-log.test.ts "Go's note and tlog…"
  *   - slow/big-log.test.ts "Go's tile reader…"
- * I13 whatever is changed is refused
+ * I13 any change is refused
  *   - storage/merkle.test.ts "with any bit of any hash flipped are false"
  *   - storage/note.test.ts "with any byte changed, lost or added is refused"
  *   - storage/proof-file.test.ts "with any byte changed…"
  *   - src/cli/verify.test.ts "whatever single byte of an export is changed…"
  *   - storage/go-verifier.test.ts "refuses what was tampered with"
- * I14 torn tails are cut, damage is named
+ * I14 torn tails are cut, damage is reported
  *   - storage/recovery.test.ts "cut at any byte, the last segment opens…"
  *   - storage/recovery.test.ts "any changed byte before the last batch…"
  *   - slow/damaged-files.test.ts "an older segment of %s with one changed byte…"
@@ -75,21 +75,21 @@
  * I19 clocks set back
  *   - slow/clock-jumps.test.ts "%s while it runs: order and stamps hold…"
  *   - slow/clock-jumps.test.ts "restarted after %s at another time…"
- * I20 all readers have one head, few are offered
+ * I20 all readers see one head, few are offered to witnesses
  *   - slow/witnesses.test.ts "each new head goes through the witness…"
  *   - src/log/witness.test.ts "offers only the newest of the heads…"
- * I21 witnesses that fail cost nothing
+ * I21 failing witnesses cost nothing
  *   - src/log/witness.test.ts "is not held up by witnesses…"
  *   - src/log/witness.test.ts "reports the outcome of each answer"
- * I22 roots and paths are those of the definition
+ * I22 roots and paths follow the definition
  *   - storage/merkle.test.ts "are those of the recursive definition, and verify"
  *   - storage/merkle.test.ts "all 8,515 inclusion proofs…"
  *   - storage/tree.test.ts "is the same however the leaves were divided…"
- * I23 derived files are made again
+ * I23 derived files are rebuilt
  *   - actors/log-tree.test.ts "a tree file is rebuilt at start if it is missing…"
  *   - slow/damaged-files.test.ts "%s are deleted: rebuilt…"
  *   - slow/damaged-files.test.ts "indexes with changed or cut bytes…"
- *   - slow/fsck.test.ts "what is derived and differs…"
+ *   - slow/fsck.test.ts "a derived file that differs…"
  * I24 a damaged node never becomes a wrong proof
  *   - slow/damaged-files.test.ts "nodes.bin %s while the board runs…"
  *   - storage/tree.test.ts "of a file with a changed byte makes a proof that the verifier refuses"
@@ -115,7 +115,7 @@ vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
 const missingGo = missingForGoVerifier()
 const posts = 70_500
-/** On both sides of the ends of tiles on each level, and of the partial ones at the end. */
+/** On both sides of tile boundaries on each level, and of the partial tiles at the end. */
 const places = [0, 1, 255, 256, 4_095, 4_096, 65_535, 65_536, 65_537, 70_143, 70_144, posts - 1]
 const sizesBefore = [4_096, 65_536, 69_632]
 let board: Board
@@ -136,7 +136,7 @@ beforeAll(async () => {
 })
 afterAll(() => client.close())
 
-test('a mirror of it is verified, entry by entry, and by itself', async () => {
+test('a mirror of it is verified, entry by entry, and on its own', async () => {
   const mirror = join(directory, 'mirror')
   const terminal = capturedTerminal()
   expect(await main(['mirror', board.address, mirror], terminal), terminal.said.err).toBe(0)
@@ -145,7 +145,7 @@ test('a mirror of it is verified, entry by entry, and by itself', async () => {
 })
 
 test.skipIf(skipWithout(missingGo))(
-  `Go's note and tlog agree with proofs over all of it, inclusion and consistency${skipNote(missingGo)}`,
+  `Go's note and tlog accept inclusion and consistency proofs over the whole log${skipNote(missingGo)}`,
   async () => {
     const go = buildGoVerifier(directory)
     const { data } = await client.get('/api/log/checkpoint')
@@ -213,7 +213,7 @@ test.skipIf(skipWithout(missingGo))(
   },
 )
 
-test('proofs against heads that were signed on the way are of the same log', async () => {
+test('proofs against earlier signed heads are of the same log', async () => {
   for (const size of sizesBefore) {
     const proof = await proveEvent(client, key, idOf(serviceId, 77, { textBytes: 40 }), size)
     expect(openCheckpoint(proof.checkpoint, key).ok).toBe(true)
@@ -222,7 +222,7 @@ test('proofs against heads that were signed on the way are of the same log', asy
 
 const base64Of = (hex: string): string => encodeBase64(Buffer.from(hex, 'hex'))
 
-/** Passes on what stands under `url`, with one bit of what stands at `path` changed. */
+/** Forwards requests to `url`, with one bit of the answer for `path` changed. */
 async function changingProxy(url: string, path: string): Promise<{ url: string; close: () => void }> {
   const server = createHttpServer(async (request, answer) => {
     const bytes = Buffer.from(await (await fetch(`${url}${request.url}`)).arrayBuffer())
@@ -234,7 +234,7 @@ async function changingProxy(url: string, path: string): Promise<{ url: string; 
   return { url: `http://127.0.0.1:${port}`, close: () => server.close() }
 }
 
-/** A port that nobody else takes until it is freed: the name of the log holds it. */
+/** A port that nobody else takes until it is freed: the name of the log contains it. */
 function keptPort(): Promise<{ port: number; free: () => Promise<void> }> {
   return new Promise((done) => {
     const server = createServer()

@@ -1,4 +1,4 @@
-/** What becomes of attachments: with the posts that name them, over restarts and kills, on the disk, against a quota. */
+/** The lifetime of attachments: with the posts that name them, over restarts and kills, on the disk, and within a quota. */
 import { spawnSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
@@ -46,7 +46,7 @@ describe('posts with files', () => {
     expect(read.data.event!.signed_payload).toContain(`"attachments":["${blobs[0]!.id}","${blobs[1]!.id}"]`)
   })
 
-  test('only standing files of the same room may be named, each once', async () => {
+  test('a post may name only existing files of the same room, each once', async () => {
     const blob = await put('gallery')
     const secret = await put('vault')
     expect(told(await post('gallery', [blob.id, blob.id]))).toBe('400 invalid_field attachments')
@@ -63,7 +63,7 @@ describe('posts with files', () => {
     ])
   })
 
-  test('in a private room a file has no path, and members read it', async () => {
+  test('in a private room a file has no path, and members can read it', async () => {
     const blob = await put('vault')
     const answer = await post('vault', [blob.id])
     const read = await client.command(ben, { operation: 'event.get', event_id: answer.data.event_id! })
@@ -72,7 +72,7 @@ describe('posts with files', () => {
     ])
   })
 
-  test('a file goes with the last post that shows it: hidden, and back; redacted, for good and from the disk', async () => {
+  test('a file goes with the last post that shows it: hidden and back when hidden, gone from the disk when redacted', async () => {
     const blob = await put('gallery')
     const served = async () => told(await client.get(`/a/${blob.id}`))
     expect(await served()).toBe('200 ok')
@@ -110,7 +110,7 @@ describe('posts with files', () => {
   })
 })
 
-describe('what is kept', () => {
+describe('what is retained', () => {
   const directory = boardDirectory()
   const env = { SHARDS: '2' }
   const rooms = ['lobby', 'cellar', 'hall']
@@ -134,7 +134,7 @@ describe('what is kept', () => {
   beforeAll(start)
   afterAll(() => client.close())
 
-  test('a restart from snapshots, a replay without them and a kill show the same, and retries are still known', async () => {
+  test('attachments are unchanged after a restart from snapshots, a replay and a kill, and retries are still recognized', async () => {
     await client.command(ada, { operation: 'room.create', room: 'cellar', visibility: 'private', members: [ben.id] })
     await client.command(ada, { operation: 'room.create', room: 'hall' })
     const bodies: string[] = []
@@ -189,7 +189,7 @@ describe('what is kept', () => {
     }
   })
 
-  test('what a crash left between file and record is swept, and nothing else', async () => {
+  test('files that a crash left without a record are removed, and nothing else', async () => {
     const needed = filesOf(directory, 'lobby')
     await board.kill()
     client.close()
@@ -203,7 +203,7 @@ describe('what is kept', () => {
     expect(filesOf(directory, 'never-made')).toEqual([])
   })
 
-  test('killed in the middle of many: whatever was acknowledged is served, and no file is there that no record names', async () => {
+  test('killed amid many uploads, the board serves every acknowledged file, and has no file without a record', async () => {
     for (let round = 0; round < 4; round++) {
       const acknowledged: { readonly id: string; readonly bytes: Buffer }[] = []
       const sent = new Set<string>()
@@ -231,7 +231,7 @@ describe('what is kept', () => {
     }
   })
 
-  test('fsck reads every file, and says which is wrong and which is missing', async () => {
+  test('fsck reads every file, and reports damaged and missing ones', async () => {
     const [good, bad, missing] = await Promise.all(
       [0, 1, 2].map(async () => blobOf(await client.command(ada, putFields(randomBytes(100), { room: 'hall' })))),
     )
@@ -253,7 +253,7 @@ describe('what is kept', () => {
   })
 })
 
-test('an identity has so many bytes for its files; deleting gives them back, and a retry is never refused for them', async () => {
+test('an identity has a quota of bytes for files; deleting frees it, and a retry is never refused for it', async () => {
   const directory = boardDirectory()
   const env = { BROADSIDE_LIMITS: 'on', BLOB_BYTES_PER_IDENTITY: '10000', SHARDS: '2' }
   const board = await startBoard({ directory, env })
@@ -273,7 +273,7 @@ test('an identity has so many bytes for its files; deleting gives them back, and
   await client.command(ada, { operation: 'blob.delete', target: blob.id })
   const three = [1, 2, 3].map(() => client.sign(ada, putFields(randomBytes(3000))).body)
   const together = await Promise.all(three.map((body) => client.send(body)))
-  // What is on its way may be counted twice for a moment: who is refused asks again when it has arrived.
+  // Uploads in flight may be counted twice for a moment: a refused client retries when they have arrived.
   for (const [n, body] of three.entries()) if (told(together[n]!) !== '200 ok') together[n] = await client.send(body)
   expect(together.map(told).sort()).toEqual(['200 ok', '200 ok', '429 quota_exhausted'])
   client.close()

@@ -1,4 +1,4 @@
-/** Moderation of the whole board: its log, which anyone can check; files that are taken down everywhere; reports with counts and age. */
+/** Moderation of the whole board: a log that anyone can verify; files taken down everywhere; reports with counts and age. */
 import { createHash } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -170,7 +170,7 @@ describe('a file that is taken down', () => {
     expect(holdsBytes()).toHaveLength(5)
   })
 
-  test('only an operator takes it down', async () => {
+  test('can be taken down only by an operator', async () => {
     for (const who of [ada, bob])
       expect(await client.command(who, { operation: 'blob.takedown', target: sha256, reason: 'x' })).toMatchObject({
         code: 'forbidden',
@@ -194,7 +194,7 @@ describe('a file that is taken down', () => {
     expect((await acts())[0]).toMatchObject({ action: 'blob.takedown', target: sha256, reason: 'malware' })
   })
 
-  test('cannot be uploaded again by anyone, into any room; a retry has its answer', async () => {
+  test('cannot be uploaded again by anyone, into any room; a retry gets its answer', async () => {
     for (const [who, room] of [
       [ada, 'garden'],
       [ada, 'vault'],
@@ -213,7 +213,7 @@ describe('a file that is taken down', () => {
     }
   })
 
-  test('a kill right after the takedown leaves nothing to do', async () => {
+  test('is completely removed even after a kill right after the takedown', async () => {
     const other = Buffer.from('another of that kind')
     const target = createHash('sha256').update(other).digest('hex')
     const fields = { operation: 'blob.put', data: other.toString('base64url') }
@@ -224,7 +224,7 @@ describe('a file that is taken down', () => {
     await vi.waitFor(() => expect(holding()).toEqual([]), patience)
   })
 
-  test('may be uploaded again once the takedown has ended; what was removed stays removed', async () => {
+  test('may be uploaded again once the takedown has ended; removed copies stay removed', async () => {
     const ended = { operation: 'blob.takedown', target: sha256, reason: 'a mistake', data: '{"schema":1,"ended":true}' }
     await done(operator, ended)
     expect((await client.send(put(bob, 'lobby').body)).status).toBe(200)
@@ -232,7 +232,7 @@ describe('a file that is taken down', () => {
     expect(await client.command(operator, ended)).toMatchObject({ code: 'wrong_state' })
   })
 
-  test('what was uploaded again stays, though the board looks once more for what it took down', async () => {
+  test('stays when uploaded again, though the board searches once more for what it took down', async () => {
     const mistaken = Buffer.from('taken down by mistake')
     const target = createHash('sha256').update(mistaken).digest('hex')
     const upload = { operation: 'blob.put', data: mistaken.toString('base64url'), room: 'pond' }
@@ -243,13 +243,13 @@ describe('a file that is taken down', () => {
     await vi.waitFor(() => expect(holding()).toBe(false), patience)
     await done(operator, { ...takedown, data: '{"schema":1,"ended":true}' })
     await done(bob, upload)
-    // Longer than the board waits before it looks again.
+    // Longer than the board waits before it searches again.
     await sleep(6_500)
     expect(holding()).toBe(true)
   })
 })
 
-test('reports are listed by event, with how many there are and since when, for operators alone', async () => {
+test('reports are listed by event, with their number and age, only for operators', async () => {
   const [first, second] = [await post(ada, 'lobby'), await post(ada, 'pond')]
   for (const [n, event_id] of [first, first, first, second].entries())
     await done(person(`reporter ${n}`), { operation: 'report', event_id, reason: `reason ${n}` })
@@ -277,7 +277,7 @@ test('reports are listed by event, with how many there are and since when, for o
   expect(await client.command(ada, { operation: 'reports.summary' })).toMatchObject({ code: 'forbidden' })
 })
 
-test('a file that was taken down after the backup is down again when the board is lost and a mirror is there', async () => {
+test('a file taken down after the backup is down again when the board is lost and restored with a mirror', async () => {
   const folder = scratchDirectory()
   const source = boardDirectory()
   const env = { OPERATORS: operator.id }

@@ -37,7 +37,7 @@ test('a page of long texts ends early and says that more follows, and nothing is
   }
 })
 
-test('only who put a file may hang it on posts, so nobody else decides how long it lives', async () => {
+test('only the uploader of a file may attach it to posts, so nobody else decides how long it lives', async () => {
   const put = await client.command(ada, { operation: 'blob.put', room: 'files', filename: 'a.txt', data: 'SGVsbG8K' })
   const { blob } = put.data as unknown as { blob: { id: string } }
   expect(put.code).toBe('not_found')
@@ -51,7 +51,7 @@ test('only who put a file may hang it on posts, so nobody else decides how long 
   expect((await client.post(ada, { room: 'files', text: 'hers', attachments: [id] })).status).toBe(200)
 })
 
-test('a retry by somebody who was put out of the room is answered: it was done, and when', async () => {
+test('a retry by a removed member is answered with the fact and time of the original', async () => {
   await client.command(ada, { operation: 'room.create', room: 'den', visibility: 'private', members: [ben.id] })
   const signed = client.sign(ben, { operation: 'post', room: 'den', text: 'inside' })
   expect((await client.send(signed.body)).status).toBe(200)
@@ -62,7 +62,7 @@ test('a retry by somebody who was put out of the room is answered: it was done, 
   expect(again.text).not.toContain('inside')
 })
 
-test('an edit that makes an advertisement of a post is screened as a post is', async () => {
+test('an edit that turns a post into advertising is screened like a post', async () => {
   await client.command(ada, { operation: 'room.create', room: 'calm' })
   await client.command(ada, { operation: 'room.policy.set', room: 'calm', data: '{"promotion":"moderate"}' })
   const { data } = await client.post(eve, { room: 'calm', text: 'A harmless question about knots.' })
@@ -74,11 +74,11 @@ test('an edit that makes an advertisement of a post is screened as a post is', a
   )
 })
 
-test('refused writes count in the minute of their author', async () => {
+test('refused writes count against their author’s limit per minute', async () => {
   const strict = await startBoard({ directory: boardDirectory(), env: { BROADSIDE_LIMITS: 'on' } })
   const own = await Client.of(strict)
   const codes = new Set<string | undefined>()
-  // What is used up comes back with time: on a slow machine it takes more of them.
+  // The allowance refills with time: on a slow machine it takes more writes.
   for (let n = 0; n < 1_000 && !codes.has('rate_limited'); n++)
     codes.add((await own.command(eve, { operation: 'room.leave', room: 'lobby' })).code)
   expect([...codes]).toContain('rate_limited')

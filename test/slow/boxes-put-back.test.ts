@@ -1,4 +1,6 @@
-/** A box of several that comes back with less than it had, emptied or as an old copy, and one that is set up wrongly: what it may do then. */
+/**
+ * A box of several that comes back with less than it had, emptied or as an old copy, and one that is misconfigured: what it may do then.
+ */
 import { copyFileSync, cpSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -37,7 +39,7 @@ const leads = (board: Board) =>
     { ...patience, interval: 200 },
   )
 
-/** What `/healthz` says of why this box does not take the place of a leader that is gone. */
+/** The reason in `/healthz` why this box does not replace a dead leader. */
 const cannotLead = (board: Board) =>
   vi.waitFor(
     async () => {
@@ -61,7 +63,7 @@ describe.skipIf(skipWithout(missing))(`boxes of one board${skipNote(missing)}`, 
     return (await makeBoxes(boardDirectory(), 2, cluster, more)) as [Box, Box]
   }
 
-  test('a follower that was emptied starts again beside its mark, and warns of nothing', async () => {
+  test('an emptied follower starts again next to its mark, without a warning', async () => {
     const [first, second] = await pair({ SERVICE_ID: 'emptied', SHARDS: '1' })
     const leader = await first.serve()
     // More than the first batch that a new follower gets.
@@ -87,7 +89,7 @@ describe.skipIf(skipWithout(missing))(`boxes of one board${skipNote(missing)}`, 
     await post(leader, 'lost')
     await leader.stop()
     copyFileSync(`${first.directory}.mark`, `${second.directory}.mark`)
-    // The old copy is put back, and the stream begun anew: both against better knowledge.
+    // The old copy is restored, and the stream recreated: both by mistake.
     rmSync(first.directory, { recursive: true })
     cpSync(copy, first.directory, { recursive: true })
     for (const file of [`${first.directory}.mark`, join(first.directory, 'replication.json')]) rmSync(file)
@@ -114,7 +116,7 @@ describe.skipIf(skipWithout(missing))(`boxes of one board${skipNote(missing)}`, 
     expect(await second.run('lead')).toMatchObject({ code: 0 })
   })
 
-  test('an old copy of a box that answered by quorum changes nothing, and says that another box has the rest', async () => {
+  test('an old copy of a box with quorum changes nothing, and says that another box has the rest', async () => {
     const [first, second] = await pair({ SERVICE_ID: 'copied-back', SHARDS: '1', REPLICATE_ACK: 'quorum' })
     let leader = await first.serve()
     await post(leader, 'before')
@@ -163,7 +165,7 @@ describe.skipIf(skipWithout(missing))(`boxes of one board${skipNote(missing)}`, 
     await next.stop()
   })
 
-  test('a copy from before the board answered by quorum is not told to delete the stream', async () => {
+  test('a copy from before the board used quorum is not told to delete the stream', async () => {
     const [box] = await pair({ SERVICE_ID: 'older-copy', SHARDS: '1' })
     const { env, ...options } = box.options('serve')
     const quorum = { ...options, env: { ...env, REPLICATE_ACK: 'quorum' } }
@@ -184,7 +186,7 @@ describe.skipIf(skipWithout(missing))(`boxes of one board${skipNote(missing)}`, 
     expect(ended).not.toMatchObject({ words: expect.stringContaining('Then stop the board, delete the stream') })
   })
 
-  test('a text that is redacted is in no tail of a box that was deposed while it wrote it', async () => {
+  test('a redacted text is in no tail of a box that was deposed while it wrote it', async () => {
     const more = { SERVICE_ID: 'tails', SHARDS: '1', REPLICATE_ACK: 'quorum', COMPACT_SECONDS: '1' }
     const [first, second] = await pair(more)
     const leader = await first.serve()
@@ -196,7 +198,7 @@ describe.skipIf(skipWithout(missing))(`boxes of one board${skipNote(missing)}`, 
     const { body, eventId } = client.sign(ada, { operation: 'post', room: 'a', text: 'a slip of the pen 4711' })
     const holders = ({ directory }: Box) =>
       [...filesUnder(directory)].filter(([, bytes]) => bytes.includes('a slip of the pen 4711')).map(([name]) => name)
-    // All of them: one that is left may keep the message, and bring it into the stream when the others are back.
+    // All of them: a remaining one may have the message, and bring it into the stream when the others are back.
     const servers = ['n1', 'n2', 'n3']
     await Promise.all(servers.map((name) => cluster.kill(name)))
     const unanswered = client.send(body).catch(() => {})
@@ -221,7 +223,7 @@ describe.skipIf(skipWithout(missing))(`boxes of one board${skipNote(missing)}`, 
     await next.stop()
   })
 
-  test('a box that may lead does not follow before it has the keys of the board', async () => {
+  test('a box that may lead does not follow until it has the keys of the board', async () => {
     const [first, second] = await pair({ SERVICE_ID: 'keyless', SHARDS: '1', REPLICATE_ACK: 'quorum' })
     const leader = await first.serve()
     for (let times = 0; times < 2; times++)
@@ -255,7 +257,7 @@ describe.skipIf(skipWithout(missing))(`boxes of one board${skipNote(missing)}`, 
     renameSync(key!, aside!)
     await leader.kill()
     expect(await cannotLead(follower)).toContain(`${key} is missing`)
-    // It looks again some times.
+    // It checks several times.
     for (const until = Date.now() + 20_000; Date.now() < until; await sleep(200))
       expect((await fetch(`${follower.address}/api/rooms`)).status).toBe(200)
     expect(events(follower)).toEqual(['lead.not_taken'])
@@ -265,7 +267,7 @@ describe.skipIf(skipWithout(missing))(`boxes of one board${skipNote(missing)}`, 
     await follower.stop()
   })
 
-  test('a box that could not lead does not give up its port for the same again', async () => {
+  test('a box that could not lead does not release its port only to take it again', async () => {
     const [first, second] = await pair({ SERVICE_ID: 'lacking', SHARDS: '1', REPLICATE_ACK: 'quorum' })
     const leader = await first.serve()
     await post(leader, 'before')
@@ -288,7 +290,7 @@ describe.skipIf(skipWithout(missing))(`boxes of one board${skipNote(missing)}`, 
     await follower.stop()
   })
 
-  test('a key that the servers do not know is named by its setting', async () => {
+  test('a key that the servers do not know is reported by its setting', async () => {
     const directory = boardDirectory()
     const unknown = join(directory, 'unknown.nk')
     await createNatsKeyFile(unknown)
@@ -303,7 +305,7 @@ describe.skipIf(skipWithout(missing))(`boxes of one board${skipNote(missing)}`, 
     }
   })
 
-  test('serve goes on where this directory leads, whatever FOLLOW says, and begins no second board', async () => {
+  test('serve continues as this directory’s leader, whatever FOLLOW says, and creates no second board', async () => {
     const [first, second] = await pair({ SERVICE_ID: 'shared-settings', SHARDS: '1' })
     const shared = (box: Box) => {
       const { env, ...options } = box.options('serve')

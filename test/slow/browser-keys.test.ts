@@ -1,4 +1,4 @@
-/** What belongs to a key, in the browser: name, profile, a new key, other keys, rooms and their people, webhooks, works, reviews. */
+/** What belongs to a key, in the browser: name, profile, a new key, delegates, rooms and their members, webhooks, works, reviews. */
 import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -30,7 +30,7 @@ const views = [
   { colorScheme: 'dark', viewport: { width: 390, height: 844 } },
 ] as const
 
-/** A browser with a key of its own that has a name. `file`: where its key was saved. */
+/** A browser with its own key that has a name. `file`: where its key was saved. */
 async function signedIn(handle: string, view: (typeof views)[number] = views[0]) {
   const page = await openPage(view)
   await page.goto(`${hooked.board.address}/account`)
@@ -42,7 +42,7 @@ async function signedIn(handle: string, view: (typeof views)[number] = views[0])
   await button(page, 'Take this name').click()
   await page.getByText(`@${handle}. A name stays`).waitFor()
   await page.getByRole('heading', { name: 'Your profile' }).waitFor()
-  // Until it has a name the board does not know the key, and says so to each read that it signs.
+  // Until it has a name the board does not know the key, and says so for each read signed with it.
   return { page, complaints: complaintsOf(page), file }
 }
 
@@ -56,7 +56,7 @@ const saved = async (page: Page, name: string, act: () => Promise<void>): Promis
 }
 
 describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrowser)}`, () => {
-  test('a name, a profile and a new key, which posts in the name while the old key is refused', async () => {
+  test('a name and a profile are set, and a rotated key posts while the old one is refused', async () => {
     const { client } = hooked
     const { page, complaints, file } = await signedIn('renewed')
     const old = signerOf(file)
@@ -94,7 +94,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await page.context().close()
   })
 
-  test('another key is let act for a week, is listed, acts in the name, and is ended', async () => {
+  test('another key is delegated for a week, is listed, acts in the name, and is revoked', async () => {
     const { client } = hooked
     const { page, complaints, file } = await signedIn('lender')
     await page.getByText('Let another key act for you').click()
@@ -114,7 +114,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await page.context().close()
   })
 
-  test('a private room is made with its policy, joined with an invite, and its people are managed', async () => {
+  test('a private room is created with its policy, joined with an invite, and its members are managed', async () => {
     const { client, board } = hooked
     const { page: owner, complaints, file } = await signedIn('roomowner')
     await owner.goto(`${board.address}/rooms`)
@@ -175,7 +175,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await guest.context().close()
   })
 
-  test('a webhook is made, delivers, and is deleted; an address receives, and what came is shown', async () => {
+  test('a webhook is created, delivers, and is deleted; a receive URL receives, and its items are shown', async () => {
     const { board, client, target } = hooked
     const { page, complaints } = await signedIn('hooks')
     await client.post(ada, { room: 'hooked', text: 'a room to hear of' })
@@ -247,7 +247,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await page.context().close()
   })
 
-  test('works are canceled, given back, sent back for changes, accepted, rejected and disputed by their buttons', async () => {
+  test('works are canceled, released, sent back for changes, accepted, rejected and disputed with their buttons', async () => {
     const { board } = hooked
     const { page: requester, complaints } = await signedIn('requester')
     const { page: worker } = await signedIn('worker', views[1])
@@ -266,7 +266,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     const deliver = async (text: string) => {
       await worker.getByLabel('Your result').fill(text)
       await button(worker, 'Submit the result').click()
-      // An earlier result has a heading too: only a page that was made after the answer has no such button.
+      // An earlier result has a heading too: only a page rendered after the answer lacks the button.
       await button(worker, 'Submit the result').waitFor({ state: 'detached' })
       await worker.getByRole('heading', { name: 'The result' }).waitFor()
       await requester.reload()
@@ -307,7 +307,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await worker.context().close()
   })
 
-  test('the counts in the head of a thread go up when a reply arrives, and down when it is taken back', async () => {
+  test('the counts at the top of a thread go up when a reply arrives, and down when it is redacted', async () => {
     const { board, client } = hooked
     const root = (await client.post(ada, { room: 'counted', text: 'How many?' })).data.event_id!
     const page = await openPage(views[1])

@@ -1,4 +1,4 @@
-/** People with a key in their browser: a first post, a reply where it belongs, votes, edits, files, follows on two devices, moderation. */
+/** People with a key in their browser: a first post, a reply in its place, votes, edits, files, follows on two devices, moderation. */
 import { execFileSync, spawnSync } from 'node:child_process'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -63,7 +63,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await page.context().close()
   })
 
-  test('in a thread of 241 posts the permalink opens at its post, which is answered, quoted, voted on and edited in place', async () => {
+  test('the permalink of a post in a thread of 241 opens at it, for replies, quotes, votes and edits', async () => {
     const root = (await client.post(ada, { room: 'long', text: 'A long thread' })).data.event_id!
     const ids: string[] = []
     for (let n = 1; n <= 240; n++)
@@ -88,7 +88,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     const answer = page.locator('.replies .post').filter({ hasText: 'In the middle of it' })
     await answer.waitFor()
 
-    // A vote, taken back by the same button.
+    // A vote, withdrawn with the same button.
     await post.getByRole('button', { name: 'For: 0' }).click()
     await post.getByRole('button', { name: 'For: 1', pressed: true }).click()
     await post.getByRole('button', { name: 'For: 0', pressed: false }).click()
@@ -145,7 +145,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await page.context().close()
   })
 
-  test('what is followed is counted alike in a second browser with the same key file', async () => {
+  test('unread counts of follows are the same in a second browser with the same key file', async () => {
     const first = await openPage({ acceptDownloads: true })
     await first.goto(`${board.address}/account`)
     await first.getByLabel('Passphrase for the file, if you want one').fill('a passphrase')
@@ -185,7 +185,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await second.context().close()
   })
 
-  test('an operator with a key for a day hides, suspends and makes the posts of a spammer go, all in the browser', async () => {
+  test('an operator with a key for a day hides a spammer’s post, suspends them and removes the rest, in the browser', async () => {
     const spammer = person('browser spammer')
     const spam: string[] = []
     for (const n of [1, 2, 3])
@@ -243,7 +243,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await page.context().close()
   })
 
-  test('the inbox shows a reply, a mention and a conversation, and what was shown is seen', async () => {
+  test('the inbox shows a reply, a mention and a conversation, and marks them as seen when shown', async () => {
     const page = await openPage({ viewport: { width: 390, height: 844 } })
     await page.goto(`${board.address}/room/lobby#write`)
     await page.getByLabel('Write to lobby').fill('Who can help me?')
@@ -305,7 +305,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
         .then(({ data }) => data as { event_id: string })
       await page.goto(`${board.address}/e/${id}`)
       await page.getByRole('button', { name: /^For/ }).first().waitFor()
-      // An open menu lies over what is below it.
+      // An open menu covers what is below it.
       await check('thread')
       await page.goto(`${board.address}/account`)
       await page.getByRole('heading', { name: 'Your profile' }).waitFor()

@@ -1,4 +1,4 @@
-/** /api/changes: a copy that follows it beside exports stays equal to the board, through edits, hides, redactions and kills. */
+/** /api/changes: a copy that follows it alongside exports stays equal to the board, through edits, hides, redactions and kills. */
 import { expect, test, vi } from 'vitest'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, type EventJson, person } from '../support/client.ts'
@@ -26,7 +26,7 @@ async function page(client: Client, after: number, limit = 50): Promise<Page> {
   return answer.data as unknown as Page
 }
 
-/** Every correction behind `after`, and where to go on. */
+/** Every correction after `after`, and where to continue. */
 async function changesAfter(client: Client, after: number, limit = 50): Promise<{ found: Change[]; after: number }> {
   const found: Change[] = []
   let at = after
@@ -51,7 +51,7 @@ function shown(version: Version) {
   return { type, event_id, room, seq, text, hidden, reason, supersedes, superseded_by, signature, signed_payload }
 }
 
-/** A copy: the export upserted by id, and whatever was corrected put in its place. */
+/** A copy: the export upserted by id, with corrected versions replaced. */
 class Copy {
   readonly versions = new Map<string, Version>()
   #after: number
@@ -117,7 +117,7 @@ test('a copy that follows exports and corrections equals the board', async () =>
     for (const version of truth) expect(shown(copy.versions.get(version.event_id)!)).toEqual(shown(version))
     const listed = new Set(truth.map(({ event_id }) => event_id))
     for (const version of copy.versions.values()) {
-      // What is in no export any more is known by what was told of it alone, and shows no text.
+      // An event that is no longer in an export is known only from its corrections, and shows no text.
       if (listed.has(version.event_id)) continue
       expect(version).toMatchObject({ type: 'tombstone', hidden: true })
       expect(version).not.toHaveProperty('text')
@@ -132,7 +132,7 @@ test('a copy that follows exports and corrections equals the board', async () =>
   client.close()
 })
 
-test('edits, hides, restores and redactions reach those who follow: updates, and tails of both kinds', async () => {
+test('edits, hides, restores and redactions reach followers: updates, and tails of both kinds', async () => {
   const board = await startBoard({ directory: boardDirectory(), env: { SHARDS: '2' } })
   const client = await Client.of(board)
   for (const visibility of ['public', 'private']) {
@@ -184,7 +184,7 @@ test('edits, hides, restores and redactions reach those who follow: updates, and
   await board.stop()
 })
 
-test('what is asked wrongly is refused in words', async () => {
+test('an invalid query is refused with a message', async () => {
   const board = await startBoard({ directory: boardDirectory() })
   const client = await Client.of(board)
   const { after } = await page(client, -1)

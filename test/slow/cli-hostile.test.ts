@@ -1,6 +1,6 @@
 /**
- * Every command that asks a server, against one that answers anything: whatever it says, the command ends with a sentence and its
- * exit code, and never with a trace. The server stands in front of a real board and changes one thing at a time.
+ * Every command that queries a server, against one that answers anything: whatever it says, the command ends with a sentence and its exit
+ * code, and never with a stack trace. The server sits in front of a real board and changes one thing at a time.
  */
 import { sign } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -30,7 +30,7 @@ let exported: string
 let eventId: string
 let between: Server
 let address: string
-/** What comes of an answer of the board. */
+/** Changes an answer of the board. */
 let change: (path: string, body: Buffer, type: string) => Buffer = (_path, body) => body
 
 beforeAll(async () => {
@@ -115,7 +115,7 @@ const commands: Readonly<Record<string, () => string[]>> = {
   'call for a list': () => ['call', 'events.list', 'room=lobby', 'limit=2', '--key', key],
 }
 
-/** Ended by a sentence: of whoever does not say what it was, the trace says that nobody foresaw it. */
+/** Why this is not an ending with a sentence; undefined if it is. A stack trace means that nobody foresaw the error. */
 function faultOf({ code, err }: { code: number; err: string }): string | undefined {
   if (![0, 1, 2, 3].includes(code)) return `exit code ${code}`
   if (/\n\s+at |TypeError|RangeError|\[object/.test(err)) return err.slice(0, 300)
@@ -137,7 +137,7 @@ function changed(value: Json, [name, ...rest]: Place, to: Json): Json {
   return Object.fromEntries(members.map(([key, each]) => [key, key === name ? changed(each, rest, to) : each]))
 }
 
-/** The last cannot be turned into a text: that is what it says of itself. */
+/** The last cannot be converted to text: that is what it says of itself. */
 const replacements: readonly Json[] = [
   null,
   5,
@@ -149,13 +149,13 @@ const replacements: readonly Json[] = [
   '\u202e\u001b[31m',
   { toString: null, valueOf: null },
 ]
-/** Verbs are made in one way: of these, few places. */
+/** Generic verbs share their code, so a few places of these suffice. */
 const alike: readonly string[] = ['whoami', 'call for a list']
-/** A third of them, another one for the next place. */
+/** A third of them, different for each place. */
 const some = (place: number) => replacements.filter((_, n) => (n + place) % 3 === 0)
 const pathOf = (url: string) => url.replace(/\?.*/, '')
 
-describe('whatever stands in any place of a JSON answer', () => {
+describe('with any value in any place of a JSON answer', () => {
   test.each(Object.keys(commands))('%s ends with a sentence', async (name) => {
     const answers = new Map<string, Json>()
     change = (url, body, type) => {
@@ -165,7 +165,7 @@ describe('whatever stands in any place of a JSON answer', () => {
     await run(...commands[name]!(), '--url', address)
     const faults: string[] = []
     for (const [path, answer] of answers) {
-      // What commands read of the capabilities stands near their beginning.
+      // Commands read only what is near the beginning of the capabilities.
       const places = placesIn(answer).filter((place) => path !== '/capabilities' || isRead(place))
       const numbered = [...places.entries()].filter(([n]) => !alike.includes(name) || n % 72 === 0)
       for (const [n, place] of drawn(numbered))
@@ -191,7 +191,7 @@ function isRead(place: Place): boolean {
   )
 }
 
-test('whatever stands in the events of a tail, it goes on or ends with a sentence', async () => {
+test('with any value in the events of a tail it continues or ends with a sentence', async () => {
   let places: Place[] = []
   let place: Place = []
   let to: Json | undefined
@@ -220,7 +220,7 @@ test('whatever stands in the events of a tail, it goes on or ends with a sentenc
 const ok = (body: string) => `HTTP/1.1 200 OK\r\nContent-Length: ${Buffer.byteLength(body)}\r\n\r\n${body}`
 const piece = Buffer.alloc(64 * 1024, 'x')
 
-/** What a connection is answered with: whole answers that are none, and some that never end. */
+/** Answers to a connection: complete answers that are invalid, and some that never end. */
 const garbage: Readonly<Record<string, string | ((socket: Socket) => void)>> = {
   nothing: '',
   'no HTTP': 'SSH-2.0-OpenSSH_9.2\r\n',
@@ -262,7 +262,7 @@ const asking: Readonly<Record<string, () => string[]>> = {
   'verify by a board': () => ['verify', exported],
 }
 
-test.each(Object.entries(garbage))('%s is no board’s answer, and every command says so', async (_name, answer) => {
+test.each(Object.entries(garbage))('%s is not a board’s answer, and every command says so', async (_name, answer) => {
   const server = createTcpServer((socket) => {
     socket.on('error', () => {})
     socket.once('data', () => (typeof answer === 'string' ? socket.end(answer) : answer(socket)))
@@ -273,11 +273,11 @@ test.each(Object.entries(garbage))('%s is no board’s answer, and every command
     const [verb, ...rest] = asking[name]!()
     const line = verb === 'mirror' ? [verb, url, ...rest] : [verb!, ...rest, '--url', url]
     const ran = await run(...line)
-    // A tail goes on asking until it is ended, and an export takes any lines.
+    // A tail retries until it is ended, and an export accepts any lines.
     const isStream = name === 'tail' || name === 'export'
     expect([name, isStream || ran.code !== 0, faultOf(ran)]).toEqual([name, true, undefined])
   }
-  // What never ends is kept for as long as somebody wants it: an export is any stream of lines.
+  // An endless answer is read for as long as somebody wants it: an export is any stream of lines.
   const asked = Object.keys(asking).filter((name) => name !== 'export' || typeof answer === 'string')
   // A tail is ended by a signal, which would end the others too.
   await Promise.all(asked.filter((name) => name !== 'tail').map(ask))
@@ -285,7 +285,7 @@ test.each(Object.entries(garbage))('%s is no board’s answer, and every command
   server.close()
 })
 
-test('a log that signs a size that nobody has room for is mirrored no further than it has entries', async () => {
+test('a log that signs an impossible size is mirrored only as far as it has entries', async () => {
   const privateKey = privateKeyOf(Buffer.alloc(32, 7))
   const name = 'log.example/log'
   const key = { name, type: KEY_TYPE.ed25519, publicKey: rawPublicKeyOf(privateKey) }
@@ -308,7 +308,7 @@ test('a log that signs a size that nobody has room for is mirrored no further th
   server.close()
 })
 
-describe('a tool that says anything of whom to pay', () => {
+describe('a tool with any value as its payee', () => {
   const terms = {
     x402Version: 2,
     accepts: [{ scheme: 'exact', network: 'eip155:8453', amount: '1', payTo: `0x${'2'.repeat(40)}` }],
@@ -336,14 +336,14 @@ describe('a tool that says anything of whom to pay', () => {
 
   const relay = () => run('tools', 'relay', 'weather-1', '--key', key, '--url', address)
 
-  test('is paid where it names an address', async () => {
+  test('is paid if it names an address', async () => {
     answer = (response) => response.writeHead(402).end(JSON.stringify({ ...terms, x402Version: 1 }))
     expect(await relay()).toMatchObject({ code: 0, out: expect.stringContaining(`to 0x${'2'.repeat(40)}.\n`) })
     answer = (response) => response.writeHead(402, { 'www-authenticate': challenge(request) }).end()
     expect(await relay()).toMatchObject({ code: 0, out: expect.stringContaining(`to 0x${'3'.repeat(40)}.\n`) })
   })
 
-  test('is not paid where it does not, and that is a sentence', async () => {
+  test('is not paid otherwise, with a sentence', async () => {
     const faults: string[] = []
     const sees = async (what: string): Promise<void> => {
       const fault = faultOf(await relay())

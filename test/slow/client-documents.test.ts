@@ -1,6 +1,6 @@
 /**
- * A client that nobody registered: its id is the address of a document about itself (client ID metadata document), which the board
- * reads there over real TLS before it lets anybody sign in. The whole way of one, and every document that is not believed.
+ * An unregistered client: its id is the address of a document about itself (client ID metadata document), which the board reads there over
+ * real TLS before anybody signs in. The whole flow for one, and every document that is rejected.
  */
 import { randomBytes } from 'node:crypto'
 import { writeFileSync } from 'node:fs'
@@ -19,7 +19,7 @@ import { begin, type Interaction, signIn } from '../support/sign-in.ts'
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
 const redirect_uri = 'https://app.example/signed-in'
-/** How often each path was asked for. */
+/** How often each path was requested. */
 const asked = new Map<string, number>()
 let origin = ''
 let plainOrigin = ''
@@ -76,7 +76,7 @@ function clientAt(path: string, board = trusting): OauthClient {
   return client
 }
 
-test('signs somebody in whom it sends back to its own host, calls in his name, and goes on with its refresh token', async () => {
+test('it signs a person in, redirects to its own host, calls in their name, and uses its refresh token', async () => {
   const client = clientAt('/app.json')
   const signer = opensslSigner(randomBytes(32))
   const { url, verifier } = client.authorize({ redirect_uri })
@@ -95,7 +95,7 @@ test('signs somebody in whom it sends back to its own host, calls in his name, a
   const whoami = await call(trusting.address, 'whoami', {}, access_token)
   expect(whoami.result).toMatchObject({ structuredContent: { identity: signer.id, client_id: client.id } })
   expect((await client.refresh(refresh_token)).status).toBe(200)
-  // Read once for the whole of it.
+  // Fetched once for the whole flow.
   expect(asked.get('/app.json')).toBe(1)
 })
 
@@ -106,7 +106,7 @@ test.each([
   ['what is there is no JSON by its type', '/typed.json'],
   ['it wants a secret, which nobody gave it', '/secret.json'],
   ['its address never ends to answer', '/slow.json'],
-])('nobody signs in, or is sent anywhere, when %s', async (_why, path) => {
+])('nobody signs in, or is redirected, when %s', async (_why, path) => {
   const refused = (await begin(clientAt(path).authorize({ redirect_uri }).url)) as Response
   expect([refused.status, refused.headers.get('location')]).toEqual([400, null])
   expect(await refused.json()).toMatchObject({
@@ -115,14 +115,14 @@ test.each([
   expect(asked.get(path)).toBe(1)
 })
 
-test('a board without limits looks up as many as ask', async () => {
+test('a board without limits fetches for any number of requests', async () => {
   for (let n = 0; n < 12; n++) {
     const begun = await begin(clientAt(`/many-${n}.json`).authorize({ redirect_uri }).url)
     expect([n, begun instanceof Response ? begun.status : 303]).toEqual([n, 303])
   }
 })
 
-test('nor to another place than its document names', async () => {
+test('nobody is redirected to another place than the document names', async () => {
   for (const elsewhere of [
     'https://evil.example/signed-in',
     `${redirect_uri}/more`,
@@ -133,7 +133,7 @@ test('nor to another place than its document names', async () => {
   }
 })
 
-test('an address over plain http, with a step back or with a fragment in it, is not even asked', async () => {
+test('an address with http, a dot segment or a fragment is not even requested', async () => {
   for (const id of [`${plainOrigin}/plain.json`, `${origin}/a/../plain.json`, `${origin}/x#y`]) {
     const refused = (await begin(clientAt(id).authorize({ redirect_uri }).url)) as Response
     expect([id, refused.status, refused.headers.get('location')]).toEqual([id, 400, null])
@@ -141,7 +141,7 @@ test('an address over plain http, with a step back or with a fragment in it, is 
   expect([asked.get('/plain.json'), asked.get('/x')]).toEqual([undefined, undefined])
 })
 
-test('a board that may not reach its own machine does not, and one that does not know the authority believes nothing', async () => {
+test('a board that may not reach its own machine does not, and one that does not know the certificate authority trusts nothing', async () => {
   const boards = await Promise.all([
     boardThat({ NODE_EXTRA_CA_CERTS: authorityFile() }),
     boardThat({ BROADSIDE_LOOPBACK: '1' }),

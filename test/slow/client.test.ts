@@ -1,6 +1,6 @@
 /**
- * The clients at real boards: the examples of /for-agents as they are served, the package, wrong clocks, cut connections, and
- * follows over a restart of the board, in JavaScript, in Python and in a browser.
+ * The clients at real boards: the examples of /for-agents as they are served, the package, wrong clocks, cut connections, and follows over
+ * a restart of the board, in JavaScript, in Python and in a browser.
  */
 import { createHash } from 'node:crypto'
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
@@ -47,7 +47,7 @@ async function textsOf(room: string): Promise<(string | undefined)[]> {
   return events.map(({ text }) => text)
 }
 
-/** Forwards to the board. `spoil` may end a POST in place of its answer, of which the board has sent everything. */
+/** Forwards to the board. `spoil` may end a POST in place of its answer, which the board has sent in full. */
 async function between(
   to: Board,
   spoil: (answer: Buffer, response: ServerResponse, path: string) => boolean,
@@ -112,7 +112,7 @@ test.skipIf(skipWithout(missing)).each(languages)(
   },
 )
 
-test('what is served is what is in the package, by the hash at /capabilities', async () => {
+test('the served client is the one in the package, by the hash in /capabilities', async () => {
   const { clients } = (await client.get('/capabilities')).data as unknown as {
     clients: { url: string; sha256: string }[]
   }
@@ -190,7 +190,7 @@ console.log(typeof wrong)
 describe('in JavaScript', () => {
   const open = async (address: string, more = {}) => connect(address, { key: await createKey(), ...more })
 
-  test('a clock that went wrong is set by the board, and the command is signed again', async () => {
+  test('a wrong clock is corrected from the board, and the command is signed again', async () => {
     const posting = await open(board.address)
     const now = performance.now.bind(performance)
     vi.spyOn(performance, 'now').mockImplementation(() => now() + 4_000_000)
@@ -200,14 +200,14 @@ describe('in JavaScript', () => {
     expect(await textsOf('clock')).toEqual(['after a long sleep'])
   })
 
-  test('a refusal has code, field and message, and is not repeated', async () => {
+  test('a refusal has code, field and message, and is not retried', async () => {
     const posting = await open(board.address)
     const refused = await posting.post('lobby', '   ').catch((error: unknown) => error)
     expect(refused).toBeInstanceOf(BoardError)
     expect(refused).toMatchObject({ code: 'invalid_field', field: 'text', status: 400, wasResent: false })
   })
 
-  test('answers that are cut are asked for again with the same bytes: one post', async () => {
+  test('cut answers are requested again with the same bytes: one post', async () => {
     let cuts = 0
     const address = await between(board, (_, response) => cuts++ < 2 && Boolean(response.destroy()))
     const { receipt } = await (await open(address)).post('cut', 'once')
@@ -226,7 +226,7 @@ describe('in JavaScript', () => {
     expect(await textsOf('unknown')).toEqual(['once'])
   })
 
-  test('a batch over an answer that ends in the middle of a line has each outcome in its place', async () => {
+  test('a batch whose answer ends in the middle of a line has each outcome in its place', async () => {
     let cuts = 0
     const address = await between(board, (answer, response) => {
       if (cuts++ > 0) return false
@@ -259,7 +259,7 @@ describe('in JavaScript', () => {
     await limited.stop()
   })
 
-  test('a room that requires work gets it, up to the bits that were allowed', async () => {
+  test('a room that requires proof of work gets it, up to the number of bits that was allowed', async () => {
     const strict = await startBoard({ directory: boardDirectory(), env: { PROOF_BITS: '8' } })
     await (await open(strict.address)).post('lobby', 'worked for')
     const idle = await open(strict.address, { proofBitsMax: 4 })
@@ -267,7 +267,7 @@ describe('in JavaScript', () => {
     await strict.stop()
   })
 
-  test('another service than the pinned one is not signed for', async () => {
+  test('nothing is signed for a service other than the pinned one', async () => {
     await expect(open(board.address, { service: 'other' })).rejects.toThrow(/is the service .*, not other/)
   })
 })
@@ -390,7 +390,7 @@ test.skipIf(skipWithout(missingBrowser))(
       for await (const { event } of news) return [outcomes[0].ok, event.text]
     })()`)
     expect(posted).toEqual([true, 'from a page'])
-    // A key that the page seals opens elsewhere, and one that cannot be copied signs.
+    // A key sealed by the page opens elsewhere, and a non-extractable one signs.
     const sealed = await (await createKey()).toSealedFile('from outside')
     const [id, own, signs, exported] = (await page.evaluate(`(async () => {
       const { connect, createKey, importKey, keyFromPair, verifyExport } = await import('${board.address}/client/v1.js')
@@ -408,7 +408,7 @@ test.skipIf(skipWithout(missingBrowser))(
 )
 
 test.skipIf(skipWithout(missing))(
-  `what the board proves and exports verifies in both languages, and its posts are tailed${skipNote(missing)}`,
+  `the board’s proofs and exports verify in both languages, and its posts are tailed${skipNote(missing)}`,
   async () => {
     const own = await connect(board.address, { key: await createKey() })
     const { event_id } = await own.post('proved', 'first')

@@ -14,7 +14,7 @@ import { patience } from '../support/patience.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
-/** Addresses of an operation's GET that may find a text: with what it needs alone, and with each further parameter. */
+/** Addresses of an operation's GET that may find a text: with only what it needs, and with each further parameter. */
 function doorsOf({ get, required }: Operation, values: Readonly<Record<string, string>>): string[] {
   const field = /\{(\w+)\}/.exec(get!.path)?.[1]
   const path = field === undefined ? get!.path : get!.path.replace(`{${field}}`, values[field] ?? 'none')
@@ -38,7 +38,7 @@ describe.skipIf(skipWithout(missingFakeClock))(`on a machine whose clock jumps${
   let board: Board
   let client: Client
   let ledger: Ledger
-  /** Seconds that the board's clock is ahead of ours. */
+  /** Seconds by which the board's clock is ahead of ours. */
   let offset = 0
   const first: { readonly signed: Signed; readonly answer: Answer }[] = []
 
@@ -76,7 +76,7 @@ describe.skipIf(skipWithout(missingFakeClock))(`on a machine whose clock jumps${
       expect(again.data.event).toEqual(answer.data.event)
     }
   }
-  /** Order is that of the numbers, and no stamp lies before the one of the post before it in its room. */
+  /** Events are ordered by number, and no timestamp is before that of the previous post in its room. */
   const expectOrder = async (): Promise<void> => {
     const events = await ledger.check(client, 100)
     expect(events).toHaveLength(first.length)
@@ -102,7 +102,7 @@ describe.skipIf(skipWithout(missingFakeClock))(`on a machine whose clock jumps${
     ['a day ahead', day],
     ['two days back', -day],
   ])(
-    '%s while it runs: order and stamps hold, retries are known, the window is that of the new time',
+    '%s while it runs: order and stamps hold, retries are recognized, and the time window moves along',
     async (_jump, to) => {
       const before = now() + offset
       jumpTo(to)
@@ -113,7 +113,7 @@ describe.skipIf(skipWithout(missingFakeClock))(`on a machine whose clock jumps${
       expect(answer!.data.event!.created_at).toBeGreaterThanOrEqual(jumped - 2)
       await expectKnown()
       await expectOrder()
-      // What was signed for the time before is stale; a used nonce stays used for other content.
+      // Commands signed for the previous time are stale; a used nonce stays used for other content.
       const late = await client.post(ada, { room: 'a', text: 'late' }, { timestamp: before })
       expect(late).toMatchObject({ status: 400, code: 'stale_timestamp' })
       const { nonce } = JSON.parse(first.at(-1)!.signed.body) as { nonce: string }
@@ -125,7 +125,7 @@ describe.skipIf(skipWithout(missingFakeClock))(`on a machine whose clock jumps${
   )
 
   test.each(['SIGTERM', 'SIGKILL'] as const)(
-    'restarted after %s at another time it goes on where it was',
+    'restarted after %s at another time it continues where it was',
     async (signal) => {
       const sizes = ledger.heads.largest
       board.signal(signal)
@@ -141,7 +141,7 @@ describe.skipIf(skipWithout(missingFakeClock))(`on a machine whose clock jumps${
     },
   )
 
-  test('at its second a text is gone from every answer that was kept for a GET, with no write since', async () => {
+  test('at its second an expired text is gone from every cached GET answer, with no write since', async () => {
     const marked = await client.send('{"operation":"changes.list","data":"{\\"schema\\":1,\\"after\\":-1}"}')
     const { cursor } = (await client.get('/api/updates')).data as { cursor: string }
     const post = async (fields: Readonly<Record<string, string | number>>) =>
@@ -201,17 +201,17 @@ describe.skipIf(skipWithout(missingFakeClock))(`on a machine whose clock jumps${
     }
   })
 
-  test('a text that has expired does not come back when the clock does', async () => {
+  test('an expired text does not come back when the clock goes back', async () => {
     const { data } = await client.post(
       ada,
       { room: 'brief', text: 'gone in an hour', ttl: hour },
       { timestamp: now() + offset },
     )
-    // Asked by a command: the answers to a GET are kept.
+    // By a command: GET answers are cached.
     const textNow = async () =>
       (await client.send(JSON.stringify({ operation: 'event.get', event_id: data.event_id }))).data.event?.text
     expect(await textNow()).toBe('gone in an hour')
-    // The stamp of the post may be ahead of the clock by the jumps before.
+    // The timestamp of the post may be ahead of the clock because of the jumps before.
     jumpTo(offset + 60 * day)
     await vi.waitUntil(async () => (await textNow()) === undefined, patience)
     jumpTo(offset - 60 * day)

@@ -1,4 +1,4 @@
-/** A clock that jumps takes no effect on works before the operator has said that it is right. */
+/** A clock jump has no effect on works before the operator has said that the new time is right. */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout } from 'node:timers/promises'
@@ -21,7 +21,7 @@ describe.skipIf(skipWithout(missingFakeClock))(`on a machine whose clock jumps${
   let stop = async (): Promise<void> => {}
   afterEach(() => stop())
 
-  /** A board whose clock is in the hands of the test, and which starts again as often as that wants. */
+  /** A board whose clock the test controls, and which can be restarted any number of times. */
   function jumpingBoard(more: Readonly<Record<string, string>>) {
     const directory = boardDirectory()
     const clockFile = join(boardDirectory(), 'offset')
@@ -58,7 +58,7 @@ describe.skipIf(skipWithout(missingFakeClock))(`on a machine whose clock jumps${
       jumpTo,
       command,
       grant: (amount: number) => command(op, { operation: 'credit.grant', target: ada.id, amount }),
-      /** A work that ben has claimed for so many seconds. */
+      /** A work that ben has claimed for this many seconds. */
       claimed: async (room: string, ttl: number) => {
         const data = JSON.stringify({ schema: 1, title: 'A thing to do' })
         const made = await command(ada, { operation: 'work.create', room, text: 'do this', amount: 10, data })
@@ -80,7 +80,7 @@ describe.skipIf(skipWithout(missingFakeClock))(`on a machine whose clock jumps${
   }
 
   test.each(['1', '2'])(
-    'with %s shards: time-outs wait, it is reported, and broadside clock accept goes on',
+    'with %s shards: timeouts wait, the jump is reported, and broadside clock accept continues',
     async (shards) => {
       const board = jumpingBoard({ SHARDS: shards })
       await board.start(0)
@@ -92,7 +92,7 @@ describe.skipIf(skipWithout(missingFakeClock))(`on a machine whose clock jumps${
         /^ok\nclock: the clock has jumped 24 hours ahead, .*broadside clock accept\n$/,
       )
       expect(await board.metrics()).toContain('broadside_notice{name="clock"} 1\n')
-      // A write of the market at the new time: nothing takes effect with it.
+      // A write of the market at the new time: no timeout takes effect with it.
       await board.grant(1)
       expect((await board.work(id)).state).toBe('claimed')
       await acceptClock(board.directory, day)
@@ -105,7 +105,7 @@ describe.skipIf(skipWithout(missingFakeClock))(`on a machine whose clock jumps${
   test.each([
     ['threads', 2],
     ['back', 1],
-  ])('placed as %s, a thread that begins anew keeps the time-outs waiting', async (placement, shards) => {
+  ])('placed as %s, a restarted thread keeps the timeouts waiting', async (placement, shards) => {
     const board = jumpingBoard({ SHARDS: `${shards}`, PLACEMENT: placement, ...mortalThreads(shards) })
     await board.start(0)
     await board.grant(100)
@@ -121,7 +121,7 @@ describe.skipIf(skipWithout(missingFakeClock))(`on a machine whose clock jumps${
       await vi.waitUntil(() => board.events('thread.restarted').length === death, patience)
     }
     await vi.waitFor(() => board.grant(1), patience)
-    // Long enough for what times out to be recorded, and shown.
+    // Long enough for a timeout to be recorded and shown.
     await setTimeout(5_000)
     expect(await board.work(id)).toMatchObject({ state: 'claimed', stored_state: 'claimed' })
     expect(await board.health()).toContain('\nclock: ')
@@ -148,7 +148,7 @@ describe.skipIf(skipWithout(missingFakeClock))(`on a machine whose clock jumps${
     expect(await board.health()).toBe('ok\n')
   })
 
-  test('a board with private posts alone has not jumped a month after its last public one', async () => {
+  test('a board with only private posts has not jumped a month after its last public one', async () => {
     const board = jumpingBoard({ SHARDS: '2' })
     await board.start(0)
     await board.command(ada, { operation: 'room.create', room: 'den', visibility: 'private' })
@@ -161,7 +161,7 @@ describe.skipIf(skipWithout(missingFakeClock))(`on a machine whose clock jumps${
     expect(await board.health()).toMatch(/^ok\nclock: the clock has jumped 31 days ahead, /)
   })
 
-  test('a clock that the operator accepts on a stopped board has not jumped for the one that starts', async () => {
+  test('a clock accepted by the operator on a stopped board has not jumped for the one that starts', async () => {
     const board = jumpingBoard({ SHARDS: '1' })
     await board.start(0)
     await board.command(ada, { operation: 'post', room: 'hall', text: 'x' })

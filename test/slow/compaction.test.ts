@@ -27,12 +27,12 @@ async function open(board: Board): Promise<Client> {
   return client
 }
 
-/** Every file of the data directory that holds these bytes. */
+/** Every file of the data directory that contains these bytes. */
 function filesWith(directory: string, words: string): string[] {
   return [...filesUnder(directory)].filter(([, bytes]) => bytes.includes(words)).map(([name]) => name)
 }
 
-/** Journals that are no file of the directory any more, and that a thread of the board still has open, as far as the system tells. */
+/** Deleted journal files that a thread of the board still has open, as far as the system reports them. */
 function heldOpen({ child }: Board): string[] {
   const open = `/proc/${child.pid}/fd`
   const names = existsSync(open) ? readdirSync(open) : []
@@ -46,7 +46,7 @@ function heldOpen({ child }: Board): string[] {
   return files.filter((file) => file.endsWith('.log (deleted)'))
 }
 
-/** The entry of an event is still proved, with its signed bytes or without. */
+/** The entry of an event is still proved, with or without its signed bytes. */
 async function prove(client: Client, key: VerifierKey, id: string, hasSignedBytes: boolean): Promise<void> {
   const { data } = await client.get(`/api/log/proof?message=${id}`)
   expect(verifyProofJson(data as Record<string, unknown>, key)).toMatchObject({ eventId: id, hasSignedBytes })
@@ -91,7 +91,7 @@ test('a redacted text and its nonce leave every file, its versions too, and ever
     expect((await client.get('/v1/export')).text).not.toContain(secret)
   }
   await check()
-  // What was destroyed is still known as said: the same bytes again are a retry, other bytes under its nonce are refused.
+  // Destroyed content is still known as posted: the same bytes again are a retry, other bytes with its nonce are refused.
   const retried = await client.send(signed.body)
   expect(retried.data).toMatchObject({ event_id: id, event: { type: 'tombstone' }, receipt: { duplicate: true } })
   const reused = await client.post(ada, { room: 'talk', text: 'other words' }, { nonce })
@@ -108,7 +108,7 @@ test('a redacted text and its nonce leave every file, its versions too, and ever
   expect(filesWith(directory, secret)).toEqual([])
 })
 
-test('what has expired leaves the disk as well, and so does what was redacted in a private room', async () => {
+test('expired texts leave the disk too, and so do texts redacted in a private room', async () => {
   const directory = boardDirectory()
   const env = { COMPACT_SECONDS: '1' }
   let board = await startBoard({ directory, env })
@@ -123,7 +123,7 @@ test('what has expired leaves the disk as well, and so does what was redacted in
     (await client.command(ada, { operation: 'event.redact', event_id: inside.data.event_id!, reason: 'x' })).status,
   ).toBe(200)
   await gone(directory, secret)
-  // Nor is it in what the directory names no more: nothing is written now that would make anybody look for the next segment.
+  // Nor is it in deleted files: nothing is written now that would make anybody open the next segment.
   await vi.waitFor(() => expect(heldOpen(board)).toEqual([]), patience)
   const read = await client.command(ada, { operation: 'event.get', event_id: inside.data.event_id! })
   expect(read.data.event).toMatchObject({ type: 'tombstone' })
@@ -133,13 +133,13 @@ test('what has expired leaves the disk as well, and so does what was redacted in
   board = await startBoard({ directory, env, port: board.port })
   client = await open(board)
   expect(filesWith(directory, 'to be found')).toEqual(expect.arrayContaining(['search/index.db']))
-  // Nobody searches any more, and what was found before leaves the index all the same.
+  // Nobody searches any more, and texts found before leave the index all the same.
   const redact = { operation: 'event.redact', event_id: found.data.event_id!, reason: 'x' }
   expect((await client.command(ada, redact)).status).toBe(200)
   await gone(directory, secret)
 })
 
-test('the files of redacted posts and what recovery saved go with the texts; what another post shows stays', async () => {
+test('the files of redacted posts and tails saved by recovery go with the texts; files of other posts stay', async () => {
   const directory = boardDirectory()
   const board = await startBoard({ directory, env: { COMPACT_SECONDS: '1' } })
   const client = await open(board)
@@ -171,7 +171,7 @@ test('the files of redacted posts and what recovery saved go with the texts; wha
   expect([fsck.stdout.includes('damage'), fsck.status]).toEqual([false, 0])
 })
 
-test('killed again and again while texts are leaving, the board loses nothing else and finishes', async () => {
+test('killed again and again while texts are being removed, the board loses nothing else and finishes', async () => {
   const directory = boardDirectory()
   const env = { COMPACT_SECONDS: '1', SEGMENT_BYTES: '65536' }
   let board = await startBoard({ directory, env })

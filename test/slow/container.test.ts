@@ -1,6 +1,6 @@
 /**
- * The Containerfile: built and run where Podman is at hand. Everywhere its commands are run by hand, in a directory that
- * holds what it copies and nothing else: what they make is a board that starts, with one Node and one binary of each library.
+ * The Containerfile: built and run where Podman is available. Everywhere its commands are run by hand, in a directory with only the files
+ * that it copies: the result is a board that starts, with one Node and one binary of each library.
  */
 import { spawn, spawnSync } from 'node:child_process'
 import { cpSync, existsSync, mkdirSync, readFileSync, statSync } from 'node:fs'
@@ -18,7 +18,7 @@ const project = resolve(import.meta.dirname, '../..')
 const lines = readFileSync(join(project, 'Containerfile'), 'utf8')
   .split('\n')
   .filter((line) => line !== '' && !line.startsWith('#'))
-/** Of the first stage, which makes the board, and of the second, which runs it. */
+/** The first stage builds the board, and the second runs it. */
 const stages = lines.reduce<string[][]>((found, line) => {
   if (line.startsWith('FROM ')) found.push([])
   found.at(-1)!.push(line)
@@ -37,7 +37,7 @@ function shell(command: string, cwd: string): string {
   return stdout
 }
 
-/** Runs the stage with `root` in the place of `/`. */
+/** Runs the stage with `root` in place of `/`. */
 function runStage(stage: readonly string[], root: string): void {
   let here = root
   for (const line of stage) {
@@ -55,7 +55,7 @@ function runStage(stage: readonly string[], root: string): void {
   }
 }
 
-test('its commands make a board that starts, with one Node and one binary of each library', async () => {
+test('its commands build a board that starts, with one Node and one binary of each library', async () => {
   const root = scratchDirectory()
   runStage(build, root)
   const board = join(root, 'board')
@@ -84,9 +84,9 @@ test('its commands make a board that starts, with one Node and one binary of eac
     void ended.then(() => reject(new Error(words)))
   })
   expect(await (await fetch(`${address}/healthz`)).text()).toBe('ok\n')
-  // uWebSockets.js, and not the engine that takes over without it.
+  // uWebSockets.js, and not the fallback engine.
   expect(words).not.toContain('engine.fallback')
-  // Its own check of health says so, and says when nothing answers.
+  // Its own health check says so, and fails when nothing answers.
   const check = /^HEALTHCHECK .*CMD node -e "(.*)"$/.exec(run.find((line) => line.startsWith('HEALTHCHECK '))!)![1]!
   const health = (port: string) => spawnSync(process.execPath, ['-e', check], { env: { PORT: port } }).status
   expect([health(new URL(address).port), health('1')]).toEqual([0, 1])
@@ -94,7 +94,7 @@ test('its commands make a board that starts, with one Node and one binary of eac
   await ended
 })
 
-test('the image runs as another user than root, on one volume, on the Node that the tests run on', () => {
+test('the image runs as a user other than root, on one volume, on the Node that the tests run on', () => {
   expect(run).toContain('USER node')
   expect(run.filter((line) => line.startsWith('VOLUME '))).toEqual(['VOLUME /data'])
   const { devDependencies } = JSON.parse(readFileSync(join(project, 'package.json'), 'utf8')) as {
@@ -103,7 +103,7 @@ test('the image runs as another user than root, on one volume, on the Node that 
   for (const [from] of stages) expect(from).toContain(`node:${devDependencies.node}-`)
 })
 
-// The image comes from a registry of images, which CI does not reach: where there is a builder it is built, and nowhere else.
+// The base image comes from a registry that CI cannot reach: it is built only where there is a builder.
 const builder = findProgram('podman')
 if (builder === undefined) console.warn('the image is not built: there is no podman on this machine')
 else

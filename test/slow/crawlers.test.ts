@@ -1,4 +1,4 @@
-/** A crawler that obeys robots.txt comes to an end, and sees the pages for people. */
+/** A crawler that obeys robots.txt terminates, and sees the pages for people. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -13,12 +13,12 @@ vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 const missing = missingProgram('wget')
 
 describe.skipIf(skipWithout(missing))(`wget --mirror${skipNote(missing)}`, () => {
-  test('ends by itself, and has read every room and post, but no stream, archive or command', async () => {
+  test('ends on its own, and has read every room and post, but no stream, archive or command', async () => {
     const board = await startBoard({ directory: boardDirectory() })
     const { client, post } = await fillBoard(board.address)
     const folder = mkdtempSync(join(tmpdir(), 'broadside-mirror-'))
     const { code, errors } = await runProgram(folder, 'wget', ['--mirror', '--no-verbose', `${board.address}/`])
-    // 3: a file is called like a folder. 8: a link was answered with an error, as that to a text that is gone.
+    // 3: a file has the name of a folder. 8: a link got an error, like one to a removed text.
     expect([0, 3, 8], errors.slice(-2_000)).toContain(code)
     expect(errors).toContain('FINISHED')
     const read = [...errors.matchAll(/ URL:(\S+) /g)].map(([, url]) => url!.slice(board.address.length))

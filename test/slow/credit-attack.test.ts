@@ -1,7 +1,7 @@
 /**
- * One person with 1,000 keys on 10 networks takes what credits the board gives away, with the real limits and in the best case: keys
- * that are old enough, machines of several sites that name their publishers, and nobody else who asks that day. What comes of it is
- * the number that /docs/credits tells.
+ * One person with 1,000 keys on 10 networks takes the credits that the board gives away, with the real limits and in the best case: keys
+ * that are old enough, machines of several sites that name their publishers, and nobody else who applies that day. The result is the number
+ * in /docs/credits.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeEach, expect, test, vi } from 'vitest'
@@ -22,13 +22,13 @@ const sites = 6
 const welcomeCode = 2
 const reviewCode = 40
 
-/** What counts by days begins anew at midnight: none of this goes on over one. */
+/** Daily counts reset at midnight: none of this may cross one. */
 beforeEach(async () => {
   const left = 86_400_000 - (Date.now() % 86_400_000)
   if (left < 300_000) await sleep(left + 1_000)
 })
 
-/** Credits that came to identities by this code, and how often. */
+/** Credits given to identities with this code, and how often. */
 async function given(client: Client, code: number): Promise<{ times: number; credits: number }> {
   const { text } = await client.get('/v1/export?stream=ledger')
   const lines = text.trimEnd().split('\n')
@@ -36,7 +36,7 @@ async function given(client: Client, code: number): Promise<{ times: number; cre
   return { times: all.length, credits: all.reduce((sum, { amount }) => sum + amount, 0) }
 }
 
-/** A machine of one site that names its owner, and tools of theirs on it. */
+/** A machine of one site that names its owner, and their tools on it. */
 async function publish(
   { key, at }: Attacker,
   host: string,
@@ -60,7 +60,7 @@ async function publish(
   return { server, tools }
 }
 
-test('1,000 keys on 10 networks are given what /docs/credits says, and no more', async () => {
+test('1,000 keys on 10 networks get as many credits as /docs/credits says, and no more', async () => {
   const env = {
     ...{ SHARDS: '2', BROADSIDE_LIMITS: 'on', BROADSIDE_LOOPBACK: '1', TRUST_PROXY: 'x-client' },
     LIMITS: JSON.stringify({ credit_review_author_age_seconds: 1 }),
@@ -71,7 +71,7 @@ test('1,000 keys on 10 networks are given what /docs/credits says, and no more',
   const attackers = Array.from({ length: attack.keys }, (_, n): Attacker => {
     return { key: person(`attacker ${n}`), at: clients[n % attack.networks]! }
   })
-  // Each network at its own pace, its keys one after the other; who is over a rate of their network goes without.
+  // Each network at its own pace, its keys one after the other; keys over a rate of their network get nothing.
   const here = new Set<Attacker>()
   const arrive = async (at: Client) => {
     for (const each of attackers.filter((one) => one.at === at)) {
@@ -88,7 +88,7 @@ test('1,000 keys on 10 networks are given what /docs/credits says, and no more',
 
   const places = await Promise.all(Array.from({ length: sites }, (_, n) => publish(attackers[n]!, `127.0.0.${n + 11}`)))
   const tools = places.flatMap((each) => each.tools)
-  // More reviewers of every network than the network may have rewarded, each of three tools.
+  // More reviewers in every network than the network may have rewarded, each of three tools.
   const review = async (at: Client) => {
     const mine = [...here].filter((each) => each.at === at && !attackers.slice(0, sites).includes(each)).slice(0, 14)
     for (const [n, { key }] of mine.entries())
@@ -106,7 +106,7 @@ test('1,000 keys on 10 networks are given what /docs/credits says, and no more',
   }
   await Promise.all(clients.map(review))
   await vi.waitFor(async () => expect((await given(client, reviewCode)).times).toBeGreaterThanOrEqual(20), patience)
-  // What was reviewed again asks again, and whatever is decided after it was asked later.
+  // Another review requests the reward again, after everything that was decided before it.
   for (let round = 0; round < 2; round++) await Promise.all(clients.map(review))
   const found = {
     welcomes: (await given(client, welcomeCode)).credits,

@@ -1,6 +1,6 @@
 /**
- * A bit that changes in a sealed segment costs the record that it hits and nothing else: entries of the log are made again from their
- * records, postings are read from the log, a list shows a damaged event as a tombstone, and says how many others it leaves out.
+ * A flipped bit in a sealed segment costs only the record that it hits: entries of the log are rebuilt from their records, postings are
+ * read from the log, a list shows a damaged event as a tombstone, and says how many others it leaves out.
  */
 import { readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -121,7 +121,7 @@ async function subject(): Promise<string> {
   return (data as unknown as { results: { subject_id: string }[] }).results[0]!.subject_id
 }
 
-/** Changes a byte, asks, and changes it back. */
+/** Changes a byte, runs the request, and changes it back. */
 async function withFlipped<Found>(path: string, offset: number, ask: () => Promise<Found>): Promise<Found> {
   flipByte(path, offset)
   try {
@@ -131,7 +131,7 @@ async function withFlipped<Found>(path: string, offset: number, ask: () => Promi
   }
 }
 
-test('a changed byte anywhere in a sealed segment of the log: the export, all leaves and all tiles stay what they were', async () => {
+test('a changed byte anywhere in a sealed segment of the log changes no export, leaf or tile', async () => {
   const key = await logKeyOf(client)
   const exported = (await takeExport(client, key)).sha256
   const entries = await leaves()
@@ -150,7 +150,7 @@ test('a changed byte anywhere in a sealed segment of the log: the export, all le
     }
 })
 
-test('a changed byte in a posting: the ledger stays whole, and a history has all other entries and says what is missing', async () => {
+test('a changed byte in a posting: the ledger stays complete, and a history has all other entries and says what is missing', async () => {
   const [path] = sealedOf('shard-00')
   const ledger = await bodyOf('/v1/export?stream=ledger')
   const history = async () =>
@@ -265,7 +265,7 @@ test('a changed byte in a delegation, found at a start: the board runs, that del
   expect([await post(1), await post(2), await post(3)]).toEqual([200, 403, 200])
 })
 
-test('a changed byte in a post that a webhook has not looked at yet: all others are delivered', async () => {
+test('a changed byte in a post that a webhook has not read yet: all others are delivered', async () => {
   const told = () => target.at('/ada').map(({ body }) => /as (\d)/.exec(String(body.data!.excerpt))![1])
   await target.until(() => target.at('/ada').length === 4)
   expect(told()).toEqual(['0', '1', '2', '3'])

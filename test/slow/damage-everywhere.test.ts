@@ -1,6 +1,6 @@
 /**
- * On a board on which everything was done that there is to do, one byte changes, in one record after the other: whatever that record is,
- * every list is answered, and the board starts.
+ * On a board where everything possible was done, one byte changes, in one record after the other: whatever that record is, every list is
+ * answered, and the board starts.
  */
 import { closeSync, openSync, readSync, writeSync } from 'node:fs'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
@@ -44,7 +44,7 @@ function sealedRecords(): Place[] {
   })
 }
 
-/** Changes one byte of what a frame holds, or changes it back. */
+/** Changes one byte of a frame's content, or changes it back. */
 function flip({ path, offset, bytes }: Place, at: number): void {
   const place = offset + FRAME_HEADER_BYTES + (at % (bytes - FRAME_HEADER_BYTES))
   const file = openSync(path, 'r+')
@@ -90,7 +90,7 @@ const byReader = operations
 const pages = ['/', '/rooms', '/works', '/tools']
 const paths = [...operations.flatMap(({ get }) => get?.path ?? []).filter((path) => !path.includes('{')), ...pages]
 
-/** Reads that this record may be in, by those whom it may concern, which answer that the board has a fault. */
+/** Reads that this record may be in, by everybody it may concern, which fail with an internal error. */
 async function faultsBeside({ by, text }: Place): Promise<string[]> {
   const asks: (() => Promise<readonly [string, number]>)[] = paths.map((path) => async () => [
     path,
@@ -109,13 +109,13 @@ async function faultsBeside({ by, text }: Place): Promise<string[]> {
   return answers.filter(([, status]) => status >= 500).map(([what]) => what)
 }
 
-/** So many of the records that are no posts. */
+/** This many of the records that are not posts. */
 function someActs(count: number): Place[] {
   const acts = sealedRecords().filter(({ text }) => !text.includes('"operation":"post"'))
   return Array.from({ length: count }, () => acts.splice(random(acts.length), 1)).flat()
 }
 
-test('a changed byte in any record: every list is answered, and no thread ends', async () => {
+test('a changed byte in any record: every list is answered, and no thread dies', async () => {
   for (const place of someActs(shareOf(60))) {
     const at = random(100_000)
     flip(place, at)

@@ -1,4 +1,4 @@
-/** Deliveries to receive URLs: what is kept of one, what it must be like, and when it is the same again. */
+/** Deliveries to receive URLs: what is stored of one, which are accepted, and which count as repeated. */
 import { createHmac, randomBytes } from 'node:crypto'
 import { request } from 'node:http'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
@@ -17,7 +17,7 @@ beforeAll(async () => {
 afterAll(() => mail.client.close())
 
 describe('a delivery', () => {
-  test('is durable before it is answered, and comes back as it was sent', async () => {
+  test('is durable before it is answered, and is returned as it was sent', async () => {
     const { id, url } = await mail.made(ada, { label: 'whole' })
     const body = '{"text":"Grüße 🌍\\u0000"}'
     const headers = {
@@ -69,7 +69,7 @@ describe('a delivery', () => {
     await mail.remove(ada, id)
   })
 
-  test('of 256 KiB is taken, one byte more is not', async () => {
+  test('of 256 KiB is accepted, one more byte is not', async () => {
     const { id, url } = await mail.made(ada)
     const most = 'x'.repeat(256 * 1024)
     expect(await mail.deliver(url, most)).toMatchObject({ status: 200, data: { bytes: 262_144 } })
@@ -88,7 +88,7 @@ describe('a delivery', () => {
     await mail.remove(ada, id)
   })
 
-  test('finds the door closed alike whether the URL is unknown, wrong or deleted', async () => {
+  test('is refused in the same way whether the URL is unknown, wrong or deleted', async () => {
     const { id, url } = await mail.made(ada)
     const gone = await mail.made(ada)
     await mail.deliver(gone.url, 'kept')
@@ -115,7 +115,7 @@ describe('a delivery', () => {
     await mail.remove(ada, id)
   })
 
-  test('by GET or HEAD has no effect and says what this is, whether or not it is one', async () => {
+  test('by GET or HEAD has no effect and describes the endpoint, whether or not it exists', async () => {
     const { id, url } = await mail.made(ada)
     const texts = []
     for (const path of [url, `/in/${id}/wrong`]) {
@@ -147,7 +147,7 @@ describe('a delivery', () => {
     expect(other.data).toEqual({ item: 1, bytes: 11, duplicate: true })
     await mail.again((board) => board.kill())
     expect((await named('two')).data).toMatchObject({ item: 2, duplicate: true })
-    // Too long to name anything, and no name at all: kept each time.
+    // Too long for a name, and no name at all: stored each time.
     for (const item of [3, 4]) expect((await named('n'.repeat(201))).data).toEqual({ item, bytes: 16 })
     for (const item of [5, 6]) expect((await mail.deliver(url, 'nameless')).data).toEqual({ item, bytes: 8 })
     expect((await named('n'.repeat(200))).data).toMatchObject({ item: 7 })
@@ -156,7 +156,7 @@ describe('a delivery', () => {
     await mail.remove(ada, id)
   })
 
-  test('may come from the networks its maker named, and from nowhere else', async () => {
+  test('may come from the networks its owner named, and from nowhere else', async () => {
     const closed = await mail.made(ada, { allow_from: ['192.0.2.0/24', '2001:db8::/32'] })
     expect(await mail.deliver(closed.url, '{}')).toMatchObject({ status: 403, code: 'forbidden' })
     const open = await mail.made(ada, { allow_from: ['192.0.2.1', '127.0.0.0/8'] })
@@ -179,7 +179,7 @@ describe('a signed delivery', () => {
     const body = '{"type":"invoice.paid"}'
     const good = standard(body)
     expect(await mail.deliver(url, body, good)).toMatchObject({ status: 200, data: { item: 1 } })
-    // Keys that are being changed: several signatures, of which one fits.
+    // During a key rotation: several signatures, of which one matches.
     const others = `v1,${Buffer.alloc(32).toString('base64')} v1a,xyz ${good['webhook-signature']}`
     expect(await mail.deliver(url, body, { ...good, 'webhook-signature': others })).toMatchObject({ status: 200 })
     const bad: [string, Record<string, string>][] = [
@@ -222,12 +222,12 @@ describe('a signed delivery', () => {
   })
 })
 
-test('rates: by receive URL and by address, a minute; each says how long to wait', async () => {
+test('rates are limited by receive URL and by address, per minute; each refusal says how long to wait', async () => {
   const usual = mail
   mail = await Mailroom.open({ BROADSIDE_LIMITS: 'on' })
   try {
     const { id, url } = await mail.made(ada)
-    // More than a minute's worth, and as much as comes back while they are sent: until the last of them is refused.
+    // More than a minute's worth, plus what is regained while they are sent: until the last of them is refused.
     const many = async (path: string, count: number) => {
       const answers = []
       for (let n = 0; n < count || (answers.at(-1)!.status !== 429 && n < 1_000); n++)
@@ -242,7 +242,7 @@ test('rates: by receive URL and by address, a minute; each says how long to wait
       expect(Number(each.headers['retry-after'])).toBeGreaterThanOrEqual(1)
     }
     expect(await mail.itemsOf(ada, { target: id, limit: 200 })).toHaveLength(first.length - refused.length)
-    // The address has used most of its own rate: a URL that opens nothing is answered with it too.
+    // The address has used most of its own rate: a URL that does not exist is refused with it too.
     const closed = await many(`/in/${'0'.repeat(32)}/${'A'.repeat(43)}`, 90)
     expect(closed[0]).toMatchObject({ status: 400, code: 'not_found' })
     expect(closed.at(-1)).toMatchObject({ status: 429, code: 'rate_limited' })

@@ -17,7 +17,7 @@ const missing = missingProgram('mount') ?? (process.getuid?.() === 0 ? undefined
 
 describe.skipIf(skipWithout(missing))(`on a disk of 12 MiB${skipNote(missing)}`, () => {
   const mount = boardDirectory()
-  /** Leaves about this much room: with 0, until nothing more fits. */
+  /** Leaves about this much room; with 0, until nothing more fits. */
   const fill = (leaveBytes: number) => {
     const { bavail, bsize } = statfsSync(mount)
     const blocks = leaveBytes === 0 ? 1_000_000 : Math.floor((bavail * bsize - leaveBytes) / 4096)
@@ -37,7 +37,7 @@ describe.skipIf(skipWithout(missing))(`on a disk of 12 MiB${skipNote(missing)}`,
   test.each([
     ['room below its reserve of 4 MiB', '4194304'],
     ['no room and no reserve at all', '0'],
-  ])('with %s: full, writes are refused and reads go on; with room again, writes work', async (_name, reserve) => {
+  ])('with %s: full, writes are refused and reads continue; with room again, writes work', async (_name, reserve) => {
     const directory = join(mount, `board-${reserve}`)
     const env = { DISK_RESERVE_BYTES: reserve, SEGMENT_BYTES: '65536' }
     let board = await startBoard({ directory, env })
@@ -48,7 +48,7 @@ describe.skipIf(skipWithout(missing))(`on a disk of 12 MiB${skipNote(missing)}`,
     await load({ client, ledger, random, posts: 100, inFlight: 4, rooms: ['a'] })
     fill(reserve === '0' ? 0 : 3 * 1024 * 1024)
     let refused = 0
-    // The board looks at the disk twice a second, so the first few may still pass; without a reserve it may have to end.
+    // The board checks the disk twice a second, so the first few may still pass; without a reserve it may have to stop.
     for (let n = 0; n < 400 && refused < 20; n += 1) {
       const signed = client.sign(ada, { operation: 'post', room: 'a', text: `${n} ${'full '.repeat(600)}` })
       const text = (JSON.parse(signed.body) as { text: string }).text
@@ -63,11 +63,11 @@ describe.skipIf(skipWithout(missing))(`on a disk of 12 MiB${skipNote(missing)}`,
       ledger.unknown.delete(signed.eventId)
       ledger.take(signed, answer)
       if (answer.status === 200) {
-        // However fast the machine, the board has looked before the disk is really full.
+        // However fast the machine, the board has checked before the disk is really full.
         await sleep(5)
         continue
       }
-      // A shard that the full disk ended is up again a moment before it knows which keys act for whom.
+      // A shard stopped by the full disk is up again a moment before it knows which keys act for whom.
       if (reserve === '0' && answer.code === 'overloaded') continue
       expect(answer).toMatchObject({ status: 429, code: 'storage_full' })
       expect(answer.headers['retry-after']).toMatch(/^[1-9][0-9]*$/)
@@ -101,7 +101,7 @@ describe.skipIf(skipWithout(missing))(`on a disk of 12 MiB${skipNote(missing)}`,
     rmSync(directory, { recursive: true })
   })
 
-  test('a search that has no room costs its index and nothing else, and is there again with room', async () => {
+  test('a search without room loses only its index, and is back when there is room', async () => {
     rmSync(join(mount, 'filler'), { force: true })
     const directory = join(mount, 'board-searched')
     const board = await startBoard({ directory, env: { SHARDS: '1', DISK_RESERVE_BYTES: '262144' } })

@@ -1,6 +1,6 @@
 /**
- * Every example of the docs runs as it stands there, in a shell, in JavaScript and in Python, with nothing but the small file that
- * the board serves for each language; ids that an example makes up are replaced by real ones.
+ * Every example of the docs runs as it is, in a shell, in JavaScript and in Python, with only the small file that the board serves for each
+ * language; invented ids are replaced by real ones.
  */
 import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -49,7 +49,7 @@ function keysOf(signer: Signer): Keys {
   return { der, seed, pem }
 }
 
-/** A folder of somebody's own, with the board's file for a language and the key in the form that it reads. */
+/** A home directory with the board's file for a language and the key in the form that it reads. */
 async function home(path: string, library: string, files: Readonly<Record<string, string | Buffer>>): Promise<string> {
   const own = join(folder, String(++count))
   mkdirSync(own)
@@ -115,7 +115,7 @@ const older = [
 ] as const
 
 test.skipIf(skipWithout(missingProgram('python3'))).each(older)(
-  'a program for the file that was served before, in %s, goes on: the same function, the same key',
+  'a program for the previously served file, in %s, continues to work: the same function, the same key',
   async (_language, library, program, code) => {
     const signer = person(`older ${library}`)
     const { pem, seed } = keysOf(signer)

@@ -24,7 +24,7 @@ const lines = Array.from({ length: 40 }, (_, n) => `line ${n}`)
 const withLine = (n: number, text: string, from = lines) => from.map((line, at) => (at === n ? text : line)).join('\n')
 
 describe('many writers', () => {
-  test('edits that do not touch are merged: the read gives the merged text, the version keeps what was signed', async () => {
+  test('edits that do not touch are merged: a read returns the merged text, the version keeps what was signed', async () => {
     const doc = await create(lines.join('\n'), { room: 'hall' })
     await write(doc.id, 1, withLine(3, 'three by ada'))
     const edited = withLine(30, 'thirty by ben')
@@ -42,13 +42,13 @@ describe('many writers', () => {
     expect(read).toMatchObject({ version: 3, text: merged, merged: how, author: { id: ben.id } })
     expect(signedTextOf(read)).toBe(edited)
     expect((await historyBy(eve, doc.id))[0]).toMatchObject({ version: 3, sha256: sha256(merged), merged: how })
-    // Anybody can make it again from the three texts.
+    // Anybody can recompute it from the three texts.
     const base = docOf(await readBy(undefined, doc.id, how.base_version)).text!
     const onto = docOf(await readBy(undefined, doc.id, how.onto_version)).text!
     expect(mergeTexts(base, onto, signedTextOf(read))).toBe(merged)
   })
 
-  test('edits that touch are refused with what is needed to join them, and nothing is stored', async () => {
+  test('edits that touch are refused with what is needed to merge them, and nothing is stored', async () => {
     const doc = await create(lines.join('\n'), { room: 'hall' })
     const second = await write(doc.id, 1, withLine(3, 'three by ada'), ada, { title: 'Newer' })
     const answer = await write(doc.id, 1, withLine(4, 'four by ben'), ben)
@@ -65,7 +65,7 @@ describe('many writers', () => {
     expect(docOf(await write(doc.id, 2, 'joined by hand', ben)).version).toBe(3)
   })
 
-  test('both made the same change: that is no conflict', async () => {
+  test('two writers who made the same change have no conflict', async () => {
     const doc = await create(lines.join('\n'), { room: 'hall' })
     await write(doc.id, 1, withLine(3, 'agreed'))
     expect(docOf(await write(doc.id, 1, withLine(3, 'agreed'), ben))).toMatchObject({
@@ -74,7 +74,7 @@ describe('many writers', () => {
     })
   })
 
-  test('lines that repeat without end are merged like any; an edit of more lines than a shard waits for is refused', async () => {
+  test('endlessly repeated lines are merged like any others; an edit of too many lines for a shard is refused', async () => {
     const many = `top${'\n'.repeat(60_000)}`
     const doc = await create(many, { room: 'hall' })
     await write(doc.id, 1, `${many}end`)
@@ -86,14 +86,14 @@ describe('many writers', () => {
     expect(told(await write(other.id, 1, rewritten, ben))).toBe('400 conflict data.base_version')
   })
 
-  test('a merge that would be longer than a document may be is refused', async () => {
+  test('a merge that would exceed the maximum size of a document is refused', async () => {
     const half = 'x'.repeat(32_000)
     const doc = await create(`a\nb\nc\nd\n${'y'.repeat(1000)}`, { room: 'hall' })
     await write(doc.id, 1, `a\n${half}\nc\nd\n${'y'.repeat(1000)}`)
     expect(told(await write(doc.id, 1, `a\nb\nc\n${half}${half}\n`, ben))).toBe('400 conflict data.base_version')
   })
 
-  test('twenty writers at once: whatever was accepted is in the history as it was signed, and in the text', async () => {
+  test('twenty writers at once: everything accepted is in the history as it was signed, and in the text', async () => {
     const base = Array.from({ length: 100 }, (_, n) => `paragraph ${n}`)
     const doc = await create(base.join('\n'), { room: 'hall' })
     const writers = Array.from({ length: 20 }, (_, n) => person(`doc writer ${n}`))
@@ -116,7 +116,7 @@ describe('many writers', () => {
     expect(docOf(await readBy(undefined, doc.id)).text).toBe(whole.join('\n'))
   })
 
-  test('twenty writers of one line: each is accepted or told the newest text, and none overwrites another unseen', async () => {
+  test('twenty writers of one line: each is accepted or shown the newest text, and none overwrites another unseen', async () => {
     const doc = await create('0', { room: 'hall' })
     const writers = Array.from({ length: 20 }, (_, n) => person(`doc racer ${n}`))
     await Promise.all(writers.map(join))

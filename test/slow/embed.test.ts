@@ -1,4 +1,4 @@
-/** A room on a page that is not the board's, whose policy allows nothing but the board's script and its streams. */
+/** A room embedded in a third-party page, whose policy allows only the board's script and its streams. */
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { gzipSync } from 'node:zlib'
@@ -28,7 +28,7 @@ beforeAll(async () => {
   foreign = createServer((request, response) => {
     const { pathname, search } = new URL(request.url!, 'http://x')
     const attributes = decodeURIComponent(search.slice(1))
-    // The board, or the way to it at this port.
+    // The board, or the proxy to it at this port.
     const origin = pathname === '/' ? board.address : `http://127.0.0.1:${pathname.slice(1)}`
     response.writeHead(200, {
       'content-type': 'text/html; charset=utf-8',
@@ -47,7 +47,7 @@ afterAll(() => {
   foreign.close()
 })
 
-/** What the browser has that Node has not. */
+/** What the browser has and Node does not. */
 type Styled = { getComputedStyle(element: unknown): { backgroundColor: string } }
 
 const texts = (page: Page) => page.locator('li p').allTextContents()
@@ -69,7 +69,7 @@ describe.skipIf(skipWithout(missingBrowser))(`on a foreign page${skipNote(missin
     await page.close()
   })
 
-  test('the newest posts stand there, and what is posted, edited, redacted and said over a restart, once and in order', async () => {
+  test('the newest posts are shown, and posts, edits and redactions also over a restart, once and in order', async () => {
     await client.command(ada, { operation: 'room.create', room: 'square' })
     for (let n = 0; n < 5; n++) await client.post(ada, { room: 'square', text: `before ${n}` })
     const page = await openPage()
@@ -84,7 +84,7 @@ describe.skipIf(skipWithout(missingBrowser))(`on a foreign page${skipNote(missin
     const last = (await client.post(ada, { room: 'square', text: 'to be changed' })).data.event_id!
     await client.post(ada, { room: 'square', text: 'changed', data: JSON.stringify({ schema: 1, supersedes: last }) })
     await expect.poll(() => texts(page)).toEqual(['live 28', 'live 29', 'changed'])
-    // An edit is none of the posts that are asked for.
+    // An edit is none of the requested posts.
     const anew = await openPage()
     await anew.goto(`${address}data-room="square" data-limit="3"`)
     await expect.poll(() => texts(anew)).toEqual(['live 28', 'live 29', 'changed'])
@@ -100,12 +100,12 @@ describe.skipIf(skipWithout(missingBrowser))(`on a foreign page${skipNote(missin
     client = await Client.of(board)
     await client.post(ada, { room: 'square', text: 'after the kill' })
     await expect.poll(() => texts(page)).toEqual(['live 29', '(second thoughts)', 'after the kill'])
-    // A cut connection is said in the console by the browser itself.
+    // The browser itself reports a cut connection in the console.
     expect(complaints.filter((each) => !each.includes('net::ERR_'))).toEqual([])
     await page.context().close()
   })
 
-  test('what is taken back, edited or posted while the connection is gone is so when it is there again', async () => {
+  test('redactions, edits and posts during a lost connection are shown when it is back', async () => {
     const room = 'cut-off'
     const say = async (fields: object) => (await client.post(ada, { room, ...fields })).data.event_id!
     const redact = (id: string) =>
@@ -132,7 +132,7 @@ describe.skipIf(skipWithout(missingBrowser))(`on a foreign page${skipNote(missin
     way.close()
   })
 
-  test('only one page of a room, however far behind', async () => {
+  test('it fetches only one page of a room, however far behind', async () => {
     await client.post(ada, { room: 'square', page: 'plans', text: 'a plan' })
     for (let n = 0; n < 5; n++) await client.post(ada, { room: 'square', text: `noise ${n}` })
     const page = await openPage()
@@ -144,7 +144,7 @@ describe.skipIf(skipWithout(missingBrowser))(`on a foreign page${skipNote(missin
     await page.context().close()
   })
 
-  test('hostile texts are letters: no script, no markup, no turned text', async () => {
+  test('hostile texts are plain text: no script, no markup, no reversed text', async () => {
     const hostile = [
       '<img src=x onerror=alert(1)><script>alert(2)</script>',
       '</style><style>*{display:none}</style>javascript:alert(3)',
@@ -165,7 +165,7 @@ describe.skipIf(skipWithout(missingBrowser))(`on a foreign page${skipNote(missin
     await page.context().close()
   })
 
-  test('light and dark follow the reader, or what the page says', async () => {
+  test('light and dark follow the reader, or the setting of the page', async () => {
     const paper = (page: Page) =>
       page
         .locator('section')
@@ -183,7 +183,7 @@ describe.skipIf(skipWithout(missingBrowser))(`on a foreign page${skipNote(missin
     }
   })
 
-  test('a room that cannot be read is said to be so', async () => {
+  test('a room that cannot be read is reported', async () => {
     await client.command(ada, { operation: 'room.create', room: 'behind-doors', visibility: 'private' })
     for (const room of ['behind-doors', 'nowhere-at-all']) {
       const page = await openPage()

@@ -1,4 +1,7 @@
-/** What an identity may ask a host for: a copy of all that the board holds of it, and its removal. On a real board, by the real program. */
+/**
+ * What an identity may request from a host: a copy of everything that the board has about it, and its erasure. On a real board, with the
+ * real program.
+ */
 import { createHash } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -23,7 +26,7 @@ const file = Buffer.from('a picture of eve')
 let board: Board
 let client: Client
 let delegateKey: Signer
-/** Of a delegate that never wrote anything. */
+/** The key of a delegate that never wrote anything. */
 const silentKey = person('silent agent of eve')
 
 async function start(): Promise<void> {
@@ -126,23 +129,23 @@ test('the copy has what it did and what was done about it, in private rooms too,
   expect(await broadside('export', eve.id, to)).toMatchObject({ code: 1 })
 })
 
-test('before, the directory lists it', async () => {
+test('before the erasure the directory lists it', async () => {
   await expect.poll(agents).toEqual([`agent:${eve.id}`])
 })
 
-test('a dry run says what would go, and changes nothing', async () => {
+test('a dry run says what would be removed, and changes nothing', async () => {
   const found = await erase('--dry-run')
   expect(json(found)).toMatchObject({ dry_run: true, files: 1, documents: 1, erased: false })
   expect((await client.post(eve, { room: 'lobby', text: 'still here' })).status).toBe(200)
 })
 
-test('only an operator erases, and nothing is changed by anyone else', async () => {
+test('only an operator can erase, and nobody else’s attempt changes anything', async () => {
   const found = await broadside('erase', eve.id, '--url', board.address, '--key', keyFileOf(ada))
   expect([found.code, found.errors]).toEqual([1, expect.stringContaining('forbidden')])
   expect((await client.get(`/api/events/${events[0]}`)).text).toContain('said in public')
 })
 
-test('erased, its texts, files, documents, profile and handle are gone from every read, and from the disk', async () => {
+test('after the erasure its texts, files, documents, profile and handle are gone from every read, and from the disk', async () => {
   const found = await erase()
   expect([found.code, found.errors]).toEqual([0, ''])
   expect(json(found)).toMatchObject({ identity: eve.id, refused: 0 })
@@ -172,7 +175,7 @@ test('it and its delegate are refused, and nobody can take its handle', async ()
   })
 })
 
-test('the same again does nothing; what was left by a kill is done by the next run', async () => {
+test('repeating the erasure does nothing; what a kill left is done by the next run', async () => {
   expect(json(await erase())).toMatchObject({ done: 0, refused: 0 })
   const frank = person('frank who leaves too')
   for (let n = 0; n < 200; n++) await client.post(frank, { room: 'lobby', text: `of frank ${n}` })
@@ -185,7 +188,7 @@ test('the same again does nothing; what was left by a kill is done by the next r
   expect((await client.get('/v1/export')).text).not.toContain('of frank')
 })
 
-test('all of it is proved, survives a restart without snapshots, and stands in the moderation log', async () => {
+test('everything is proved, survives a restart without snapshots, and is in the moderation log', async () => {
   const vkey = (await client.get('/log/vkey')).text.trim()
   const folder = scratchDirectory()
   const run = (...args: string[]) => runProgram(folder, process.execPath, [program, ...args])

@@ -1,4 +1,4 @@
-/** Every refusal that an operation declares can be met, says so with its code, and leaves nothing behind; and none has a surprise. */
+/** Every refusal that an operation declares can be triggered, has its code, and leaves nothing behind; and there are no others. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { isSigned, type Operation } from '../../actors/kernel/operation.ts'
 import { type RefusalCode, statusOf } from '../../actors/kernel/refusals.ts'
@@ -39,13 +39,13 @@ function expectRefusal(answer: Answer, code: string): void {
   if (answer.status === 429) expect(Number(answer.headers['retry-after'])).toBeGreaterThanOrEqual(1)
 }
 
-test('every declared refusal has a way to it, and every way a declaration', () => {
+test('every declared refusal is triggered here, and every one triggered is declared', () => {
   const declared = operations.flatMap(({ name, refusals }) => refusals.map((code) => `${name} ${code}`))
   const known = Object.entries(ways).flatMap(([name, codes]) => Object.keys(codes).map((code) => `${name} ${code}`))
   expect(known.sort()).toEqual([...new Set(declared)].sort())
 })
 
-/** Operations whose `wrong_state` has no way out: what they would bring about is so already, or waits for somebody else. */
+/** Operations whose `wrong_state` has no way out: their effect is already in place, or somebody else has to act. */
 const withoutWayOut: ReadonlySet<string> = new Set([
   'delegation.revoke',
   'identity.unsuspend',
@@ -61,7 +61,7 @@ const withoutWayOut: ReadonlySet<string> = new Set([
 
 describe.each(Object.entries(ways))('%s', (name, codes) => {
   test.each(Object.entries(codes))(
-    'is refused as %s, and a state with the operation that leads out of it',
+    'is refused as %s, and for a wrong state with the operation that leads out of it',
     async (code, way) => {
       const answer = await way(world)
       expectRefusal(answer, code)
@@ -81,7 +81,7 @@ describe.each(drawn(operations).map((each) => [each.name, each] as const))(
       return found
     }
 
-    test('is refused when the signature is of another, by its length and hash', async () => {
+    test('is refused with the signature of another command, by its length and hash', async () => {
       const { signer, fields = {} } = await ready()
       const { proof, ...command } = { ...operation.example, ...fields } as Record<string, string>
       const other = JSON.parse(client.sign(signer, command as Fields).body) as { signature: string }
@@ -95,7 +95,7 @@ describe.each(drawn(operations).map((each) => [each.name, each] as const))(
       expectRefusal(await world.send(operation, { ...found, signing: { timestamp: now() - 400 } }), 'stale_timestamp')
     })
 
-    test('is refused with a field that it does not take', async () => {
+    test('is refused with an unknown field', async () => {
       const taken = new Set<string>([...operation.required, ...operation.optional])
       const strange = ['amount', 'handle', 'filename'].find((field) => !taken.has(field))!
       const value = strange === 'amount' ? 7 : 'x1'
@@ -115,7 +115,7 @@ describe.each(drawn(operations).map((each) => [each.name, each] as const))(
       if (isSigned(operation)) expectRefusal(await client.send(JSON.stringify(operation.example)), 'unsigned')
     })
 
-    test('is done once for a nonce or a request_id, where it writes', async () => {
+    test('is done once for a nonce or a request_id, if it writes', async () => {
       if (operation.kind !== 'write' || hasProof(operation)) return
       const found = await ready()
       const nonce = freshNonce()
@@ -135,14 +135,14 @@ describe.each(drawn(operations).map((each) => [each.name, each] as const))(
   },
 )
 
-/** A second key signs the same bytes: what is signed anew needs a proof of its own. */
+/** A second key signs the same bytes: what is signed anew needs its own proof. */
 const hasProof = ({ required }: Operation): boolean => required.includes('proof')
 
 function without(command: Record<string, string>, name: string): Fields {
   return Object.fromEntries(Object.entries(command).filter(([key]) => key !== name)) as Fields
 }
 
-test('what is declared for all of one kind is not declared again', () => {
+test('a refusal declared for a whole kind of operations is not declared again', () => {
   const again = (operation: Operation) =>
     operation.refusals.filter((code) => ['invalid_field', 'unknown_field'].includes(code))
   expect(operations.filter((each) => again(each).length > 0).map(({ name }) => name)).toEqual([])

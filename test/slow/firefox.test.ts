@@ -46,7 +46,7 @@ afterAll(() => {
   if (folder !== undefined) rmSync(folder, { recursive: true, force: true })
 })
 
-/** At both widths nothing goes over the edge; where a person looks at pictures, they are put in a folder. */
+/** Nothing overflows at either width; screenshots for people are put into a folder. */
 async function look(page: Page, name: string, scheme: string): Promise<void> {
   const before = page.viewport()!
   for (const width of Object.values(widths)) {

@@ -1,4 +1,4 @@
-/** What a newcomer reads first must be true: the pieces of /for-agents are run as they are served, against the board that serves them. */
+/** What a newcomer reads first must be true: the code of /for-agents is run as it is served, against the board that serves it. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -16,7 +16,7 @@ let client: Client
 let page = ''
 let folder = ''
 
-/** The pieces of code in one language, as they are served. */
+/** The blocks of code in one language, as they are served. */
 const blocks = (language: string) =>
   [...page.matchAll(/^```(\w+)\n(.*?)\n```$/gms)].filter(([, name]) => name === language).map(([, , code]) => code!)
 
@@ -59,7 +59,7 @@ test.skipIf(skipWithout(missing))(
     expect(output).toContain('build 7 is done')
     expect(output).toContain('"inclusion_path"')
     expect(output).toMatch(new RegExp(`^\\[${reply!.event_id}\\] lobby/main `, 'm'))
-    // Again with the same key: nothing of it works only once.
+    // Again with the same key: every step can be repeated.
     expect((await runProgram(folder, 'bash', ['-euo', 'pipefail', 'begin.sh'])).code).toBe(0)
     expect(await postsOf(id)).toHaveLength(4)
   },
@@ -71,7 +71,7 @@ test.skipIf(skipWithout(missing))(`a plain POSIX shell runs it too${skipNote(mis
   expect([code, errors]).toEqual([0, ''])
 })
 
-test('the page of JavaScript runs', async () => {
+test('the JavaScript page runs', async () => {
   const [code] = blocks('js')
   writeFileSync(join(folder, 'agent.mjs'), code!)
   const ended = await runProgram(folder, process.execPath, ['agent.mjs'])
@@ -80,7 +80,7 @@ test('the page of JavaScript runs', async () => {
   expect(await postsOf(id!)).toMatchObject([{ text: 'Hello from JavaScript. "Grüße" 🌍\n' }])
 })
 
-test('the page of Python runs', async () => {
+test('the Python page runs', async () => {
   const known = await runProgram(folder, 'python3', ['-c', 'import cryptography']).catch(() => ({ code: 1 }))
   const lacking = known.code === 0 ? undefined : 'python3 with the package cryptography is missing'
   if (skipWithout(lacking)) return
@@ -91,7 +91,7 @@ test('the page of Python runs', async () => {
   expect(await postsOf(id!)).toMatchObject([{ text: 'Hello from Python. "Grüße" 🌍\n' }])
 })
 
-test('it names this board, every operation, and every door that it speaks of exists', async () => {
+test('it names this board, every operation, and only endpoints that exist', async () => {
   expect(page).toContain(client.serviceId)
   expect(page).toContain(board.address)
   for (const { name } of operations) expect(page).toContain(`- ${name} [`)
@@ -107,14 +107,14 @@ test('it names this board, every operation, and every door that it speaks of exi
   expect(page.split('\n').filter((line) => /[^\S\n]$/.test(line))).toEqual([])
 })
 
-test('robots keep away from what acts when it is fetched', async () => {
+test('robots are kept away from addresses that act when fetched', async () => {
   const { text } = await client.get('/robots.txt')
   expect(text).toMatch(/^User-agent: \*$/m)
   expect(text).toMatch(/^Disallow: \/c64\/$/m)
   expect(text).toMatch(/^Disallow: \/in\/$/m)
 })
 
-test('the key that the shell makes is read by nobody else', () => {
+test('nobody else can read the key that the shell makes', () => {
   if (missing !== undefined) return
   expect(readFileSync(join(folder, 'me.pem'), 'utf8')).toContain('PRIVATE KEY')
 })

@@ -1,6 +1,6 @@
 /**
- * No request makes the main thread do much, whatever strangers have put on the board. Work is counted, not timed: blocks of
- * JavaScript that are run (some 25 of them take a microsecond on the machine of the benches), and bytes of answers for what is native.
+ * No request makes the main thread do much, whatever strangers have put on the board. Work is counted, not timed: blocks of JavaScript that
+ * are run (some 25 of them take a microsecond on the benchmark machine), and bytes of answers for native code.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
@@ -34,7 +34,7 @@ afterAll(async () => {
   await board?.stop()
 })
 
-/** Asks, and gives the bytes that came. */
+/** Sends the request, and returns the number of bytes received. */
 async function run(ask: WorstAsk): Promise<number> {
   if ('tool' in ask) return JSON.stringify(await call(board.address, ask.tool, ask.args)).length
   if ('chars' in ask) {
@@ -69,11 +69,11 @@ test('the worst known input of every public path costs the main thread a bounded
     if (bytes > bytesMax && !streamed.has(ask.of)) wrong.push(`${nameOf(ask)}: ${bytes} bytes`)
   }
   expect(wrong).toEqual([])
-  // They are counted at all.
+  // Proves that steps are counted at all.
   expect(worst).toBeGreaterThan(20_000)
 })
 
-/** What the tests before have set off is over: nothing that comes now makes a page anew. */
+/** Everything triggered by earlier tests has settled: no event from now on causes a page to be rendered again. */
 async function atRest(): Promise<void> {
   const quiet = async () => {
     await board.count()
@@ -83,12 +83,12 @@ async function atRest(): Promise<void> {
   await vi.waitFor(quiet, patience)
 }
 
-test('what was asked before is sent as it stands: it costs next to nothing', async () => {
+test('a repeated request is sent from the cache: it costs almost nothing', async () => {
   for (const ask of drawn(asks.filter((each) => 'path' in each && pages.some(({ path }) => path === each.of)))) {
     await atRest()
     await run(ask)
     await board.count()
-    // Timers of the board add to a count, never take from it: the least of a few is the page's own.
+    // Timers of the board only add to a count: the smallest of a few is the page's own.
     const counted: Counted[] = []
     while (counted.length < 3 && (counted.at(-1)?.steps ?? Infinity) >= 5_000) {
       await run(ask)
@@ -103,7 +103,7 @@ test('what was asked before is sent as it stands: it costs next to nothing', asy
 describe('while the board changes', () => {
   const heaviest = () => (asks.find(({ of }) => of === '/e/{event_id}') as { path: string }).path
 
-  test('many who ask for one page share its making', async () => {
+  test('many requests for one page share its rendering', async () => {
     await client.post(
       { ...(await import('../support/client.ts')).person('eve') },
       { room: 'threads', text: 'makes it old' },
@@ -138,7 +138,7 @@ test('every public path has its worst input here', async () => {
     paths: Record<string, Record<string, unknown>>
   }
   const known = new Set(asks.map(({ of }) => of))
-  /** Commands, and deliveries: bodies and messages of their own, which other tests hold to their sizes. */
+  /** Commands and deliveries have their own bodies and messages, whose sizes other tests bound. */
   const bodies = ['/v1/command', '/v1/commands', '/v1/stream', '/c64/{command}', '/in/{receiver}/{secret}']
   /** Fixed bytes, redirects, files of the log and steps of a sign-in: nothing in them grows with what strangers write. */
   const isFixed = (path: string) =>

@@ -1,4 +1,4 @@
-/** The full check of a stopped board: it names what differs and where, repairs what is derived when asked, and nothing else. */
+/** The full check of a stopped board: it reports what differs and where, repairs derived files on request, and nothing else. */
 
 import {
   chmodSync,
@@ -45,7 +45,7 @@ function copy(): string {
   return directory
 }
 
-/** Every file of a board but its lock, with its bytes. */
+/** Every file of a board except its lock, with its bytes. */
 function filesOf(directory: string): Map<string, string> {
   const names = readdirSync(directory, { recursive: true, encoding: 'utf8' })
   const files = names.filter((name) => name !== 'lock' && statSync(join(directory, name)).isFile())
@@ -80,7 +80,7 @@ beforeAll(async () => {
   expect((await fsck(made)).out).toContain('Everything agrees.')
 })
 
-test('what is derived and differs is named by its place, changed only when that is asked, and is then what it was', async () => {
+test('a derived file that differs is reported with its place, repaired only on request, and is then what it was', async () => {
   const directory = copy()
   const right = filesOf(directory)
   const [firstIndex, secondIndex] = named(directory, 'shard-00', '.idx') as [string, string]
@@ -88,7 +88,7 @@ test('what is derived and differs is named by its place, changed only when that 
   const [feedSnapshot] = named(directory, 'log/feed-snapshots', '.snapshot') as [string]
   const [rows, otherRows, moreRows] = named(directory, 'shard-00/snapshots', '.events') as [string, string, string]
   const secondNodes = named(directory, 'log', '.bin').find((name) => name.includes('nodes-'))!
-  // Hash 511 is the first behind the 511 of a complete chunk of 256 leaves: leaf 256.
+  // Hash 511 is the first after the 511 of a complete chunk of 256 leaves: leaf 256.
   flipByte(join(directory, 'log/nodes.bin'), 511 * 32 + 5)
   rmSync(join(directory, secondNodes))
   flipByte(join(directory, firstIndex), 100)
@@ -129,7 +129,7 @@ test('what is derived and differs is named by its place, changed only when that 
   await board.stop()
 })
 
-test('what the disk does not give back is a finding with its path, and the check goes on', () => {
+test('an unreadable file or block is reported with its path, and the check continues', () => {
   const directory = copy()
   const only = (part: string, end: string): string => join(directory, named(directory, part, end)[0]!)
   const room = readdirSync(join(directory, 'blobs'))[0]!
@@ -165,12 +165,12 @@ test('what the disk does not give back is a finding with its path, and the check
   expect(found({ disk: machineDisk })).toMatchObject([moved, moved])
 })
 
-test('beside damage nothing is repaired, every byte stays as it was found; one changed byte is one damage and all else is read again', async () => {
+test('beside damage nothing is repaired and no byte changes; one changed byte is one damage, and all else is checked', async () => {
   const leavesIn = (out: string): number => Number(/([0-9,]+) leaves checked/.exec(out)![1]!.replaceAll(',', ''))
   const leaves = leavesIn((await fsck(made)).out)
   for (const [part, which, offset] of [
     ['shard-00', 0, 5_000],
-    // Behind the first batches, however many posts were in one.
+    // After the first batches, however many posts were in one.
     ['log', 0, 12_000],
     ['log', -1, 100],
   ] as const) {
@@ -186,8 +186,8 @@ test('beside damage nothing is repaired, every byte stays as it was found; one c
     expect(out.match(/^damage/gm)).toHaveLength(1)
     expect(out).toContain('1 damaged place: this board no longer has everything it acknowledged')
     expect(out).toContain('restore the newest backup of the whole data directory.')
-    // Every leaf hangs on those before it: behind a damaged frame of the log no root can be made.
-    // How many posts are in a batch, and so whether the log has a second segment, is up to the machine.
+    // Every leaf depends on those before it: after a damaged frame of the log no root can be computed. How many posts are in a batch, and
+    // so whether the log has a second segment, depends on the machine.
     const isFirstFrame = offset === 100 && named(directory, part, '.log').length === 1
     if (part !== 'log' || isFirstFrame) expect(leavesIn(out)).toBe(isFirstFrame ? 0 : leaves)
     else expect(leavesIn(out)).toBeGreaterThan(0)
@@ -196,7 +196,7 @@ test('beside damage nothing is repaired, every byte stays as it was found; one c
   }
 })
 
-test('a start that has to read a damaged record again is refused, though a snapshot is of the same segment, and fsck says so', async () => {
+test('a start that has to read a damaged record again is refused, though the snapshot is fine, and fsck says so', async () => {
   const directory = copy()
   const env = { SEGMENT_BYTES: '65536', RECENT_EVENTS: '16' }
   const board = await startBoard({ directory, env })
@@ -219,7 +219,7 @@ test('a start that has to read a damaged record again is refused, though a snaps
   expect([refused, words]).toEqual([1, expect.stringContaining(`${segment} is damaged at byte`)])
 })
 
-test('where a snapshot knows more than its journal the end of the journal is damage, and both stay', async () => {
+test('if a snapshot knows more than its journal the end of the journal is damage, and both stay', async () => {
   const directory = copy()
   const [segment] = named(directory, 'shard-00', '.log').slice(-1) as [string]
   truncateSync(join(directory, segment), 64)
@@ -232,7 +232,7 @@ test('where a snapshot knows more than its journal the end of the journal is dam
   expect(filesOf(directory)).toEqual(wrong)
 })
 
-/** A copy with its mark, and the key file of the log that grows. */
+/** A copy with its mark, and the key file of the active log. */
 function markedCopy(): { directory: string; mark: string; logKey: string } {
   const directory = copy()
   const mark = `${directory}.mark`
@@ -251,7 +251,7 @@ test.each<[what: string, harm: (made: ReturnType<typeof markedCopy>) => string, 
   ['the log’s key is missing', ({ logKey }) => removed(logKey), 'is missing'],
   ['the log’s key can be read by others', ({ logKey }) => opened(logKey), 'chmod 600'],
   ['the mark is cut', ({ mark }) => shortened(mark), 'cannot be read as one'],
-])('where %s it says so, reads everything else, and is not green', async (_what, harm, words) => {
+])('if %s it says so, reads everything else, and reports a problem', async (_what, harm, words) => {
   const marked = markedCopy()
   const harmed = harm(marked)
   const { code, out } = await fsck(marked.directory)
@@ -263,7 +263,7 @@ test.each<[what: string, harm: (made: ReturnType<typeof markedCopy>) => string, 
   expect(out).toContain('the board cannot start here until this is repaired')
 })
 
-test.each(['its segments', 'its directory'])('where the signed log has lost %s it is damage', async (what) => {
+test.each(['its segments', 'its directory'])('a signed log that has lost %s is damaged', async (what) => {
   const directory = copy()
   const segments = named(directory, 'log', '.log')
   for (const path of what === 'its directory' ? ['log'] : segments) removed(join(directory, path))
@@ -274,7 +274,7 @@ test.each(['its segments', 'its directory'])('where the signed log has lost %s i
   ])
 })
 
-test('an old copy is told from the mark, whose head it has never signed', async () => {
+test('an old copy is recognized by the mark, whose head it has never signed', async () => {
   const { directory, mark, logKey } = markedCopy()
   expect((await fsck(directory)).out).toContain('Everything agrees.')
   const lines = readFileSync(mark, 'utf8').split('\n')

@@ -1,4 +1,4 @@
-/** Clients that orval makes of /openapi.json compile: what it calls a type of the board is called so nowhere else. */
+/** Clients that orval generates from /openapi.json compile: no two of their names collide. */
 import { mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
@@ -22,7 +22,7 @@ describe.skipIf(skipWithout(missing))(`orval${skipNote(missing)}`, () => {
     const sold = { micros: 1_000, network: 'eip155:8453' }
     const board = { address: 'https://board.example.net', serviceId: 'bs-0123456789abcdef', sold, witnesses: true }
     writeFileSync(join(folder, 'openapi.json'), JSON.stringify(openapi(board)))
-    // One file for each client, where every name has to be the only one.
+    // One file for each client, where every name has to be unique.
     const outputs = clients.map((client) => [
       client.replace('-', ''),
       { input: './openapi.json', output: { mode: 'single', target: `./made/${client}.ts`, client } },
@@ -34,7 +34,7 @@ describe.skipIf(skipWithout(missing))(`orval${skipNote(missing)}`, () => {
   })
   afterAll(() => rmSync(folder, { recursive: true }))
 
-  test('makes a client of every kind that compiles', async () => {
+  test('generates a client of every kind that compiles', async () => {
     expect(readdirSync(join(folder, 'made')).sort()).toEqual(clients.map((client) => `${client}.ts`).sort())
     const compilerOptions = {
       strict: true,
@@ -45,7 +45,7 @@ describe.skipIf(skipWithout(missing))(`orval${skipNote(missing)}`, () => {
       moduleResolution: 'bundler',
       lib: ['es2022', 'dom', 'dom.iterable'],
       types: [],
-      // What the clients import is not installed: all of it is anything.
+      // Packages that the clients import are not installed, so they are typed as any.
       noImplicitAny: false,
     }
     writeFileSync(join(folder, 'tsconfig.json'), JSON.stringify({ compilerOptions, include: ['made'] }))

@@ -1,6 +1,6 @@
 /**
- * A signed head that the board gave to anybody is at least as old as the one that every reader gets next: receipts of every
- * kind of write, proofs, histories, exports and pages, whichever thread of the board made them.
+ * A signed head that the board has given to anybody is never newer than the one that every reader gets next: receipts of every kind of
+ * write, proofs, histories, exports and pages, whichever thread of the board made them.
  */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { operations } from '../../actors/operations.ts'
@@ -51,7 +51,7 @@ describe.each(drawn(['uws', 'node']))('on %s', (engine) => {
     await board.stop()
   })
 
-  /** Asks every reader, twice: each is held to the largest size that anybody was given before it was asked. */
+  /** Queries every reader, twice: each must return at least the largest size that anybody had before. */
   async function olderHeads(given: number, by: string): Promise<string[]> {
     let largest = given
     const older: string[] = []

@@ -6,7 +6,7 @@ import { chooseSeed, Ledger, load, randomFrom } from '../support/load.ts'
 
 vi.setConfig({ testTimeout: 900_000 })
 
-test('over restarts and kills heads never shrink, and one size has one root for ever', async () => {
+test('over restarts and kills heads never shrink, and each size has one root forever', async () => {
   const directory = boardDirectory()
   let heads: Heads | undefined
   let ledger: Ledger | undefined

@@ -8,7 +8,7 @@ import { patience } from '../support/patience.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
-/** What terminals obey, hides or reorders text, or splits lines. */
+/** Characters that control terminals, hide or reorder text, or split lines. */
 const dangerous = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}]/u
 const composed = [
   '<script>alert(1)</script>',
@@ -26,7 +26,7 @@ const composed = [
   '\u0001\u0002\u001f\u007f',
 ]
 
-/** About two thousand texts: every one beyond the BMP or with characters that are not plain, and some of the others. */
+/** About two thousand texts: every one beyond the BMP or with unusual characters, and some of the others. */
 function sample(): string[] {
   const found: string[] = []
   for (const [number, line] of corpusLines().entries()) {
@@ -93,7 +93,7 @@ describe.each([
     client?.close()
   })
 
-  test.skipIf(isSkipped)('come back byte for byte from event, thread, list and export', async () => {
+  test.skipIf(isSkipped)('are returned byte for byte from event, thread, list and export', async () => {
     const byId = new Map(events.map((event) => [event.event_id, event.text]))
     const seen = async (path: string) => {
       let cursor = ''
@@ -122,20 +122,20 @@ describe.each([
   })
 
   test.skipIf(isSkipped)(
-    'are inert in the text tail: no character that a terminal obeys, no line that looks like a post',
+    'are inert in the text tail: no terminal control character, no line that looks like a post',
     async () => {
       await vi.waitUntil(() => events.every(({ event_id }) => tail.includes(`[${event_id}] `)), patience)
       const shown = tail.replaceAll('\u200d', '').replace(/[\n\t]/g, '')
       const [bad] = /[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/u.exec(shown) ?? []
       expect(bad?.codePointAt(0)?.toString(16)).toBeUndefined()
-      // What begins like a head is one, what begins like a word of the board is its first line, and blocks end where they end.
+      // Whatever looks like a head is one, whatever looks like a word of the board is its first line, and blocks end where they should.
       const ids = new Set(events.map(({ event_id }) => event_id))
       const [first, ...lines] = tail.split('\n')
       expect(first).toMatch(/^# live tail of room texts/)
       expect(lines.filter((line) => line.startsWith('#'))).toEqual([])
       const strangers = (all: readonly string[]) =>
         all.filter((line) => line.startsWith('[') && !ids.has(line.slice(1, 33)))
-      // The root, of which the texts are replies.
+      // The root, which the texts reply to.
       expect(strangers(lines).length).toBeLessThanOrEqual(1)
       const blocks = tail.split(/\n\n+/).filter((block) => block.startsWith('['))
       expect(blocks.length).toBeGreaterThanOrEqual(ids.size)
@@ -147,7 +147,7 @@ describe.each([
     },
   )
 
-  test.skipIf(isSkipped)('come whole through server-sent events, whatever line ends they hold', async () => {
+  test.skipIf(isSkipped)('arrive complete through server-sent events, whatever line ends they contain', async () => {
     const whole = () => [...sse.matchAll(/^id: ([0-9a-f]{32})\ndata: ([^\n]*)\n\n/gm)]
     await vi.waitUntil(() => whole().length >= events.length, patience)
     const heard = new Map(whole().map(([, id, json]) => [id!, (JSON.parse(json!) as EventJson).text]))
@@ -156,7 +156,7 @@ describe.each([
   })
 })
 
-/** The newest posts, one a line: as many as are there, at most 200. */
+/** The newest posts, one a line: as many as there are, at most 200. */
 async function lineTail(address: string, count: number): Promise<string> {
   const stop = new AbortController()
   const response = await fetch(`${address}/tail/texts?last=200&format=line`, { signal: stop.signal })

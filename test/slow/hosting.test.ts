@@ -1,4 +1,4 @@
-/** A board behind real proxies, each with its file of src/hosting, on both engines. */
+/** A board behind real proxies, each with its file from src/hosting, on both engines. */
 import { randomBytes } from 'node:crypto'
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { connect as http2Connect } from 'node:http2'
@@ -25,7 +25,7 @@ import { publicFollow, StreamClient } from '../support/stream-client.ts'
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
 const writer = person('writer behind a proxy')
-/** Asks of one address without a signature: few enough to run out of, and they come back slowly. All else is lifted. */
+/** Unsigned requests from one address: few enough to run out of, and slow to come back. All other limits are off. */
 const limits = {
   ...Object.fromEntries(Object.keys(rates).map((name) => [name, null])),
   unsigned_commands_per_address_per_minute: 4,
@@ -42,7 +42,7 @@ describe
     let board: Board
     let proxy: ProxyProgram
     let shown: Shown
-    /** Signs for the board; asks it directly. */
+    /** Signs for the board; queries it directly. */
     let client: Client
 
     beforeAll(async () => {
@@ -50,7 +50,7 @@ describe
       const port = await freePort('127.0.0.1')
       const limited = { ...env, BROADSIDE_LIMITS: 'on', LIMITS: JSON.stringify(limits) }
       board = await startBoard({ directory: boardDirectory(), port, env: limited })
-      // What it says is the address behind proxy.
+      // The address that it announces is that of the proxy.
       board.address = `http://127.0.0.1:${port}`
       shown = await fillBoard(board.address)
       client = shown.client
@@ -89,7 +89,7 @@ describe
         expect([path, status, steady(body.toString())]).toEqual([path, direct.status, steady(direct.text)])
         expect([path, headers['content-security-policy']]).toEqual([path, direct.headers['content-security-policy']])
       }
-      // What is drawn up to now differs between two looks when a second ends between them.
+      // Content with the current time differs if a second ends between two requests.
       for (const path of paths) await vi.waitFor(() => isSame(path), patience)
       const packed = await proxy.ask('/api/events?limit=200', { headers: { 'accept-encoding': 'gzip' } })
       expect(packed.headers['content-encoding']).toBe('gzip')
@@ -100,13 +100,13 @@ describe
         headers: { 'accept-encoding': 'gzip', 'if-none-match': packed.headers.etag! },
       })
       expect(again.status).toBe(304)
-      // A path is not put right on its way.
+      // A path is not normalized on its way.
       expect((await proxy.ask('//api//rooms')).status).toBe(404)
       const moved = await rawRequest(proxy.plainPort, `GET /room/lobby?x=1 HTTP/1.1\r\nHost: ${siteName}\r\n\r\n`)
       expect([moved?.status, moved?.headers.get('location')]).toEqual([308, `https://${siteName}/room/lobby?x=1`])
     })
 
-    test('pages come over HTTP/2 too', async () => {
+    test('pages are served over HTTP/2 too', async () => {
       const session = http2Connect(`https://127.0.0.1:${proxy.port}`, {
         rejectUnauthorized: false,
         servername: siteName,
@@ -122,7 +122,7 @@ describe
       expect([status, text.includes('<h1>')]).toEqual([200, true])
     })
 
-    test('posts are taken by POST, in a URL of 16 KiB, and by MKCOL; a body that is too long is refused', async () => {
+    test('posts are accepted by POST, in a URL of 16 KiB, and by MKCOL; too long a body is refused', async () => {
       const posted = await command({ operation: 'post', text: 'through a proxy' })
       expect(posted.status).toBe(200)
       const long = client.sign(writer, { operation: 'post', text: 'x'.repeat(11_500) })
@@ -132,7 +132,7 @@ describe
       const made = client.sign(writer, { operation: 'post', text: 'by MKCOL' })
       const { status } = await proxy.ask(`/c64/${Buffer.from(made.body).toString('base64url')}`, { method: 'MKCOL' })
       expect(status).toBe(200)
-      // Caddy ends the connection, which some clients notice before they read the answer. So does HAProxy, which goes by the length alone.
+      // Caddy closes the connection, which some clients notice before they read the answer. So does HAProxy, based on the length alone.
       const length = 3 * 1024 * 1024
       const body = name === 'haproxy' ? { headers: { 'content-length': `${length}` } } : { body: 'x'.repeat(length) }
       const tooLong = proxy.ask('/v1/command', { method: 'POST', ...body })
@@ -140,7 +140,7 @@ describe
       expect(refused.status).toBe(413)
     })
 
-    test('an attachment of 1 MiB is put, served whole, in parts and not again to who has it', async () => {
+    test('an attachment of 1 MiB is stored, served whole and in parts, and not again if unchanged', async () => {
       const bytes = randomBytes(1024 * 1024)
       const { status, data } = await command<{ blob: BlobJson }>(putFields(bytes))
       expect(status).toBe(200)
@@ -152,7 +152,7 @@ describe
       expect((await proxy.ask(url!, { headers: { 'if-none-match': `"${sha256}"` } })).status).toBe(304)
     })
 
-    test('a tail is told at once, as text, packed or not, and as events; a client that leaves frees its place', async () => {
+    test('a tail arrives live, as text, compressed or not, and as events; a client that leaves frees its slot', async () => {
       const open = async () => (await client.get('/api/stats')).data.stats!.streams_open!
       const before = await open()
       for (const headers of [{}, { 'accept-encoding': 'gzip' }, { accept: 'text/event-stream' }] as Record<
@@ -195,7 +195,7 @@ describe
       expect(told.toString()).toContain(posted.data.event_id)
     })
 
-    test('each client has its own address, and says nothing about it', async () => {
+    test('each client is counted by its own address, and its claims about it are ignored', async () => {
       const ask = async (from: string, headers = {}) => {
         const { status } = await proxy.ask('/v1/command', {
           method: 'POST',
@@ -216,13 +216,13 @@ describe
       ]
       for (const headers of lies) expect([headers, await ask('127.0.0.2', headers)]).toEqual([headers, 429])
       expect(await ask('127.0.0.3')).toBe(200)
-      // Nor is a lie counted against whom it names.
+      // Nor does a false claim count against the address it names.
       for (let n = 0; n < 8; n++) await ask('127.0.0.4', { 'x-forwarded-for': '127.0.0.5', forwarded: 'for=127.0.0.5' })
       expect(await ask('127.0.0.5')).toBe(200)
     })
 
-    test('HTTP/1.0 is served, and three pipelined requests are answered in their order', async () => {
-      // HAProxy passes the version on, and uws answers that one with 505.
+    test('HTTP/1.0 is served, and three pipelined requests are answered in order', async () => {
+      // HAProxy passes the version on, and uws answers that with 505.
       const isServed = name !== 'haproxy' || engine === 'node'
       const old = await proxy.raw()
       old.send(`GET /time HTTP/1.0\r\nHost: ${siteName}\r\n\r\n`)
@@ -274,10 +274,10 @@ describe
       for (const method of methods) {
         for (const head of hiding) {
           for (const [at, bodyOf] of bodies.entries()) {
-            // Two proper requests by RFC 9112: chunks count before a length (6.3), and a folded line is part of its field (5.2).
+            // Two proper requests by RFC 9112: chunks take precedence over a length (6.3), and a folded line is part of its field (5.2).
             const isTwo =
               at === 1 ? head.startsWith('Content-Length: 0\r\nTransfer') : at === 0 && head.startsWith('X-Fold')
-            // Caddy leaves the field without a name out, and reads two requests too: each goes on by itself, with its own address.
+            // Caddy drops the field without a name, and also sees two requests: each is forwarded separately, with its own address.
             const isTwoToCaddy = name === 'caddy' && at === 1 && head.includes(': x\r\nTransfer-Encoding: chunked')
             // nginx refuses both.
             if (isTwoToCaddy || (name !== 'nginx' && isTwo)) continue
@@ -288,7 +288,7 @@ describe
             connection.send(
               `${method} /time HTTP/1.1\r\nHost: ${siteName}\r\n${head.replaceAll('LENGTH', String(sent.length))}\r\n${sent}`,
             )
-            // Refused as a whole, or answered: what stands behind belonged to it, and no command comes out of it.
+            // Refused as a whole, or answered: the rest belonged to it, and no command comes out of it.
             await Promise.race([connection.answerOrClose(), sleep(1_000)])
             connection.destroy()
           }
@@ -297,7 +297,7 @@ describe
       expect(await events()).toBe(before)
     })
 
-    test('a chunked body is sent on with one length, and one that is broken not at all', async () => {
+    test('a chunked body is forwarded with one length, and a broken one not at all', async () => {
       const { body } = client.sign(writer, { operation: 'post', text: 'in chunks' })
       const head = `POST /v1/command HTTP/1.1\r\nHost: ${siteName}\r\nTransfer-Encoding: chunked\r\n\r\n`
       const good = await proxy.raw()
@@ -316,7 +316,7 @@ describe
   },
 )
 
-/** A stream through a proxy, and what came of it. */
+/** A stream through a proxy, and its result. */
 async function follow(port: number, path: string, headers: Readonly<Record<string, string>>) {
   let text = ''
   let wake = (): void => {}
@@ -344,13 +344,13 @@ async function follow(port: number, path: string, headers: Readonly<Record<strin
 }
 
 const noVerifier = missingProgram('systemd-analyze')
-test.skipIf(skipWithout(noVerifier))(`the unit for systemd is one${skipNote(noVerifier)}`, async () => {
+test.skipIf(skipWithout(noVerifier))(`the systemd unit is valid${skipNote(noVerifier)}`, async () => {
   const folder = mkdtempSync(join(tmpdir(), 'broadside-unit-'))
   onTestFinished(() => rmSync(folder, { recursive: true }))
   const unit = readFileSync(new URL('../../src/hosting/broadside.service', import.meta.url), 'utf8')
   const file = join(folder, 'broadside.service')
   writeFileSync(file, unit.replace('/usr/local/bin/broadside', '/bin/true'))
   const { code, output, errors } = await runProgram(folder, 'systemd-analyze', ['verify', '--man=no', file], {})
-  // It names faults of other units of the machine too.
+  // It reports problems in other units of the machine too.
   expect([code, `${output}${errors}`.split('\n').filter((line) => line.includes('broadside'))]).toEqual([0, []])
 })

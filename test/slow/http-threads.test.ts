@@ -1,4 +1,4 @@
-/** Where threads of their own hold the connections: all of them are one board, and one that dies takes only its connections with it. */
+/** With HTTP threads all connections belong to one board, and a thread that dies takes only its own connections with it. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test, vi } from 'vitest'
 import { type Board, boardDirectory, refusedBoard, startBoard } from '../support/board-process.ts'
@@ -22,7 +22,7 @@ else if (workerData?.file?.includes('workers/http') && workerData.data.number ==
   channel.onmessage = ({ data }) => setImmediate(() => { throw new Error(data) })
 `
 
-/** Enough that every thread has some of them: the kernel deals them out. */
+/** Enough that every thread has some of them: the kernel distributes them. */
 const readersMax = 32
 
 async function readersOf(board: Board, room: string): Promise<StreamReader[]> {
@@ -44,7 +44,7 @@ async function figure(client: Client, name: string): Promise<number> {
 describe.each(drawn(['uws', 'node']))('on the %s engine', (engine) => {
   const env = { HTTP_ENGINE: engine, HTTP_THREADS: '2' }
 
-  test('what comes by one connection reaches the readers of every thread, and all are counted together', async () => {
+  test('posts through one connection reach the readers of every thread, and all are counted together', async () => {
     const board = await startBoard({ directory: boardDirectory(), env })
     const client = await Client.of(board)
     await client.post(ada, { room: 'desk', text: 'before' })
@@ -57,7 +57,7 @@ describe.each(drawn(['uws', 'node']))('on the %s engine', (engine) => {
     )
     expect(status).toBe(200)
     stream.close()
-    // The engine has warnings of its own, which are no JSON.
+    // The engine prints its own warnings, which are not JSON.
     for (const line of board.lines) expect(JSON.parse(line)).toMatchObject({ level: 'info' })
     const { text } = await client.get('/metrics')
     for (const thread of ['http-0', 'http-1']) expect(text).toContain(`{thread="${thread}"}`)
@@ -68,7 +68,7 @@ describe.each(drawn(['uws', 'node']))('on the %s engine', (engine) => {
     expect((await board.stop()).code).toBe(0)
   })
 
-  test('a thread that dies is replaced: its connections end, those of the other go on, and all are heard again', async () => {
+  test('a thread that dies is replaced: its connections end, those of the other continue, and all work again', async () => {
     const threads = { ...env, NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(assassin)}` }
     const board = await startBoard({ directory: boardDirectory(), env: threads })
     const client = await Client.of(board)
@@ -106,7 +106,7 @@ describe.each(drawn(['uws', 'node']))('on the %s engine', (engine) => {
     expect((await board.stop()).code).toBe(0)
   })
 
-  test('who sends much right after a WebSocket is open has all of it done', async () => {
+  test('a client that sends much right after its WebSocket opens has all of it done', async () => {
     const board = await startBoard({ directory: boardDirectory(), env })
     const client = await Client.of(board)
     const bodies = Array.from({ length: 400 }, (_, n) => client.sign(ada, { operation: 'post', text: `${n}` }).body)
@@ -127,7 +127,7 @@ describe.each(drawn(['uws', 'node']))('on the %s engine', (engine) => {
       ({ message }: Error) => message,
     )
     if (opened instanceof StreamClient) {
-      // The native engine makes a WebSocket at once, or not at all.
+      // The native engine opens a WebSocket immediately, or not at all.
       opened.send(body)
       expect(await opened.closed()).toBe(1008)
       expect(opened.messages.map(({ error }) => error?.code)).toEqual(['invalid_origin'])
@@ -138,7 +138,7 @@ describe.each(drawn(['uws', 'node']))('on the %s engine', (engine) => {
     expect((await board.stop()).code).toBe(0)
   })
 
-  test('what is under way when it stops is answered', async () => {
+  test('requests in progress at a stop are answered', async () => {
     const board = await startBoard({ directory: boardDirectory(), env })
     const client = await Client.of(board)
     const first = await client.post(ada, { room: 'desk', text: 'first' })

@@ -1,6 +1,6 @@
 /**
- * What the engines do with clients that dawdle: closed within 15 s, while others are served. The waits are real, and the same in
- * whichever thread an engine runs.
+ * What the engines do with slow clients: closed within 15 s, while others are served. The waits are real, and the same in whichever thread
+ * an engine runs.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
@@ -12,7 +12,7 @@ const waitMs = 900_000
 
 describeEngines((engine) => {
   test(
-    'N2, N3: silent, slow and idle connections are closed, the others go on',
+    'N2, N3: silent, slow and idle connections are closed, the others continue',
     async () => {
       const head = 'POST /echo HTTP/1.1\r\nHost: a\r\nContent-Length: 500\r\n\r\n'
       const openings = ['', get('/echo').slice(0, 20), `${head}part`, get('/echo')]
@@ -32,7 +32,7 @@ describeEngines((engine) => {
   )
 
   test(
-    'a stream stays open while nothing happens, and a reader that caught up after a full socket stays too',
+    'an idle stream stays open, and so does a reader that caught up after a full socket',
     async () => {
       const streams: ByteStream[] = []
       const server = await engine.start((exchange) => {

@@ -1,6 +1,6 @@
 /**
- * A board on which everything was done that can be done goes through its whole-board export into another directory: every line is as the
- * schema says, the imported board exports the same lines again, and what was signed proves what it proved.
+ * A board on which everything possible was done is exported as a whole and imported into another directory: every line follows the schema,
+ * the imported board exports the same lines again, and signed content proves what it proved.
  */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -45,7 +45,7 @@ async function exported(client: Client): Promise<string[]> {
   return text.trimEnd().split('\n')
 }
 
-/** All of it, when nothing of it has changed for a while. */
+/** The whole export, once nothing of it has changed for a while. */
 async function atRest(client: Client): Promise<string[]> {
   let before = await exported(client)
   const isSame = async () => {
@@ -58,7 +58,7 @@ async function atRest(client: Client): Promise<string[]> {
   return before
 }
 
-/** Lines but for those that tell of logs. */
+/** The lines that are not about logs. */
 function ofRecords(all: readonly string[]): string[] {
   return all.filter((line) => !/^\{"type":"(board|end)"/.test(line) && !line.includes('"op":"board.import"'))
 }
@@ -78,7 +78,7 @@ beforeAll(async () => {
   client.close()
   await board.stop()
   await target.close()
-  // What a board owes at its end, such as a welcome, it makes up for at its next start.
+  // What a board still owes at a stop, such as a welcome grant, it does at its next start.
   board = await startBoard({ directory: source, env })
   client = await Client.of(board)
   lines = await atRest(client)
@@ -109,7 +109,7 @@ async function hidePosts(client: Client): Promise<string[]> {
   return [redacted!, hidden!, expiring!]
 }
 
-test('every line is as the published schema says, and no text that readers do not see is in any', () => {
+test('every line matches the published schema, and none contains a text that readers cannot see', () => {
   const check = new Ajv2020({ strict: true, strictTypes: false, allErrors: false }).compile(schema)
   const wrong = lines.filter((line) => !check(JSON.parse(line)))
   expect(wrong).toEqual([])
@@ -120,7 +120,7 @@ test('every line is as the published schema says, and no text that readers do no
   expect([...types].sort()).toEqual(['act', 'board', 'end', 'event', 'handle', 'room', 'votes'])
 })
 
-test('an import gives a board that exports the same lines, on either engine, and passes every check', async () => {
+test('an import creates a board that exports the same lines, on either engine, and passes every check', async () => {
   const made = await broadside('import', file, '--as-it-was', '--data', target, '--keys', join(source, 'keys'))
   expect([made.code, made.errors]).toEqual([0, ''])
   expect(made.output).toContain('Every signature in the file was verified.')
@@ -137,11 +137,11 @@ test('an import gives a board that exports the same lines, on either engine, and
   }
 })
 
-test('without the old keys the board signs anew, and what was signed before is proved under its own service id', async () => {
+test('without the old keys the board signs anew, and earlier signatures are proved under their own service id', async () => {
   const other = join(boardDirectory(), 'anew')
   const { service_id: before, log } = JSON.parse(lines[0]!) as { service_id: string; log: { origin: string } }
   const made = await broadsideAt(`http://${log.origin.split('/')[0]}`, 'import', file, '--as-it-was', '--data', other)
-  // At the address of the old board the log has another name than the old one.
+  // At the address of the old board the log gets a different name than the old one.
   expect([made.code, made.errors, made.output]).toEqual([0, '', expect.stringMatching(/\/log\/\d{4}b/)])
   const board = await startBoard({ directory: other, env })
   const client = await Client.of(board)
@@ -158,7 +158,7 @@ test('without the old keys the board signs anew, and what was signed before is p
   await board.stop()
 })
 
-test('works that were under way wait for their workers, and threads go on', async () => {
+test('works in progress wait for their workers, and threads continue', async () => {
   const board = await startBoard({ directory: target, env })
   const client = await Client.of(board)
   const { works } = (await client.get('/api/works?limit=100')).data as { works?: { state: string }[] }
@@ -177,7 +177,7 @@ test('works that were under way wait for their workers, and threads go on', asyn
   await board.stop()
 })
 
-test('an import that is cut short does not start, and goes on when it is run again', async () => {
+test('an interrupted import does not start, and continues when it is run again', async () => {
   const directory = join(boardDirectory(), 'cut')
   const part = `${file}.part`
   writeFileSync(part, `${lines.slice(0, 200).join('\n')}\n`)
@@ -243,7 +243,7 @@ test.each<[name: string, change: Changed, rule: RegExp]>(
     ['a missing end', (line) => (line.includes('"type":"end"') ? undefined : line), /without a line of type end/],
     ['more lines', (line) => (line.includes('"type":"end"') ? line.replace(/\d+/, '7') : line), /lines is 7/],
   ]),
-)('a file with %s is not taken, and the answer names the line and the rule', async (_name, change, rule) => {
+)('a file with %s is refused, with the line and the rule', async (_name, change, rule) => {
   const wrong = `${file}.wrong`
   writeFileSync(wrong, `${lines.flatMap((line, n) => change(line, n) ?? []).join('\n')}\n`)
   const terminal = capturedTerminal()

@@ -27,7 +27,7 @@ afterAll(async () => {
 
 let states = 0
 
-/** Each import has a state of its own unless `state` names one: samples are read where they lie. */
+/** Each import has its own state unless `state` names one: samples are read in place. */
 async function runImport(path: string, options: readonly string[] = [], state = `state ${++states}`) {
   const terminal = capturedTerminal()
   const fixed = ['--url', board.address, '--seed', 'samples', '--state', join(folder, state)]
@@ -55,7 +55,7 @@ async function eventsOf(room: string): Promise<Event[]> {
   return (events as Event[]).toReversed()
 }
 
-/** First words of each post -> those of what it answers. */
+/** First words of each post -> those of the post it replies to. */
 async function threadsOf(room: string): Promise<Record<string, string | undefined>> {
   const events = await eventsOf(room)
   const words = (text = '') => text.split('\n')[0]!.slice(0, 24)
@@ -189,7 +189,7 @@ const list: readonly Sample[] = [
 describe.each(list)('the sample $file', ({ file, room, options, code, threads, sources, report }) => {
   const path = join(samples, file)
 
-  test('is posted once in its threads, with its sources, and what was left out is reported', async () => {
+  test('is posted once in its threads, with its sources, and omissions are reported', async () => {
     const first = await runImport(path, options, file)
     expect(first.err).toBe('')
     for (const each of report) expect(first.out).toContain(each)
@@ -200,14 +200,14 @@ describe.each(list)('the sample $file', ({ file, room, options, code, threads, s
     expect(shown.toSorted(byId)).toEqual(sources)
 
     const before = await eventsOf(room)
-    // What a run leaves that was killed behind its first post.
+    // What a run that was killed after its first post leaves.
     const rows = readFileSync(join(folder, file), 'utf8').split('\n')
     writeFileSync(join(folder, `${file} cut`), `${rows.slice(0, 2).join('\n')}\n["mbox:to`)
     const resumed = await runImport(path, options, `${file} cut`)
     expect(resumed.out).toContain('1 was posted by an earlier run of this import.')
     const again = await runImport(path, options, file)
     expect(again.out).toContain('0 posted')
-    // Without what was kept of the first run the board knows the requests.
+    // Without the state of the first run the board still recognizes the requests.
     const blind = await runImport(path, options)
     expect(blind.out).toMatch(/of them were already on the board/)
     expect((await eventsOf(room)).map(({ event_id: id }) => id)).toEqual(before.map(({ event_id: id }) => id))
@@ -228,7 +228,7 @@ test('one author of a system has one key, and no author of another system has it
   expect(other!.author.handle).toBeUndefined()
 })
 
-test('the claim is shown in pages, lists, feeds and the command line, as the importer’s', async () => {
+test('the claimed time and author are shown in pages, lists, feeds and the CLI, as the importer’s', async () => {
   const [root] = await eventsOf('boats')
   const said = 'imported: Ines Marlow, 2019-03-02'
   for (const path of ['/room/boats', `/e/${root!.event_id}`, '/', '/room/boats.atom', `/e/${root!.event_id}.json`])
@@ -246,7 +246,7 @@ test('the claim is shown in pages, lists, feeds and the command line, as the imp
   expect(export_.text).toContain('"source":{"system":"mbox","id":"key-1@harbour.example"')
 })
 
-test('lists are in the order in which the board took the posts, whatever time is claimed', async () => {
+test('lists are in the order in which the board accepted the posts, whatever time is claimed', async () => {
   const claim = (at: number) =>
     JSON.stringify({ schema: 1, source: { system: 'x', id: String(at), author: '@root', at } })
   for (const at of [3, 1, 2]) await client.post(owner, { room: 'order', text: `claims ${at}`, data: claim(at) })
@@ -276,7 +276,7 @@ describe('a room whose policy has imports false', () => {
   })
   const source = { system: 'x', id: '1', author: 'someone' }
 
-  test('refuses imported posts and versions, and takes others', async () => {
+  test('refuses imported posts and versions, and accepts others', async () => {
     const imported = { room: 'quiet', text: 'x', data: JSON.stringify({ schema: 1, source }) }
     expect(told(await client.post(owner, imported))).toBe('403 room_write_restricted data.source')
     const own = await client.post(owner, { room: 'quiet', text: 'my own' })
@@ -286,7 +286,7 @@ describe('a room whose policy has imports false', () => {
     expect((await eventsOf('quiet')).map(({ text }) => text)).toEqual(['my own'])
   })
 
-  test('an import says so, and takes it up again when the owner allows it', async () => {
+  test('an import reports that, and resumes when the owner allows it', async () => {
     const path = join(samples, 'hackernews.jsonl')
     const refused = await runImport(path, ['--room', 'quiet'], 'quiet')
     expect(refused.code).toBe(1)
@@ -304,7 +304,7 @@ describe('options', () => {
     [['mail.mbox', '--room', 'Not A Room'], '--room must be'],
     [['mail.mbox', '--room', 'x', '--format', 'maildir'], '--format must be one of jsonl, mbox'],
     [['corpus.jsonl', '--room', 'x'], '--room is not for the jsonl format'],
-  ] as const)('%j is a wrong command line', async ([file, ...options], words) => {
+  ] as const)('%j is an invalid command line', async ([file, ...options], words) => {
     const { code, err } = await runImport(join(samples, file), options)
     expect(code).toBe(2)
     expect(err).toContain(words)
@@ -320,7 +320,7 @@ describe('options', () => {
     expect(err).toContain(words)
   })
 
-  test('--format reads a file whose content shows another', async () => {
+  test('--format reads a file whose content suggests another', async () => {
     const path = written('shown-as-mbox', '{"no":"mail"}\n')
     const { code, out } = await runImport(path, ['--format', 'mbox', '--room', 'none'])
     expect([code, out.includes('0 posted')]).toEqual([0, true])
@@ -332,7 +332,7 @@ describe('hostile mail', () => {
   const mail = (n: number, headers: string, text = `text ${n}`) =>
     `${from(n)}\nFrom: w${n}@y.example\n${headers}\n\n${text}\n\n`
 
-  test('references in a circle, to itself and to nothing end in threads, and nothing is lost', async () => {
+  test('circular, self and empty references become threads, and nothing is lost', async () => {
     const path = written(
       'circle.mbox',
       [
@@ -383,7 +383,7 @@ describe('hostile mail', () => {
 })
 
 describe('hostile records', () => {
-  test('Discourse: wrong types, twice the same post, private messages; the rest is posted', async () => {
+  test('Discourse: wrong types, a duplicate post and private messages are reported; the rest is posted', async () => {
     const post = { username: 'ann', created_at: 'not a time', cooked: '<p>said</p>', topic_id: 3, post_number: 1 }
     const path = written(
       'hostile-discourse.json',
@@ -401,7 +401,7 @@ describe('hostile records', () => {
     expect((await eventsOf('hostile-discourse')).map(({ text }) => text)).toEqual(['T  itle\n\nsaid'])
   })
 
-  test('an array, gzip and one record a line are the same items', async () => {
+  test('an array, gzip and one record per line are the same items', async () => {
     const lines = readFileSync(join(samples, 'hackernews.jsonl'), 'utf8')
     const items: unknown[] = lines
       .trim()
@@ -424,7 +424,7 @@ describe('zips and directories of Slack', () => {
     bytes: Buffer.from(JSON.stringify(names.map((name, n) => ({ id: `C${n}`, name })))),
   })
 
-  test('a zip is as its directory, also where the export is in a directory of its own', async () => {
+  test('a zip is imported like its directory, also if the export is in a subdirectory', async () => {
     const from = join(samples, 'slack')
     const names = readdirSync(from, { recursive: true, encoding: 'utf8' }).filter((name) => name.endsWith('.json'))
     const members = names.map((name) => ({ name: `team export/${name}`, bytes: readFileSync(join(from, name)) }))
@@ -433,7 +433,7 @@ describe('zips and directories of Slack', () => {
     expect(Object.keys(await threadsOf('team'))).toHaveLength(5)
   })
 
-  test('a bomb, said sizes that are wrong and names that leave the directory end with an error', async () => {
+  test('a zip bomb, wrong sizes and names that leave the directory end with an error', async () => {
     const bomb = { name: 'bombed/1.json', bytes: Buffer.alloc(80 * 1024 * 1024, 0x20) }
     const last = { name: 'bombed/2.json', bytes: day('after the bomb') }
     const bombed = written('bomb.zip', zipOf([users, channels('bombed'), bomb, last]))

@@ -1,4 +1,4 @@
-/** Every command with --json, as a program: standard output has JSON alone, one object a line, whatever else there is to say. */
+/** Every command with --json, as a program: standard output has only JSON, one object per line, whatever else there is to say. */
 import { spawn } from 'node:child_process'
 import { copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -56,7 +56,7 @@ function objectsIn(argv: readonly string[], output: string): Line[] {
     })
 }
 
-/** What a command answers, at least one line. */
+/** The output of a command, at least one line. */
 async function linesOf(...argv: string[]): Promise<[Line, ...Line[]]> {
   const env = { ...(board === undefined ? {} : { BROADSIDE_URL: board.address }), BROADSIDE_KEY: 'operator.json' }
   const { code, output, errors } = await runProgram(home, process.execPath, [program, ...argv, '--json'], { env })
@@ -65,7 +65,7 @@ async function linesOf(...argv: string[]): Promise<[Line, ...Line[]]> {
   return objectsIn(argv, output) as [Line, ...Line[]]
 }
 
-/** The first line of a command that goes on until it is stopped. */
+/** The first line of a command that runs until it is stopped. */
 async function firstLineOf(...argv: string[]): Promise<Line> {
   const env = { PATH: process.env.PATH, HOME: home, BROADSIDE_URL: board.address }
   const child = spawn(process.execPath, [program, ...argv, '--json'], {
@@ -102,7 +102,7 @@ test('people: keys, posts, rooms, lists', async () => {
   await linesOf('call', 'post', 'room=lobby', 'text=hello')
   expect((await linesOf('inbox', '--key', 'other.json')).at(-1)).toMatchObject({ follows: [{ room: 'lobby' }] })
   await linesOf('call', 'thread.pin', `event_id=${event_id}`, 'pinned=true')
-  // Pinned threads stand among the others, and are not listed twice.
+  // Pinned threads are among the others, and are not listed twice.
   expect((await linesOf('threads', 'lobby')).filter(({ thread }) => thread === event_id)).toHaveLength(1)
   expect(await linesOf('search', 'time')).toContainEqual(expect.objectContaining({ room: 'lobby' }))
   expect(await firstLineOf('tail', 'lobby')).toMatchObject({ room: 'lobby' })
@@ -133,7 +133,7 @@ test('people: keys, posts, rooms, lists', async () => {
   expect(await linesOf('version')).toMatchObject([{ version: expect.stringMatching(/^\d+\./) }])
 })
 
-test('a list with nothing in it is no line: its note stands on standard error', async () => {
+test('an empty list prints no line: its note is on standard error', async () => {
   for (const words of ['webhook list', 'receiver list', 'conversation list']) {
     const env = { BROADSIDE_URL: board.address, BROADSIDE_KEY: 'operator.json' }
     const argv = [...words.split(' '), '--json']
@@ -192,13 +192,13 @@ test('no command of the table was left out', () => {
   expect([...commandNames].filter((name) => !ran.has(name) && !elsewhere.has(name))).toEqual([])
 })
 
-test.each(drawn([...commandNames, ...verbWords]))('%s --help names --json', async (words) => {
+test.each(drawn([...commandNames, ...verbWords]))('%s --help lists --json', async (words) => {
   const terminal = capturedTerminal()
   expect(await main([...words.split(' '), '--help'], terminal)).toBe(0)
   expect(terminal.said.out).toMatch(/^ {2}--json {2,}print JSON, one object a line/m)
 })
 
-test('a command that fails with --json says so on standard error alone', async () => {
+test('a command that fails with --json says so only on standard error', async () => {
   for (const argv of [
     ['read', 'no-such-room-anywhere'],
     ['read'],

@@ -7,10 +7,10 @@ import { Client, person } from '../support/client.ts'
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
 const names = ['log.key', 'board.key', 'cursor.key']
-/** Two stopped boards that hold one post each. */
+/** Two stopped boards with one post each. */
 const made: string[] = []
 
-/** A stopped board that holds one post. */
+/** A stopped board with one post. */
 async function madeBoard(env: Readonly<Record<string, string>> = {}): Promise<string> {
   const directory = boardDirectory()
   const board = await startBoard({ directory, env })
@@ -25,7 +25,7 @@ beforeAll(async () => {
   for (let n = 0; n < 2; n += 1) made.push(await madeBoard())
 })
 
-test.each(names)('a board whose %s is missing refuses to start and makes no new one', async (name) => {
+test.each(names)('a board whose %s is missing refuses to start and creates no new one', async (name) => {
   const file = join(made[0]!, 'keys', name)
   renameSync(file, `${file}.away`)
   const refused = await refusedBoard({ directory: made[0]! })
@@ -35,7 +35,7 @@ test.each(names)('a board whose %s is missing refuses to start and makes no new 
   renameSync(`${file}.away`, file)
 })
 
-test.each(names)('a %s that others may read is refused with the command that repairs it', async (name) => {
+test.each(names)('a %s that others may read is refused with the command that fixes it', async (name) => {
   const file = join(made[0]!, 'keys', name)
   chmodSync(file, 0o644)
   const refused = await refusedBoard({ directory: made[0]! })
@@ -44,7 +44,7 @@ test.each(names)('a %s that others may read is refused with the command that rep
   chmodSync(file, 0o600)
 })
 
-test('with its keys put back a board is the one it was; with another board’s log key it refuses', async () => {
+test('with its keys restored a board is the one it was; with another board’s log key it refuses', async () => {
   const [one = '', other = ''] = made
   const board = await startBoard({ directory: one })
   const client = await Client.of(board)
@@ -57,7 +57,7 @@ test('with its keys put back a board is the one it was; with another board’s l
   expect(refused.words).toContain('do not belong together')
 })
 
-test('SERVICE_ID is fixed when the board is made: another later refuses to start', async () => {
+test('SERVICE_ID is fixed at the board’s creation: another one later is refused', async () => {
   const directory = await madeBoard({ SERVICE_ID: 'my-board' })
   const refused = await refusedBoard({ directory, env: { SERVICE_ID: 'other-board' } })
   expect(refused.code).toBe(1)

@@ -1,4 +1,4 @@
-/** Three quarters of a minute of kills; `npm run kills` takes as many rounds as it is asked for. */
+/** Three quarters of a minute of kills; `npm run kills` takes any number of rounds. */
 import { expect, test, vi } from 'vitest'
 import { runKills } from '../crashes/kills.ts'
 import { boardDirectory } from '../support/board-process.ts'

@@ -1,4 +1,4 @@
-/** The lab looks by itself, once a day at whoever wants it, over days that pass, restarts, kills and a clock that is set back. */
+/** The lab probes on its own, once a day for every host that allows it, over passing days, restarts, kills and a clock that is set back. */
 import { writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -21,10 +21,10 @@ describe.skipIf(skipWithout(missingFakeClock))(`the daily round of the lab${skip
   const stranger = person('who lists what is not his')
   const directory = boardDirectory()
   const clockFile = join(boardDirectory(), 'clock')
-  /** Paths that were asked for, with the machine before them: `one/a`. */
+  /** Paths that were requested, preceded by the machine: `one/a`. */
   const asked: string[] = []
   const says = { one: { owners: [maker.id] }, two: { owners: [maker.id], opt_out: false } }
-  /** Called when a request has come, before it is answered. */
+  /** Called when a request has arrived, before it is answered. */
   let onRequest = (_path: string): unknown => undefined
   const machines: Record<string, Server> = {}
   const tools: Record<string, string> = {}
@@ -73,7 +73,7 @@ describe.skipIf(skipWithout(missingFakeClock))(`the daily round of the lab${skip
   const stateOf = async (name: string) =>
     dataOf<{ tool: { state: string }; index: { listed: boolean } }>(await client.get(`/api/tool?id=${tools[name]}`))
   const count = (name: string) => asked.filter((each) => each === name).length
-  /** What is due is looked at in the order of its moments: this one is the newest, so all before it had their turn. */
+  /** Probes are made in the order of their due times: this one is the newest, so all before it had their turn. */
   const roundHasPassed = async (name: string): Promise<void> => {
     await publish(maker, name)
     await vi.waitUntil(() => count(name) > 0, until)
@@ -101,7 +101,7 @@ describe.skipIf(skipWithout(missingFakeClock))(`the daily round of the lab${skip
     for (const machine of Object.values(machines)) machine.close()
   })
 
-  test('begins when a host has named the owner, looks once, and not at what a stranger has listed', async () => {
+  test('begins when a host has named the owner, probes once, and skips what a stranger has listed', async () => {
     await probe('one/a')
     await probe('two/d')
     await vi.waitUntil(() => count('one/a') === 2 && count('two/d') === 2, until)
@@ -110,7 +110,7 @@ describe.skipIf(skipWithout(missingFakeClock))(`the daily round of the lab${skip
     expect(await stateOf('one/a')).toMatchObject({ tool: { state: 'up' } })
   })
 
-  test('looks at nothing again on the same day when it starts anew', async () => {
+  test('probes nothing twice on the same day after a restart', async () => {
     const before = count('one/a')
     await board.stop()
     client.close()
@@ -119,7 +119,7 @@ describe.skipIf(skipWithout(missingFakeClock))(`the daily round of the lab${skip
     expect([count('one/a'), count('one/b')]).toEqual([before, 1])
   })
 
-  test('looks again on the next day, so that nothing goes stale; whoever wants out is left alone from then on', async () => {
+  test('probes again on the next day, so that nothing goes stale; a host that opts out is left alone from then on', async () => {
     says.two.opt_out = true
     asked.length = 0
     setDay(6)
@@ -140,7 +140,7 @@ describe.skipIf(skipWithout(missingFakeClock))(`the daily round of the lab${skip
     expect(count('one/a')).toBe(before)
   })
 
-  test('that is killed before it has seen anything looks again on the next day, and not before', async () => {
+  test('killed before it has seen anything, probes again on the next day, and not before', async () => {
     const killed = new Promise<void>((resolve) => {
       onRequest = (path) => {
         if (path !== `one${wellKnown}`) return undefined
@@ -154,13 +154,13 @@ describe.skipIf(skipWithout(missingFakeClock))(`the daily round of the lab${skip
     client.close()
     await start()
     const all = Object.keys(tools).filter((name) => name.startsWith('one') && name !== 'one/c')
-    // One of them was under way, nobody outside knows which; the others follow.
+    // One of them was in progress, nobody outside knows which; the others follow.
     await vi.waitUntil(() => all.filter((name) => count(name) === 1).length === all.length - 1, until)
     await roundHasPassed('one/late')
     expect(all.map(count).toSorted()).toEqual([0, ...all.slice(1).map(() => 1)])
   })
 
-  test('that finds nobody there says so', async () => {
+  test('reports a host that is down', async () => {
     await new Promise<void>((resolve) => {
       machines.one!.close(() => resolve())
       machines.one!.closeAllConnections()

@@ -1,7 +1,4 @@
-/**
- * What an export of a board proves without the board: the public ledger, and of every line every field; and what a check of the
- * files finds.
- */
+/** What an export proves without the board: the public ledger, and every field of every line; and what a check of the files finds. */
 import { execFile } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -73,7 +70,7 @@ async function verify(text: string, ...more: string[]): Promise<{ code: number; 
   )
 }
 
-test('every posting is there, numbered without a gap, with its leaf; pages give what the whole gives', async () => {
+test('every posting is there, numbered without a gap, with its leaf; pages add up to the whole', async () => {
   const postings = linesOf(await whole()).filter(({ type }) => type === 'ledger')
   expect(postings.map(({ seq }) => seq)).toEqual(postings.map((_, n) => n + 1))
   const moves = postings.map(({ posting, debit, credit, amount }) =>
@@ -113,7 +110,7 @@ test('every posting is there, numbered without a gap, with its leaf; pages give 
   expect((await client.get('/v1/export?stream=other')).code).toBe('invalid_field')
 })
 
-test('broadside verify keeps the books again without the board, and names the line that does not fit', async () => {
+test('broadside verify recomputes the ledger without the board, and reports the line that does not fit', async () => {
   const text = await whole()
   const good = await verify(text)
   expect([good.code, good.out]).toEqual([0, expect.stringContaining('supply')])
@@ -188,7 +185,7 @@ async function lived(): Promise<void> {
   await post(next, { room: 'hers', text: 'with the new key' })
 }
 
-test('whatever field of an export is changed, broadside verify finds it, or says that it is the board’s word', async () => {
+test('a change of any field of an export is detected by broadside verify, or the field is the board’s word', async () => {
   await lived()
   const many = new ManyVerifications(await logKeyOf(client))
   for (const path of ['/v1/export', '/v1/export?stream=ledger']) {
@@ -202,8 +199,8 @@ test('whatever field of an export is changed, broadside verify finds it, or says
   }
 })
 
-test('a full check of the stopped board applies every posting again, a reservation and its opening once', async () => {
-  // More than half of what he has: counted twice he would owe.
+test('a full check of the stopped board applies every posting, reservation and opening exactly once', async () => {
+  // More than half of what he has: counted twice he would be in debt.
   const works = new Bounty(client)
   await works.run(bob, works.ask('lobby', 300))
   await board.stop()

@@ -8,7 +8,7 @@ vi.setConfig({ testTimeout: 900_000 })
 
 const ada = person('ada')
 
-test('a second server on the same data directory refuses, naming the first; the first goes on undisturbed', async () => {
+test('a second server on the same data directory refuses, naming the first, which continues undisturbed', async () => {
   const directory = boardDirectory()
   const first = await startBoard({ directory })
   const client = await Client.of(first)
@@ -20,7 +20,7 @@ test('a second server on the same data directory refuses, naming the first; the 
   )
   expect((await client.post(ada, { text: 'after' })).data.event?.seq).toBe(2)
   await first.kill()
-  // The lock of a killed process is no lock.
+  // The lock of a killed process does not count.
   const third = await startBoard({ directory })
   // The terminal it was started from is closed.
   third.signal('SIGHUP')
@@ -35,7 +35,7 @@ test.each([
 ])(
   'SIGTERM under load on %s with HTTP_THREADS=%s: exit code 0 within 10 s, and everything acknowledged is there',
   async (engine, httpThreads) => {
-    // Ten seconds are promised: a supervisor kills what takes longer. Of three tries one, where the machine stands still.
+    // The promise is ten seconds, because a supervisor kills what takes longer. One of three tries suffices, as the machine may be stalled.
     const env = { HTTP_ENGINE: engine, HTTP_THREADS: httpThreads }
     let took = await stopped(env)
     for (let tries = 1; tries < 3 && took >= 10_000; tries++) took = await stopped(env)
@@ -43,7 +43,7 @@ test.each([
   },
 )
 
-/** Stops a board under load and a tail; milliseconds that it took. */
+/** Stops a board under load with a tail; returns the milliseconds that it took. */
 async function stopped(env: Readonly<Record<string, string>>): Promise<number> {
   const directory = boardDirectory()
   const board = await startBoard({ directory, env })

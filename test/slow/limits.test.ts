@@ -32,9 +32,9 @@ async function quota(client: Client, signer?: typeof ada): Promise<Quota> {
   return (answer.data as unknown as { quota: Quota }).quota
 }
 
-describe('a board with limits of its own', () => {
+describe('a board with its own limits', () => {
   const given = {
-    // What is used comes back slowly: however slow the machine, it can be seen.
+    // The allowance refills slowly, so that its use is visible however slow the machine is.
     writes_per_identity_per_minute: 1,
     writes_per_identity_burst: 5,
     bytes_per_identity_per_day: 100_000,
@@ -56,12 +56,12 @@ describe('a board with limits of its own', () => {
   })
   afterAll(() => client.close())
 
-  test('says so at /capabilities', async () => {
+  test('lists them at /capabilities', async () => {
     const { data } = await client.get('/capabilities')
     expect(data).toMatchObject({ limits: { ...given, page_maximum: 200, proof_bits: 0 } })
   })
 
-  test('says so in every text: none keeps the number that the default had', async () => {
+  test('lists them in every text: none has the default number', async () => {
     const { data } = await client.get('/capabilities')
     expect(data).toMatchObject({ signing: { nonce: expect.stringContaining('1 to 64 bytes') } })
     for (const path of ['/for-agents', '/openapi.json'])
@@ -82,7 +82,7 @@ describe('a board with limits of its own', () => {
     })
   })
 
-  test('quota.get shows what is left, and every write takes from it', async () => {
+  test('quota.get shows what is left, and every write uses some of it', async () => {
     const before = await quota(client, ben)
     expect(before.tools).toMatchObject({ left: 20, of: 20, price_left: '0.05' })
     expect(before.tools!.resets_at % 86_400).toBe(0)
@@ -104,7 +104,7 @@ describe('a board with limits of its own', () => {
     expect(await quota(client)).not.toHaveProperty('identity')
   })
 
-  test('what is used up is refused with the seconds to wait, and quota.get says the same', async () => {
+  test('an exhausted limit is refused with the seconds to wait, and quota.get says the same', async () => {
     const cleo = person('limits cleo')
     const opened = await client.command(cleo, { operation: 'conversation.open', members: [ada.id] })
     expect(opened.status).toBe(200)
@@ -118,7 +118,7 @@ describe('a board with limits of its own', () => {
     expect((await quota(client, cleo)).allowances.writes).toMatchObject({ remaining: 0 })
   })
 
-  test('a room of the day is used up by whatever makes one, and by nothing else', async () => {
+  test('the daily number of new rooms is used by everything that creates one, and by nothing else', async () => {
     const dan = person('limits dan')
     const used = async () => (await quota(client, dan)).allowances.rooms!.used
     const first = client.sign(dan, { operation: 'post', room: 'dans-first', text: 'makes it' })
@@ -138,7 +138,7 @@ describe('a board with limits of its own', () => {
     expect((await client.post(dan, { room: 'dans-second', text: 'it is there' })).status).toBe(200)
     expect((await client.command(dan, { ...work, room: 'dans-first' })).status).toBe(200)
     expect(await used()).toBe(2)
-    // Who has one left, and does not get it, keeps it.
+    // An identity with one left, whose attempt fails, keeps it.
     const eve = person('limits eve')
     expect(await client.command(eve, { operation: 'room.create', room: 'dans-second' })).toMatchObject({
       code: 'name_taken',
@@ -176,7 +176,7 @@ test.each([
   expect(words).toContain(sentence)
 })
 
-test('where the operator asks for work, a post must prove it, and the operator need not', async () => {
+test('where the operator requires proof of work, a post needs it, except from the operator', async () => {
   const env = { PROOF_BITS: '8', OPERATORS: operator.id }
   const board = await startBoard({ directory: boardDirectory(), env })
   const client = await Client.of(board)

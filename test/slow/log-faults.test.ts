@@ -39,7 +39,7 @@ type Ended = {
   readonly err: string
 }
 
-/** Runs a program of ours under a fault in strace's own words. One thread makes the calls that are meant. */
+/** Runs a program of ours under a fault in strace's syntax. One thread makes the calls in question. */
 function runUnder(call: string, fault: string, args: readonly string[]): Promise<Ended> {
   const trace = ['-qq', '-o', '/dev/null', '-e', `trace=${call}`, '-e', `inject=${call}:${fault}`]
   const child = spawn('strace', [...trace, process.execPath, ...args], { stdio: ['ignore', 'pipe', 'pipe'] })
@@ -70,7 +70,7 @@ function keyOf(vkey: string): VerifierKey {
 }
 
 describe.skipIf(skipWithout(missing))(`the log under failing system calls${skipNote(missing)}`, () => {
-  /** Over 65,536 and some edges of tiles, with a segment rolled at every few frames. */
+  /** Over 65,536 and several tile boundaries, with a new segment every few frames. */
   const posts = 66_000
   const already = 65_200
   const segmentBytes = 64 * 1024 + 64
@@ -87,7 +87,7 @@ describe.skipIf(skipWithout(missing))(`the log under failing system calls${skipN
     expectedRoot = rootAt(whole, posts, posts)
   })
 
-  /** The records are read alone, so the copies share them. */
+  /** The records are only read, so the copies share them. */
   function copyOfLog(): string {
     const copy = join(folder, `copy-${copies++}`)
     mkdirSync(copy)
@@ -125,7 +125,7 @@ describe.skipIf(skipWithout(missing))(`the log under failing system calls${skipN
         const args = [integrator, directory, String(posts), String(segmentBytes), '48']
         const { code, out, err } = await runUnder(call, `${fault}:when=${number}`, args)
         if (code !== 0) taken.push(number)
-        // Whatever ended it, it did not go on after a failed call.
+        // However it ended, it did not continue after a failed call.
         if (code !== 0 && !fault.startsWith('signal')) expect(err, `${call} ${number}`).not.toBe('')
         const log = openLog(directory, segmentBytes)
         const key = keyOf(log.vkey)
@@ -145,7 +145,7 @@ describe.skipIf(skipWithout(missing))(`the log under failing system calls${skipN
         }
         rmSync(directory, { recursive: true })
       }
-      // The first is always met.
+      // The first is always hit.
       const [first, ...more] = Array.from({ length: Math.ceil(calls / step) }, (_, n) => 1 + n * step)
       await inPairs([first!, ...drawn(more)], one)
       expect(taken.length, 'the fault was met').toBeGreaterThan(0)
@@ -155,7 +155,7 @@ describe.skipIf(skipWithout(missing))(`the log under failing system calls${skipN
 
 describe.skipIf(skipWithout(missing))(`a rotation that is killed${skipNote(missing)}`, () => {
   test.each(drawn(['fdatasync', 'fsync', 'pwrite64', 'rename', 'unlink']))(
-    'at any %s is finished by the next start or was never begun, and can be asked for again',
+    'at any %s is finished by the next start or was never begun, and can be requested again',
     async (call) => {
       const base = join(folder, `rotated-${call}`)
       const posts = 300

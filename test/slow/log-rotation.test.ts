@@ -96,7 +96,7 @@ afterAll(() => {
   rmSync(folder, { recursive: true })
 })
 
-test('where another box may lead, the log is not rotated', async () => {
+test('the log is not rotated if another box may lead', async () => {
   const own = boardDirectory()
   await (await startBoard({ directory: own, env: {} })).stop()
   const file = join(own, 'replication.json')
@@ -105,7 +105,7 @@ test('where another box may lead, the log is not rotated', async () => {
   const refused = await run('log', 'rotate', '--data', own)
   expect([refused.code, refused.err]).toEqual([1, expect.stringContaining('another box may have taken its place')])
   expect(readdirSync(join(own, 'keys')).filter((name) => /^log-/.test(name))).toEqual([])
-  // The stream was told since that it answers by itself.
+  // The stream's settings now say that the board answers on its own.
   writeFileSync(file, JSON.stringify({ ...writes, ack: undefined }))
   writeFileSync(join(own, 'follower.json'), '{}')
   const followers = await run('log', 'rotate', '--data', own)
@@ -128,7 +128,7 @@ test('the operator is told which log was closed, and the key of the next', () =>
   ])
 })
 
-test('the closed log ends with an entry that names the next and its key, and the next begins with one that names that end', async () => {
+test('the closed log’s last entry names the next log and its key, and the next one’s first entry names that end', async () => {
   const end = openCheckpoint(await text(`${prefixOf(oldKey)}/checkpoint`), oldKey)
   if (!end.ok) throw new Error(end.problem)
   expect(end.value.size).toBe(before + 2)
@@ -175,14 +175,14 @@ test('every tile, bundle and proof of the closed log is served as before, and no
   })
 })
 
-test('an event says in which log it stands, where that is not the newest', async () => {
+test('an event says which log it is in, if that is not the newest', async () => {
   const oldest = await client.get(`/api/events/${oldIds[0]}`)
   expect(oldest.data.event!.log).toEqual({ state: 'included', index: expect.any(Number), origin: oldKey.name })
   const newest = await client.get(`/api/events/${newIds[0]}`)
   expect(newest.data.event!.log).toEqual({ state: 'included', index: 1 })
 })
 
-test('the same bytes again give the receipt of the log that they were accepted in', async () => {
+test('the same bytes again give the receipt of the log in which they were accepted', async () => {
   const answer = await client.send(retried)
   expect(answer.data.receipt).toMatchObject({ duplicate: true, log_index: before, tree_size: before + 2 })
   expect(openCheckpoint(answer.data.receipt!.checkpoint!, oldKey).ok).toBe(true)
@@ -205,7 +205,7 @@ test('what a client pins names both logs, and the history tells of both', async 
   expect((await client.get('/api/log/checkpoint')).data).toMatchObject({ origin: newKey.name, tree_size: 1 + after })
 })
 
-test('the page of the log shows how both grew, the closed one with its last size, and the newest head with its signature', async () => {
+test('the log’s page shows how both grew, the final size of the closed one, and the newest head with its signature', async () => {
   const page = await text('/log')
   expect(page).toContain(`The log grew to ${before + 2 + 1 + after} entries since `)
   expect(page).toMatch(new RegExp(`<code>${oldKey.name}</code></a>, closed at ${before + 2} entries`))
@@ -214,7 +214,7 @@ test('the page of the log shows how both grew, the closed one with its last size
   expect(page).toContain(`broadside verify board.jsonl --vkey '${newVkey}'`)
 })
 
-test('one export holds both logs and verifies with either key, and a log left out or changed is found', async () => {
+test('one export holds both logs and verifies with either key, and an omitted or changed log is detected', async () => {
   const whole = await text('/v1/export')
   const path = join(folder, 'export.jsonl')
   writeFileSync(path, whole)
@@ -247,7 +247,7 @@ test('one export holds both logs and verifies with either key, and a log left ou
   }
 })
 
-test('a mirror of the closed log is complete and says what follows; one of the new log is another', async () => {
+test('a mirror of the closed log is complete and names the next one, of which a separate mirror is made', async () => {
   const old = join(folder, 'old')
   const made = await run('mirror', client.address, old, '--vkey', oldVkey)
   expect([made.code, made.err]).toEqual([0, ''])
@@ -307,7 +307,7 @@ test('a running board is not rotated, and an old copy of a rotated one does not 
   await start()
 })
 
-test('the next origin has the next letter, or the first one of a new year, and never one of a year that is over', () => {
+test('the next origin has the next letter, or the first one of a new year, and never one of a past year', () => {
   const at = (year: number) => Date.UTC(year, 5) / 1000
   expect(nextOrigin('b.example/log/2026a', at(2026), '')).toBe('b.example/log/2026b')
   expect(nextOrigin('b.example/log/2026c', at(2027), '')).toBe('b.example/log/2027a')
@@ -316,7 +316,7 @@ test('the next origin has the next letter, or the first one of a new year, and n
   expect(nextOrigin('127.0.0.1:8787/log/2026a', at(2026), 'https://b.example')).toBe('b.example/log/2026b')
 })
 
-test('a log that was named before there was a BASE_URL is followed by one that is named after it', async () => {
+test('a log named before BASE_URL was set is followed by one named after it', async () => {
   const place = boardDirectory()
   const nameless = await startBoard({ directory: place })
   const client = await Client.of(nameless)

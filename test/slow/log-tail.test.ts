@@ -1,6 +1,6 @@
 /**
- * With one shard a post is answered before the frame of the log that covers it is synced. A power cut may take all such frames; the
- * board makes them again from the journal of the shard, which was synced first, and every head that was handed out stays true.
+ * With one shard a post is answered before the log frame that covers it is synced. A power cut may lose all such frames; the board rebuilds
+ * them from the journal of the shard, which was synced first, and every head that was given out stays valid.
  */
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
@@ -17,7 +17,7 @@ import { Ledger, load, randomFrom } from '../support/load.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
 
-/** Cuts off what no frame says was synced, as the worst power cut would. Gives the number of frames that are gone. */
+/** Cuts off what no frame says was synced, as the worst power cut would. Returns the number of lost frames. */
 function loseUnsynced(directory: string): number {
   const file = machineDisk.openFile(
     segmentPath(directory, listSegments(machineDisk, directory, 'log').at(-1)!),
@@ -34,7 +34,7 @@ function loseUnsynced(directory: string): number {
 
 const env = (placement: string) => ({ SHARDS: '1', PLACEMENT: placement })
 
-/** A board that is killed under load, and whose log then loses what was not synced; what it had acknowledged. */
+/** A board that is killed under load, and whose log then loses what was not synced; returns what it had acknowledged. */
 async function cutUnderLoad(placement: string) {
   const directory = boardDirectory()
   const board = await startBoard({ directory, env: env(placement) })
@@ -55,7 +55,7 @@ async function cutUnderLoad(placement: string) {
 describe.each(['back', 'threads'])(
   'a board with one shard, placed as %s, whose log lost what was not synced',
   (placement) => {
-    test('makes the same leaves again: every head and receipt that it gave holds', async () => {
+    test('rebuilds the same leaves: every head and receipt that it gave is valid', async () => {
       const { directory, ledger } = await cutUnderLoad(placement)
       const board = await startBoard({ directory, env: env(placement) })
       const client = await Client.of(board)

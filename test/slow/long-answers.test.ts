@@ -1,6 +1,6 @@
 /**
- * Lists of what strangers wrote: each answer ends early where its texts are long, says that more follows, and nothing is left out
- * or told twice. The main thread takes over every answer, so none may be long.
+ * Lists of texts by strangers: each answer ends early if its texts are long, says that more follows, and nothing is left out or repeated.
+ * Every answer passes through the main thread, so none may be long.
  */
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { sizes } from '../../actors/kernel/limits.ts'
@@ -40,7 +40,7 @@ async function walkSigned(who: typeof ada, fields: Fields): Promise<{ text: stri
   return answers
 }
 
-/** Each answer is bounded, there is more than one, and together they hold these, each once. */
+/** Each answer is bounded, there is more than one, and together they contain each of these once. */
 function expectAll(
   answers: readonly { readonly text: string }[],
   found: readonly unknown[],
@@ -51,7 +51,7 @@ function expectAll(
   expect([...found].sort()).toEqual([...expected].sort())
 }
 
-test('an inbox, whoever fills it', async () => {
+test('an inbox is paged, whoever fills it', async () => {
   const ids: string[] = []
   for (let n = 0; n < 25; n++) {
     const room = n % 2 === 0 ? 'mail' : 'post'
@@ -66,7 +66,7 @@ test('an inbox, whoever fills it', async () => {
   )
 })
 
-test('rooms, whatever they say they are about', async () => {
+test('rooms are paged, whatever their descriptions', async () => {
   const names = Array.from({ length: 25 }, (_, n) => `about-${n}`)
   for (const room of names) await run(ada, { operation: 'room.create', room, text: long })
   const answers = await walkPages(client, '/api/rooms?limit=200&query=about')
@@ -77,7 +77,7 @@ test('rooms, whatever they say they are about', async () => {
   )
 })
 
-test('identities, whatever they say of themselves', async () => {
+test('identities are paged, whatever their profiles', async () => {
   const data = JSON.stringify({ schema: 1, description: '\u0001'.repeat(sizes.profile_description_bytes) })
   const handles = Array.from({ length: 60 }, (_, n) => `person-${n}`)
   for (const handle of handles) {
@@ -92,7 +92,7 @@ test('identities, whatever they say of themselves', async () => {
   )
 })
 
-test('reviews of a tool', async () => {
+test('reviews of a tool are paged', async () => {
   const { tool } = await run(ada, {
     operation: 'tools.publish',
     data: JSON.stringify({
@@ -118,7 +118,7 @@ test('reviews of a tool', async () => {
   )
 })
 
-test('all versions of a post, numbered through', async () => {
+test('all versions of a post are paged, numbered consecutively', async () => {
   const { event_id: id } = await run(ada, { operation: 'post', room: 'versions', text: `0${long.slice(1)}` })
   const ids = [id!]
   for (let n = 1; n < 20; n++) {

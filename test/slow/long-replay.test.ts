@@ -1,4 +1,4 @@
-/** A start that read very many records again keeps snapshots beside its work: the next one is short, even after a kill. */
+/** After a start that replayed many records, snapshots are written in the background: the next start is short, even after a kill. */
 import { readdirSync } from 'node:fs'
 import { expect, test, vi } from 'vitest'
 import { feedSnapshotsDirectory, shardDirectory, shardSnapshotsDirectory } from '../../src/board-directory.ts'
@@ -12,7 +12,7 @@ const posts = 201_000
 /** The last frame that it has. */
 const newestSnapshot = (place: string) => Math.max(...readdirSync(place).map((name) => Number.parseInt(name, 10) || 0))
 
-/** As the shard decides by them, and as they are listed. */
+/** As the shard uses them for decisions, and as they are listed. */
 async function roomsOf(board: Board): Promise<unknown> {
   const client = await Client.of(board)
   const { data } = await client.get('/api/rooms?limit=200')
@@ -21,7 +21,7 @@ async function roomsOf(board: Board): Promise<unknown> {
   return [(data.rooms as unknown as { name: string }[]).map(({ name }) => name).sort(), again.status, again.code]
 }
 
-test('without a post or a stop, shard and feed have one soon after it, of the same board', async () => {
+test('without a post or a stop, shard and feed have a snapshot soon after it, of the same board', async () => {
   const directory = boardDirectory()
   writePosts({ directory, posts, textBytes: 40 })
   integrate({ directory, posts })
@@ -29,7 +29,7 @@ test('without a post or a stop, shard and feed have one soon after it, of the sa
   const found = () => places.map((place) => readdirSync(place).filter((name) => name.endsWith('.snapshot')).length)
   const board = await startBoard({ directory })
   await vi.waitFor(() => expect(found()).toEqual([1, 1]), patience)
-  // With the first rooms, which the start made behind the posts and their room.
+  // Including the first rooms, which the start created after the posts and their room.
   expect(newestSnapshot(places[0]!)).toBeGreaterThan(posts + 1)
   const rooms = await roomsOf(board)
   await board.kill()

@@ -1,6 +1,6 @@
 /**
- * A board is lost after its backup, and the backup takes its place: what was before it is there, the new log says what is lost, and
- * what was taken back since is taken back again, by an export of the lost board.
+ * A board is lost after its backup, and the backup is restored: everything before it is there, the new log says what is lost, and content
+ * redacted since is redacted again, from an export of the lost board.
  */
 
 import { spawnSync } from 'node:child_process'
@@ -42,7 +42,7 @@ const target = join(folder, 'board')
 const [backup, mirror, behind, exported, declared] = ['backup', 'mirror', 'behind', 'export.jsonl', 'declared'].map(
   (name) => join(folder, name),
 ) as [string, string, string, string, string]
-/** Of tries: each is made of the restored directory before it was declared lost. */
+/** Trial copies of the restored directory, made before it was declared lost. */
 const tried = join(folder, 'tried')
 const acts = join(folder, 'acts.json')
 let board: Board
@@ -120,7 +120,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-test('before it is declared lost the board does not start, and the answer names the command', () => {
+test('before it is declared lost the board does not start, and the message names the command', () => {
   expect(refused).toContain(`this log has ${atBackup} entries, but a head of ${atLoss} was signed and published`)
   expect(refused).toContain('run broadside restored --lost')
 })
@@ -143,12 +143,12 @@ test('it says what ends, what begins, and what the copy brings', async () => {
   expect(existsSync(join(target, 'lost-acts.json'))).toBe(false)
 })
 
-test('what was before the backup is there, what came after it is not', async () => {
+test('everything from before the backup is there, and nothing from after it', async () => {
   for (const id of kept) expect((await client.get(`/api/events/${id}`)).status).toBe(200)
   expect((await client.get(`/api/events/${lostPost}`)).code).toBe('not_found')
 })
 
-test('what was taken back after the backup stays taken back, and an identity that moved stays moved', async () => {
+test('content redacted after the backup stays redacted, and a rotated identity stays rotated', async () => {
   const { data } = await client.get(`/api/events/${takenBack}`)
   expect([data.event?.type, data.event?.text]).toEqual(['tombstone', undefined])
   expect((await client.send(old.body)).code).toBe('key_rotated')
@@ -163,7 +163,7 @@ test('a delegation that was made before the backup has ended', async () => {
   ])
 })
 
-test('the first entry of the new log says what is lost, and the history and the page do', async () => {
+test('the first entry of the new log says what is lost, and so do the history and the page', async () => {
   const first = await client.get('/api/log/leaves?start=0&end=1')
   const entry = Buffer.from((first.data as unknown as { entries: string[] }).entries[0]!, 'base64')
   expect(entry.toString()).toContain(`\nlost after ${atBackup}\n`)
@@ -176,7 +176,7 @@ test('the first entry of the new log says what is lost, and the history and the 
   expect((await client.get('/log')).text).toContain(`lost after ${atBackup} entries`)
 })
 
-test('an export verifies with the new key, and says which key to pin with the old one', async () => {
+test('an export verifies with the new key, and names that key when verified with the old one', async () => {
   const path = join(folder, 'after.jsonl')
   writeFileSync(path, (await client.get('/v1/export')).text)
   const vkey = (await client.get('/log/vkey')).text.trim()
@@ -193,7 +193,7 @@ test('an export verifies with the new key, and says which key to pin with the ol
   await expect(verifyExport(lines, { vkey: oldVkey })).rejects.toThrow('whose key is not the one that is pinned')
 })
 
-test('a mirror that knew the newer head is told so and keeps it; one that is behind goes on to the end that is left', async () => {
+test('a mirror that knew the newer head is told so and keeps it; one that is behind continues to the remaining end', async () => {
   const before = readFileSync(join(mirror, 'checkpoint'), 'utf8')
   const known = await run('mirror', client.address, mirror)
   expect(known.code).toBe(3)
@@ -212,7 +212,7 @@ test('it starts again, fsck finds nothing, and a second call changes nothing', a
   const again = await run('restored', '--lost', '--yes', '--data', target)
   expect(again).toMatchObject({ code: 1 })
   expect(again.err).toContain('Nothing says that anything')
-  // As after a start that was killed before its last act: what is done is not done twice.
+  // As after a start that was killed before its last act: nothing is done twice.
   cpSync(acts, join(target, 'lost-acts.json'))
   await start(target)
   expect(existsSync(join(target, 'lost-acts.json'))).toBe(false)
@@ -226,7 +226,7 @@ function restoredAgain(): void {
   cpSync(declared, tried, { recursive: true })
 }
 
-/** The machine's disk until so many steps that change it were taken: then nothing more is written, as after a kill. */
+/** The machine's disk until this many modifying steps: then nothing more is written, as after a kill. */
 function cutAfter(steps: number): Disk {
   let left = steps
   const step = (): void => {
@@ -263,7 +263,7 @@ function cutAfter(steps: number): Disk {
   }
 }
 
-/** All that such a directory holds but for random numbers and times. */
+/** Everything in such a directory except random numbers and times. */
 function stateOf(directory: string): unknown {
   const { generation, check, delegations_ended, ...facts } = JSON.parse(
     readFileSync(join(directory, 'board.json'), 'utf8'),
@@ -279,7 +279,7 @@ function stateOf(directory: string): unknown {
   return { facts, ended: typeof delegations_ended, closed, own: names('.').sort(), keys: names('keys').sort() }
 }
 
-test('a call that is cut short at any step is completed by the next one, to the same state', async () => {
+test('a call that is interrupted at any step is completed by the next one, to the same state', async () => {
   const config = readConfig(tried)
   const lose = (disk: Disk): Promise<number> =>
     restoreLost(
@@ -303,7 +303,7 @@ test('a call that is cut short at any step is completed by the next one, to the 
   expect(cuts).toBeGreaterThan(10)
 })
 
-test('a mirror brings what the log names; names that the lost board used are not used again', async () => {
+test('a mirror provides what the log names; names that the lost board used are not used again', async () => {
   restoredAgain()
   writeFileSync(join(tried, 'keys', 'log-2999e.key'), `${'0'.repeat(64)}\n`, { mode: 0o600 })
   const here = ['restored', '--lost', '--yes', '--data', tried]
@@ -318,7 +318,7 @@ test('a mirror brings what the log names; names that the lost board used are not
   expect(await run('restored', '--yes', '--data', tried)).toMatchObject({ code: 2 })
 })
 
-test('a copy that is changed, cut short or of another log is refused, and nothing is changed', async () => {
+test('a copy that is changed, truncated or of another log is refused, and nothing is changed', async () => {
   restoredAgain()
   const before = stateOf(tried)
   const text = readFileSync(exported, 'utf8')

@@ -43,7 +43,7 @@ function putCopyBack(): void {
   cpSync(copy, directory, { recursive: true })
 }
 
-test('an old copy of the data directory does not sign where the mark knows more, and the operator is told why', async () => {
+test('an old copy of the data directory does not sign if the mark knows more, and the operator is told why', async () => {
   putCopyBack()
   const { code, words } = await refusedBoard({ directory })
   expect(code).toBe(1)
@@ -51,14 +51,14 @@ test('an old copy of the data directory does not sign where the mark knows more,
   expect(words).toContain('Restore the newest data directory')
 })
 
-test('the same copy starts where the mark is gone: the mark is a second opinion, not the truth', async () => {
+test('the same copy starts if the mark is gone: the mark is a second opinion, not the truth', async () => {
   putCopyBack()
   rmSync(`${directory}.mark`)
   await posts(1)
   expect(readFileSync(`${directory}.mark`, 'utf8').split('\n')[2]).toBe('4')
 })
 
-test('a copy that went on by itself is not taken for the log whose head was published', async () => {
+test('a copy that continued on its own is not taken for the log whose head was published', async () => {
   const mark = readFileSync(`${directory}.mark`)
   putCopyBack()
   rmSync(`${directory}.mark`)
@@ -74,7 +74,7 @@ test('a new board in the same place has another key, so the mark of the old one 
   expect(existsSync(`${directory}.mark`)).toBe(true)
 })
 
-test('a mark that was changed by a byte is named, and stops the start', async () => {
+test('a mark with a changed byte is reported, and prevents the start', async () => {
   const mark = readFileSync(`${directory}.mark`)
   mark[mark.length - 12]! ^= 1
   writeFileSync(`${directory}.mark`, mark)
@@ -83,7 +83,7 @@ test('a mark that was changed by a byte is named, and stops the start', async ()
   expect(words).not.toContain('older copy')
 })
 
-test('a mark that was left in the directory goes beside it with the next start, and then stops an old copy', async () => {
+test('a mark left in the directory is moved beside it at the next start, and then stops an old copy', async () => {
   const inside = join(directory, '.mark')
   renameSync(`${directory}.mark`, inside)
   const board = await startBoard({ directory: `${directory}/` })
@@ -93,7 +93,7 @@ test('a mark that was left in the directory goes beside it with the next start, 
   expect((await refusedBoard({ directory: `${directory}/` })).words).toContain('a head of 4 was signed and published')
 })
 
-test('MARK_FILE names another place for it', async () => {
+test('MARK_FILE sets another place for it', async () => {
   const file = `${directory}.elsewhere`
   copies.push(file)
   const board = await startBoard({ directory, env: { MARK_FILE: file } })

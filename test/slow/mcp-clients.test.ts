@@ -1,6 +1,6 @@
 /**
- * The MCP endpoint and the sign-in against programs that are none of ours: the official client in both eras and through the
- * whole of OAuth, the Inspector, mcp-remote, and the conformance suites of both protocol versions.
+ * The MCP endpoint and the sign-in against third-party programs: the official client in both eras and through the whole of OAuth, the
+ * Inspector, mcp-remote, and the conformance suites of both protocol versions.
  */
 import { spawn } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
@@ -70,7 +70,7 @@ describe('the official client', () => {
   })
 
   test.each(['', '?tools=all'])(
-    'signs in at /mcp%s from the 401 on, without a browser, and its sign-in ends within a second of its revocation',
+    'signs in at /mcp%s from the 401 on, without a browser, and is cut off within a second of its revocation',
     async (query) => {
       const saved: { client?: never; tokens?: never; verifier?: string; asked?: URL } = {}
       const provider: OAuthClientProvider = {
@@ -101,9 +101,9 @@ describe('the official client', () => {
       expect((await post()).structuredContent).toMatchObject({ event: { author: { id: own.id }, via: 'mcp' } })
       const whoami = await mcp.callTool({ name: 'whoami', arguments: {} })
       const { delegation } = whoami.structuredContent as { delegation: string }
-      // A wait that is open when the end comes.
+      // A wait that is open when the sign-in ends.
       const waiting = mcp.callTool({ name: 'updates_get', arguments: { data: { wait: 50 } } })
-      // It has begun when what was sent behind it, twice there and back, is answered.
+      // Once requests sent after it have been answered, twice, the wait has begun.
       for (let n = 0; n < 2; n++) await mcp.callTool({ name: 'quota_get', arguments: {} })
       await client.command(own, { operation: 'delegation.revoke', target: delegation })
       const ended = await waiting
@@ -160,7 +160,7 @@ describe.skipIf(skipWithout(missingPackage('mcp-remote')))('mcp-remote', () => {
     expect(ran.text).toContain('events_list')
   })
 
-  test('signs in by itself when a tool asks for it, through what it takes for a browser, and posts', async () => {
+  test('signs in on its own when a tool requires it, with a stand-in for the browser, and posts', async () => {
     const opened = join(scratch, 'opened')
     const browser = join(scratch, 'browser.sh')
     writeFileSync(opened, '')
@@ -182,7 +182,7 @@ describe.skipIf(skipWithout(missingPackage('mcp-remote')))('mcp-remote', () => {
     const post = () => mcp.callTool({ name: 'post', arguments: { text: 'through a proxy', request_id: 'once' } })
     const first = await post().catch(() => undefined)
     expect((await signing).status).toBe(200)
-    // The call that met the question may have been answered with it: the same again, under the same request_id.
+    // The call that triggered the sign-in may have been answered with it: call again, under the same request_id.
     const posted = first?.isError === undefined && first !== undefined ? first : await post()
     expect(posted.structuredContent).toMatchObject({ event: { author: { id: own.id }, via: 'mcp' } })
     await mcp.close()

@@ -1,6 +1,6 @@
 /**
- * What a model is shown of an answer, by the hosts that people run: the AI SDK and OpenAI Agents, each with its own scripted model in
- * the place of one that thinks. And what it costs there, counted with the tables of o200k_base.
+ * What a model is shown of an answer, by widely used hosts: the AI SDK and OpenAI Agents, each with its own scripted model in place of a
+ * real one. And what it costs there, counted with the tables of o200k_base.
  */
 import { createHash, randomBytes } from 'node:crypto'
 import { readFileSync } from 'node:fs'
@@ -53,7 +53,7 @@ beforeAll(async () => {
 })
 afterAll(() => started.kill())
 
-/** A program with a model that calls tools, one after the other: what the model is shown of each answer. */
+/** A program with a model that calls tools, one after the other; `ask` returns what the model is shown of an answer. */
 type Host = { readonly ask: (tool: string, args: Json) => Promise<string>; readonly close: () => Promise<void> }
 
 type AiSdk = {
@@ -166,7 +166,7 @@ describe.each(hosts)('%s', (_name, peer, open) => {
   })
 
   test.skipIf(skipWithout(missingPackage(peer)))(
-    'shows it a long document whole, and lets it write no half of one',
+    'shows it a long document whole, and does not let it overwrite one it has read only in part',
     async () => {
       const host = await open()
       let text = ''
@@ -189,7 +189,7 @@ describe.each(hosts)('%s', (_name, peer, open) => {
 })
 
 describe.each(hosts)('the story of a work, through MCP alone: %s', (_name, peer, open) => {
-  test.skipIf(skipWithout(missingPackage(peer)))('from its request to a pay after a dispute', async () => {
+  test.skipIf(skipWithout(missingPackage(peer)))('from its request to a payment after a dispute', async () => {
     const requester = opensslSigner(randomBytes(32))
     const worker = opensslSigner(randomBytes(32))
     const client = await Client.of(started)
@@ -271,7 +271,7 @@ describe.skipIf(skipWithout(missingPackage('gpt-tokenizer')))('counted by o200k_
     }
   })
 
-  test('the estimate is never below what is counted', () => {
+  test('the estimate is never below the count', () => {
     for (const [name, text] of Object.entries(kindsOfText()))
       expect([name, tokensOf(text)]).toSatisfy(isBelow(tokensAtMost(text)))
   })
@@ -279,14 +279,14 @@ describe.skipIf(skipWithout(missingPackage('gpt-tokenizer')))('counted by o200k_
 
 const isBelow = (most: number) => (found: readonly [string, number]) => found[1] <= most
 
-/** Characters in turn from a list, by chance that is the same each time (Park and Miller). */
+/** Characters from a list, pseudorandom and reproducible (Park and Miller). */
 function byChance(letters: readonly string[]): string {
   let state = 42
   const next = () => (state = (state * 48_271) % 2_147_483_647)
   return Array.from({ length: 9_000 }, () => letters[next() % letters.length]).join('')
 }
 
-/** What people write, and what somebody may who wants to be expensive. */
+/** Ordinary texts, and texts by somebody who wants to be expensive. */
 function kindsOfText(): Readonly<Record<string, string>> {
   const of = byChance
   const range = (from: number, to: number) =>

@@ -1,4 +1,4 @@
-/** tools.call on somebody else's MCP server, over real sockets: both ways of the protocol, and everything that can go wrong. */
+/** tools.call on a third-party MCP server, over real sockets: both protocol versions, and everything that can go wrong. */
 
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -57,7 +57,7 @@ describe.each(['modern', 'sessions'] as const)('a server that speaks by %s', (ki
     expect(Object.keys(server.headers)).not.toContain('authorization')
   })
 
-  test('has errors of its own, which are answers', async () => {
+  test('has its own errors, which are answers', async () => {
     const failed = await call(`fails ${kind}`, tool, { method: 'fail' })
     expect(failed).toMatchObject({ status: 200, output: { isError: true }, allowance: { left: 19 } })
     const unknown = (await call(`asks ${kind}`, tool, { method: 'no-such-tool' })).output as Result
@@ -66,7 +66,7 @@ describe.each(['modern', 'sessions'] as const)('a server that speaks by %s', (ki
     expect(bad.error !== undefined || bad.isError === true).toBe(true)
   })
 
-  test('may not answer more than a MiB, and says what it wants to be paid', async () => {
+  test('may not answer with more than a MiB, and says what payment it wants', async () => {
     const huge = await call(`drowns ${kind}`, tool, { method: 'huge' })
     expect(huge).toMatchObject({ status: 0, failure: 'too_large', allowance: { left: 20 } })
     expect(huge).not.toHaveProperty('output')
@@ -78,7 +78,7 @@ describe.each(['modern', 'sessions'] as const)('a server that speaks by %s', (ki
     })
   })
 
-  test('is asked by no name for its only tool, or else for what it has', async () => {
+  test('is called without a name for its only tool, or else asked for its list', async () => {
     const listed = await call(`lists ${kind}`, tool, {})
     expect((listed.output as { tools: { name: string }[] }).tools.map(({ name }) => name)).toContain('hang')
     server.isAlone = true
@@ -87,10 +87,10 @@ describe.each(['modern', 'sessions'] as const)('a server that speaks by %s', (ki
     expect((only.output as Result).content[0]!.text).toBe('42')
   })
 
-  test('that hangs is given up, by one measure of time for all messages together', async () => {
+  test('that hangs is given up, with one timeout for all messages together', async () => {
     const outgoing = createOutgoing({ timers: systemClock, loopback: true, userAgent: 'test' })
     let clock = 0
-    // Every look at the clock is half a second later: two messages have used the time up before the third is answered.
+    // Every reading of the clock is half a second later: two messages use up the time before the third is answered.
     const ask = {
       ...{ url: server.url(kind), tool: 'hang', args: {} },
       ...{ bounds: { totalMs: 3_000 }, now: () => (clock += 500) },
@@ -100,7 +100,7 @@ describe.each(['modern', 'sessions'] as const)('a server that speaks by %s', (ki
   })
 })
 
-test('a server that has moved is not followed', async () => {
+test('a redirect by a server is not followed', async () => {
   server.asked.length = 0
   const found = await call('who follows', await publish(server.url('moved')), { method: 'add', body: { a: 1, b: 1 } })
   expect(found).toMatchObject({ status: 0, failure: 'redirect', allowance: { left: 20 } })
@@ -108,7 +108,7 @@ test('a server that has moved is not followed', async () => {
 })
 
 test.each(['2025-06-18\r\nx: y', '2025\u2028', '', '2'.repeat(33)])(
-  'a server of version %j has answered, and not with MCP',
+  'a server of version %j has answered, but not with MCP',
   async (version) => {
     const asked: string[] = []
     const strange = createServer(async (request, response) => {

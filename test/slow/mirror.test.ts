@@ -17,7 +17,7 @@ let client: Client
 let folder: string
 let mirror: string
 let vkey: string
-/** Stands between mirror and board; `change` may give other bytes for a path. */
+/** Sits between mirror and board; `change` may return other bytes for a path. */
 let between: Server
 let change: (path: string, body: Buffer) => Buffer | number = (_, body) => body
 let address: string
@@ -78,7 +78,7 @@ test('a mirror holds every entry, verified, in the layout that any client reads'
   expect(await run('verify', mirror, '--vkey', vkey)).toMatchObject({ code: 0 })
 })
 
-test('it goes on where it stopped, and drops the partial tiles that no checkpoint of its own needs', async () => {
+test('it continues where it stopped, and drops the partial tiles that no checkpoint of its own needs', async () => {
   await posts(250)
   const again = await run('mirror', client.address, mirror)
   expect(again.out).toContain(
@@ -94,7 +94,7 @@ test('it goes on where it stopped, and drops the partial tiles that no checkpoin
   )
 })
 
-test('a run that ended in the middle is taken up: what it fetched is checked and used', async () => {
+test('an interrupted run is resumed: what it fetched is checked and used', async () => {
   const fresh = join(folder, 'interrupted')
   let fetched = 0
   change = (path, body) => (path.includes('/tile/entries/') && ++fetched > 1 ? 410 : body)
@@ -105,7 +105,7 @@ test('a run that ended in the middle is taken up: what it fetched is checked and
   expect(await run('verify', fresh)).toMatchObject({ code: 0 })
 })
 
-test('a log that serves other entries than it signed is found out, and the mirror keeps none of them', async () => {
+test('a log that serves other entries than it signed is found out, and the mirror stores none of them', async () => {
   const fresh = join(folder, 'lied-to')
   change = (path, body) => {
     if (path.endsWith('/tile/entries/001')) body[40]! ^= 1
@@ -132,7 +132,7 @@ test('a log that shows less than it has shown before is found out', async () => 
   expect(shrunk.err).toContain('signed a head of 553 entries, and now serves one of 550')
 })
 
-test('a mirror put at the root of a host is mirrored from there, by its own key or a pinned one', async () => {
+test('a mirror served at the root of a host is mirrored from there, by its own key or a pinned one', async () => {
   const root = createServer(({ url = '' }, response) => {
     const file = join(mirror, url)
     if (existsSync(file)) response.end(readFileSync(file))
@@ -142,7 +142,7 @@ test('a mirror put at the root of a host is mirrored from there, by its own key 
   const at = `http://127.0.0.1:${(root.address() as AddressInfo).port}/`
   for (const [name, options] of Object.entries({ named: [], pinned: ['--vkey', vkey] })) {
     const copy = join(folder, `of-a-root-${name}`)
-    // By its name the log is at /log/… of a board: that is where it is looked for.
+    // Its name says that the log is at /log/… of a board, so it is looked for there.
     const missed = await run('mirror', at, copy, ...options)
     expect([name, missed.code]).toEqual([name, options.length === 0 ? 2 : 1])
     expect(missed.err).toContain(`${at}log/`)
@@ -153,7 +153,7 @@ test('a mirror put at the root of a host is mirrored from there, by its own key 
   root.close()
 })
 
-test('another key, a changed byte on the mirror’s disk, and a directory that is no mirror are named', async () => {
+test('another key, a changed byte on the mirror’s disk, and a directory that is no mirror are reported', async () => {
   const other = vkey.replace(/\+[0-9a-f]{8}\+/, '+00000000+')
   expect(await run('mirror', address, join(folder, 'x'), '--vkey', other)).toMatchObject({ code: 2 })
   const bundle = join(mirror, 'tile/entries/000')
@@ -163,7 +163,7 @@ test('another key, a changed byte on the mirror’s disk, and a directory that i
   const damaged = await run('verify', mirror)
   expect(damaged.code).toBe(3)
   expect(damaged.err).toContain('tile/entries/000 and tile/0/000 are inconsistent. Remove it and mirror again.')
-  // What is kept is not read again, and no word says that it was.
+  // Stored data is not read again, and no output claims that it was.
   const again = await run('mirror', client.address, mirror)
   expect(again.out).toMatch(/ [0-9]+ new entries verified, after 550 from earlier runs \(not checked again/)
   expect((await run('verify', folder)).err).toContain('is not a mirror')

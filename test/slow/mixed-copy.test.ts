@@ -1,6 +1,6 @@
 /**
- * Copies that were made file by file from a running board: one whose journals are newer than its log is completed where its leaves can
- * be made again the same, and one whose log is newer than its journals is refused.
+ * Copies made file by file from a running board: if the journals are newer than the log it is completed, provided its leaves can be rebuilt
+ * identically; if the log is newer than the journals the copy is refused.
  */
 import { cpSync, existsSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -30,7 +30,7 @@ async function posts(client: Client, count: number): Promise<void> {
   for (const { status } of await Promise.all(all)) expect(status).toBe(200)
 }
 
-/** `early`: what was copied before more was posted. The board ends; the copy is in its place, beside the mark. */
+/** `early`: the parts copied before more was posted. The board stops; the copy is in its place, beside the mark. */
 async function mixed(shards: number, early: RegExp) {
   const directory = boardDirectory()
   const copy = `${directory}.copy`
@@ -73,7 +73,7 @@ test('with one shard its log is completed: every head that was given out is true
   expect(damagesOf(directory)).toEqual([])
 })
 
-test('with two shards the order may differ from what was published: it is refused, and --lost goes on', async () => {
+test('with two shards the order may differ from what was published: it is refused, and --lost continues', async () => {
   const { directory } = await mixed(2, /^log$/)
   const { code, err } = await run('restored', '--data', directory)
   expect([code, err]).toEqual([1, expect.stringContaining('broadside restored --lost ends it here')])

@@ -1,4 +1,4 @@
-/** Moderation as people see it: hides and who did them, reports and who reads them, advertisements and what becomes of them. */
+/** Moderation as people see it: hides and their authors, reports and their readers, advertisements and what becomes of them. */
 import { createHash, createPublicKey, verify } from 'node:crypto'
 import { rmSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
@@ -59,7 +59,7 @@ describe('the moderation log', () => {
     await run(author, { operation: 'event.redact', event_id: event, reason: 'my own mistake' })
   })
 
-  test('says who did what to whom, when and why, newest first; joining is no moderation', async () => {
+  test('says who did what to whom, when and why, newest first; joining is not moderation', async () => {
     const entries = await modlogOf('forum')
     expect(
       entries.map(({ seq, action, target, reason, detail, actor }) => [
@@ -92,7 +92,7 @@ describe('the moderation log', () => {
     }
   })
 
-  test('comes in pages, the same by whatever steps', async () => {
+  test('is the same for any page size', async () => {
     const whole = await modlogOf('forum')
     for (const limit of [1, 2, 5, 6]) {
       const seen = await walk('entries', async (cursor) =>
@@ -106,7 +106,7 @@ describe('the moderation log', () => {
     expect(dataOf(await client.get('/api/modlog?room=lobby'))).toEqual({ room: 'lobby', entries: [], has_more: false })
   })
 
-  test('of a private room is read by its members alone', async () => {
+  test('of a private room is read only by its members', async () => {
     await run(owner, { operation: 'room.create', room: 'backroom', visibility: 'private', members: [reader.id] })
     await setPolicy(owner, 'backroom', { rules: 'hush' })
     expect(await run(reader, { operation: 'room.modlog', room: 'backroom' })).toMatchObject({
@@ -164,7 +164,7 @@ describe('reports', () => {
     expect(told(await client.send('{"operation":"reports.list"}'))).toBe('403 unsigned')
   })
 
-  test('are listed in pages, newest first, by whatever steps', async () => {
+  test('are listed newest first, the same for any page size', async () => {
     const whole = await list()
     expect(
       [...whole].sort((a, b) => Number(b.created_at) - Number(a.created_at)).map(({ created_at }) => created_at),
@@ -179,7 +179,7 @@ describe('reports', () => {
     expect(told(bad)).toBe('400 invalid_field cursor')
   })
 
-  test('are resolved by the operator, once, with what was done', async () => {
+  test('are resolved by the operator, once, with a note of what was done', async () => {
     const open = (await list({ kind: 'open' }))[0]!
     const resolve = (who: Signer, target: unknown, data: object = { action: 'dismissed', note: 'not so bad' }) =>
       client.command(who, {
@@ -202,7 +202,7 @@ describe('reports', () => {
     ])
   })
 
-  test('show nowhere, and stay through a restart, a kill and a replay', async () => {
+  test('appear nowhere else, and survive a restart, a kill and a replay', async () => {
     const before = await list()
     const paths = ['/api/events', '/v1/export', '/api/modlog?room=forum', '/api/rooms', '/metrics', '/api/identities']
     for (const path of paths) expect((await client.get(path)).text, path).not.toContain('canary-reason')
@@ -253,7 +253,7 @@ describe('in a room that moderates promotion', () => {
     expect((await eventOf(id)).hidden).toBe(false)
   })
 
-  test('those who run the room, private rooms and other rooms are left alone', async () => {
+  test('moderators, private rooms and other rooms are left alone', async () => {
     const spared = [
       await posted(owner, { room, text: advert }),
       await posted(mod, { room, text: advert }),
@@ -264,7 +264,7 @@ describe('in a room that moderates promotion', () => {
     for (const id of spared) expect((await eventOf(id)).hidden).toBe(false)
   })
 
-  test('after the restart of a killed board what it had not screened is screened, and what was restored stays', async () => {
+  test('after a kill unscreened posts are screened at the restart, and restored ones stay', async () => {
     const before = await modlogOf(room)
     await restart(() => board.kill())
     const marker = await posted(author, { room, text: 'https://marker.example/two' })
@@ -315,7 +315,7 @@ describe('in a room that moderates promotion', () => {
       expect((await eventOf(id)).hidden).toBe(false)
     })
 
-    test('that answers late finds what the room says then: the rule is read again when hiding', async () => {
+    test('that answers late meets the current policy: the rule is read again when hiding', async () => {
       answer = '{"score":1}'
       const waiting: (() => unknown)[] = []
       server.removeAllListeners('request')

@@ -16,7 +16,7 @@ describe.each([
   })
   afterAll(() => all.client.close())
 
-  test('fresh keys of one address run out, those who wrote before and other addresses go on', async () => {
+  test('an address runs out of fresh keys, while known identities and other addresses continue', async () => {
     const address = '192.0.2.1'
     const first = someone()
     expect((await all.post(address, first)).status).toBe(200)
@@ -36,7 +36,7 @@ describe.each([
     expect((await all.post('192.0.2.2', someone())).status).toBe(200)
   })
 
-  test('writes of one address run out whoever signs them, and what was accepted is still answered again', async () => {
+  test('an address runs out of writes whoever signs them, and accepted commands are still answered again', async () => {
     const address = '192.0.2.3'
     const pair = [someone(), someone()]
     const first = all.client.sign(pair[0]!, { operation: 'post', text: 'first' })
@@ -76,15 +76,15 @@ describe.each([
     expect(statuses([await all.post('::ffff:192.0.2.5', someone())])).toEqual(['rate_limited'])
   })
 
-  test('who only says a header where no proxy is believed counts by the peer', async () => {
-    // Two lines, as a proxy makes them that appends one of its own: the last one counts.
+  test('a client that sends a header where no proxy is trusted counts by its peer address', async () => {
+    // Two lines, as with a proxy that appends its own: the last one counts.
     const before = await all.quota('203.0.113.9, 192.0.2.6')
     expect(before.networks[0]!.network).toBe('192.0.2.6')
     expect((await all.quota('not an address')).networks[0]!.network).toBe('127.0.0.1')
   })
 })
 
-/** Calls a tool at /mcp with the token of a sign-in, from an address that a proxy names. */
+/** Calls a tool at /mcp with the token of a sign-in, from an address that a proxy reports. */
 async function callTool(
   { client }: Senders,
   name: string,
@@ -112,9 +112,9 @@ describe('a board', () => {
   })
   afterAll(() => all.client.close())
 
-  test('a write that is refused makes no identity, and a stranger’s key spends nothing of theirs', async () => {
+  test('a refused write creates no identity, and a stranger’s key uses none of their allowance', async () => {
     const address = '192.0.2.11'
-    // Nothing of these stands anywhere: the room does not exist for them.
+    // Nothing of these is stored: the room does not exist for them.
     const owner = someone()
     const made = { operation: 'room.create', room: 'not-theirs', visibility: 'private' }
     expect((await all.command('192.0.2.12', owner, made)).status).toBe(200)
@@ -133,7 +133,7 @@ describe('a board', () => {
       expect(after.allowances[kind]!.used).toBeLessThanOrEqual(before.allowances[kind]!.used)
   })
 
-  test('who is known stays known after a restart, and so is who only wrote in private', async () => {
+  test('a known identity stays known after a restart, and so does one that wrote only in private', async () => {
     const address = '192.0.2.14'
     const known = [someone(), someone(), someone(), someone()]
     const answers = await inTurn(4, (n) =>
@@ -150,7 +150,7 @@ describe('a board', () => {
     expect(statuses([await all.post('192.0.2.15', known[0]!, { room: 'only-in-private' })])).toEqual([200])
   })
 
-  test('new rooms run out by network, whatever makes them and whoever signs', async () => {
+  test('new rooms run out by network, whatever creates them and whoever signs', async () => {
     const address = '192.0.2.16'
     const [first, second] = [someone(), someone()]
     expect((await all.post(address, first, { room: 'net-one' })).status).toBe(200)
@@ -168,7 +168,7 @@ describe('a board', () => {
     expect((await all.post('192.0.2.17', second, { room: 'net-four' })).status).toBe(200)
   })
 
-  test('new conversations run out by network, and those that are there are opened again', async () => {
+  test('new conversations run out by network, and existing ones can be opened again', async () => {
     const address = '192.0.2.18'
     const [first, second, other] = [someone(), someone(), someone()]
     const open = (signer: Signer, member: Signer) =>
@@ -180,7 +180,7 @@ describe('a board', () => {
     expect((await open(first, other)).status).toBe(200)
   })
 
-  test('bytes run out by network: those that are signed, and those that are delivered', async () => {
+  test('bytes run out by network, both signed and delivered ones', async () => {
     const address = '192.0.2.19'
     const [first, second] = [someone(), someone()]
     const text = 'x'.repeat(16_000)
@@ -204,7 +204,7 @@ describe('a board', () => {
     expect((await all.quota('192.0.2.21')).networks[0]!.allowances.bytes!.used).toBe(9_000)
   })
 
-  test('who signed in at /mcp counts by identity, and not by the address of their host', async () => {
+  test('a sign-in at /mcp counts by identity, and not by the address of its host', async () => {
     const [reader, other] = [someone(), someone()]
     for (const each of [reader, other]) await all.post('192.0.2.22', each)
     const token = await accessToken(all.client.address, reader, 'board:read board:post')
@@ -221,7 +221,7 @@ describe('a board', () => {
     expect((await all.quota('192.0.2.23', reader)).allowances.writes).toMatchObject({ remaining: 0 })
   })
 
-  test('what limits refused is counted by reason', async () => {
+  test('refusals by limits are counted by reason', async () => {
     const metrics = (await all.client.get('/metrics')).text
     for (const reason of [
       'new_rooms_per_network_per_day',
@@ -233,7 +233,7 @@ describe('a board', () => {
   })
 })
 
-test('a sign-in reads at /mcp though the address of its host is used up, by others and by tokens that are none', async () => {
+test('a sign-in reads at /mcp though its host’s address is used up, by others and by invalid tokens', async () => {
   const more = { reads_per_address_per_minute: 30, bad_signatures_per_address_per_minute: 3 }
   const all = await Senders.at(boardDirectory(), { LIMITS: JSON.stringify(more) })
   const reader = someone()
@@ -252,13 +252,13 @@ test('a sign-in reads at /mcp though the address of its host is used up, by othe
   all.client.close()
 })
 
-test('all sign-ins at one address do at most what sixteen networks do, and nobody else pays for it', async () => {
+test('all sign-ins at one address may do at most what sixteen networks may, and nobody else pays for it', async () => {
   const LIMITS = JSON.stringify({
     writes_per_network_per_minute: 1,
     writes_per_network_burst: 1,
     writes_per_identity_per_minute: 1,
     writes_per_identity_burst: 12,
-    // From here they sign in.
+    // Sign-ins come from here.
     networks: { '127.0.0.1': 10 },
   })
   const all = await Senders.at(boardDirectory(), { LIMITS })
@@ -277,7 +277,7 @@ test('all sign-ins at one address do at most what sixteen networks do, and nobod
   all.client.close()
 })
 
-test('what makes the board call others, and sign-ins that are begun, are counted in the network too', async () => {
+test('requests that make the board call others, and started sign-ins, are counted in the network too', async () => {
   const LIMITS = JSON.stringify({
     verifications_per_network_per_hour: 2,
     probes_per_network_per_day: 2,
@@ -300,7 +300,7 @@ test('what makes the board call others, and sign-ins that are begun, are counted
     'wrong_state',
   ])
 
-  // One host is not looked at twice in a row.
+  // One host is not probed twice in a row.
   const probe = async (from: string, n: number) => {
     const signer = someone()
     const said = { schema: 1, name: 'Of a network', description: 'A tool that is not there.', category: 'data' }

@@ -1,4 +1,4 @@
-/** A data directory that a newer release has written: every program of this release refuses it by name, and changes nothing in it. */
+/** A data directory written by a newer release: every program of this release refuses it by name, and changes nothing in it. */
 import { hash } from 'node:crypto'
 import { appendFileSync, cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -42,7 +42,7 @@ function copyWith(change: (facts: Facts) => Facts): string {
   return directory
 }
 
-/** Everything but the lock and what is derived. */
+/** Everything except the lock and derived files. */
 function contents(directory: string): ReadonlyMap<string, string> {
   const files = [...filesUnder(directory)].filter(([name]) => !/LOCK|snapshots|search|tools|\.idx$|nodes/.test(name))
   return new Map(files.map(([name, bytes]) => [name, hash('sha256', bytes)]))
@@ -73,7 +73,7 @@ test('every command refuses a directory that a newer release has opened, and nam
   expect(contents(directory)).toEqual(before)
 })
 
-test('another format is refused with the release that wrote it, where that is written down', async () => {
+test('another format is refused with the release that wrote it, if that is recorded', async () => {
   const named = copyWith((facts) => ({ ...facts, format: 3, written_by: '2.0.0', more: 'of that release' }))
   expect((await refusedBoard({ directory: named })).words).toMatch(
     /written by Broadside 2\.0\.0, in format 3\. .*Install 2\.0\.0 or newer, or restore a backup from before the upgrade/,
@@ -84,7 +84,7 @@ test('another format is refused with the release that wrote it, where that is wr
   )
 })
 
-test('a release that differs in its last number is no newer one, and an older one is replaced by this', async () => {
+test('a release that differs only in its last number is not newer, and an older one is replaced by this', async () => {
   const [major, minor] = release.split('.')
   for (const written_by of [`${major}.${minor}.999`, '0.9.0', undefined]) {
     const directory = copyWith((facts) => ({ ...facts, written_by }))
@@ -97,7 +97,7 @@ test('a release that differs in its last number is no newer one, and an older on
 const segmentOf = (directory: string, part: string) =>
   join(directory, part, readdirSync(join(directory, part)).find((name) => name.endsWith('.log'))!)
 
-/** As a newer release would: into the journal, behind what is there. */
+/** As a newer release would: into the journal, after what is there. */
 function append(directory: string, part: string, frame: NewFrame): void {
   const journal = Journal.open({
     disk: machineDisk,
@@ -167,7 +167,7 @@ test.each<[what: string, change: (directory: string) => void, sentence: RegExp]>
   expect(contents(directory)).toEqual(before)
 })
 
-test('positions of webhooks that a newer release keeps are neither read nor put aside', () => {
+test('webhook positions of a newer release are neither read nor set aside', () => {
   const directory = scratchDirectory()
   DeliveryStore.open(directory).close()
   const database = openDatabase(storeFile(directory))
@@ -177,7 +177,7 @@ test('positions of webhooks that a newer release keeps are neither read nor put 
   expect([...filesUnder(directory)].map(([name]) => name).join()).not.toContain('damaged')
 })
 
-test('a backup of a newer release names it', async () => {
+test('a backup of a newer release is refused by name', async () => {
   const backup = join(scratchDirectory(), 'backup')
   expect(await broadside('backup', backup, '--data', made)).toMatchObject({ code: 0 })
   const file = join(backup, 'backup.json')

@@ -1,4 +1,4 @@
-/** The tests of a checkout that has no real data beside it: those that need some are skipped by name, and no file of tests fails for it. */
+/** Tests in a checkout without real data: those that need some are skipped by name, and no test file fails for lack of it. */
 import { execFileSync, spawnSync } from 'node:child_process'
 import { cpSync, mkdirSync, readFileSync, symlinkSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'

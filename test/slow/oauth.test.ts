@@ -32,7 +32,7 @@ async function client1(): Promise<OauthClient> {
 }
 
 describe('what a client reads first', () => {
-  test('the protected resource, at both addresses, and the server, with PKCE S256, iss and metadata documents', async () => {
+  test('the protected resource is described at both addresses, and the server, with PKCE S256, iss and metadata documents', async () => {
     for (const path of ['', '/mcp']) {
       const found = await (await fetch(`${board.address}/.well-known/oauth-protected-resource${path}`)).json()
       expect(found).toMatchObject({ resource: `${board.address}/mcp`, authorization_servers: [board.address] })
@@ -52,7 +52,7 @@ describe('what a client reads first', () => {
     }
   })
 
-  test('a client with another host to go back to than its own, or none, is not registered', async () => {
+  test('a client whose redirect host is not its own, or missing, is not registered', async () => {
     for (const redirect_uris of [[], ['javascript:alert(1)'], ['http://evil.example/cb'], ['https://a.example/#x']]) {
       const made = new OauthClient(board.address)
       expect(await made.register({ redirect_uris, application_type: 'web' }), String(redirect_uris)).toMatchObject({
@@ -62,7 +62,7 @@ describe('what a client reads first', () => {
   })
 })
 
-test('a registration has one address: no other spelling of it goes past its rate', async () => {
+test('registration has one address: no other spelling of it bypasses its rate limit', async () => {
   const strict = await startBoard({
     directory: boardDirectory(),
     env: { BROADSIDE_LIMITS: 'on', LIMITS: '{"client_registrations_per_address_per_hour":1}' },
@@ -73,7 +73,7 @@ test('a registration has one address: no other spelling of it goes past its rate
   for (const path of ['/oauth/register/', '/oauth/Register', '/oauth/x/../register', '/oauth/authorize/../register']) {
     const status = await new Promise((resolve, reject) => {
       const headers = { 'content-type': 'application/json' }
-      // By hand: fetch would make one spelling of them.
+      // By hand: fetch would normalize the spelling.
       const sent = request({ host: '127.0.0.1', port: strict.port, method: 'POST', path, headers }, (answer) => {
         answer.resume()
         resolve(answer.statusCode)
@@ -86,7 +86,7 @@ test('a registration has one address: no other spelling of it goes past its rate
 })
 
 describe('a sign-in', () => {
-  test('is one signature over the bytes of a delegation.create that name the client, its host and what it may do', async () => {
+  test('is one signature over the bytes of a delegation.create that names the client, its host and its scopes', async () => {
     const oauth = await client1()
     const signer = fresh()
     const begun = (await begin(oauth.authorize().url, signer.publicKey)) as Interaction
@@ -123,7 +123,7 @@ describe('a sign-in', () => {
     expect((data as { delegations?: object[] }).delegations).toMatchObject([{ client_id: oauth.id, label: 'a test' }])
   })
 
-  test('shows people who asks and where they are sent back to, and nothing of it is markup', async () => {
+  test('shows people who asks and where they are redirected, all of it escaped', async () => {
     const oauth = new OauthClient(board.address)
     await oauth.register({ client_name: '<img src=x onerror=alert(1)>\u202e' })
     const begun = (await begin(oauth.authorize().url)) as Interaction
@@ -136,7 +136,7 @@ describe('a sign-in', () => {
     expect(page.headers.get('cache-control')).toBe('no-store')
   })
 
-  test('takes no other signature, no other browser and no second answer that differs; it can be declined', async () => {
+  test('accepts no other signature, no other browser and no second, different answer; it can be declined', async () => {
     const oauth = await client1()
     const signer = fresh()
     const begun = (await begin(oauth.authorize().url, signer.publicKey)) as Interaction
@@ -153,7 +153,7 @@ describe('a sign-in', () => {
     expect(keysFile().every((byte) => byte === 0)).toBe(false)
   })
 
-  test('leaves its key in one file that nobody else reads, and nothing of it elsewhere', async () => {
+  test('stores its key in one file that nobody else can read, and nothing of it elsewhere', async () => {
     const oauth = await client1()
     const { access_token, refresh_token } = await oauth.signedIn(fresh())
     const { delegation } = claims(access_token)
@@ -220,12 +220,12 @@ describe('abuse', () => {
     expect((await oauth.refresh(refresh_token)).status).toBe(200)
   })
 
-  test('a token counts as it was given out: for this board, from it, in its time, for the one sign-in', async () => {
+  test('a token is valid only as issued: for this board, by it, in its time, for its one sign-in', async () => {
     const oauth = await client1()
     const signer = fresh()
     const { access_token } = await oauth.signedIn(signer)
     const others = await oauth.signedIn(fresh())
-    // Signed with the board's own key: nothing but the change can be what is refused.
+    // Signed with the board's own key, so that only the change can be refused.
     const key = privateKeyOf(Buffer.from(readFileSync(join(directory, 'keys', 'oauth.key'), 'utf8').trim(), 'hex'))
     const made = (changes: object, typ = {}) => remade(access_token, key, changes, typ)
     expect((await whoami(made({}))).status).toBe(200)
@@ -244,14 +244,14 @@ describe('abuse', () => {
     ])
       expect((await whoami(made(changes))).status, JSON.stringify(changes)).toBe(401)
     expect((await whoami(made({}, { typ: 'JWT' }))).status).toBe(401)
-    // What a token says beyond the sign-in gives nothing.
+    // Claims beyond the sign-in's scopes grant nothing.
     const more = made({ scope: 'board:read board:post board:work events:subscribe board:moderate' })
     expect((await whoami(more)).result.structuredContent).toMatchObject({
       scopes: ['board:read', 'board:post', 'board:work', 'events:subscribe'],
     })
   })
 
-  test('redirects: nothing but the registered address, on any loopback port', async () => {
+  test('redirects: only the registered address, on any loopback port', async () => {
     const oauth = await client1()
     for (const redirect_uri of [
       `${redirectUri}/more`,
@@ -275,7 +275,7 @@ describe('abuse', () => {
     expect(body).toMatchObject({ status: 400, body: { error: 'invalid_target' } })
   })
 
-  test('a code is used once; its second use ends what came of the first', async () => {
+  test('a code is used once; its second use revokes everything issued for the first', async () => {
     const oauth = await client1()
     const { code, verifier } = await oauth.code(fresh())
     const { access_token } = (await oauth.exchange(code, verifier)).body as unknown as Tokens
@@ -284,13 +284,13 @@ describe('abuse', () => {
     await vi.waitFor(async () => expect((await whoami(access_token)).status).toBe(401), patience)
   })
 
-  test('a code of one client is worth nothing to another', async () => {
+  test('a code of one client is worthless to another', async () => {
     const [oauth, other] = [await client1(), await client1()]
     const { code, verifier } = await oauth.code(fresh())
     expect(await other.exchange(code, verifier)).toMatchObject({ status: 400, body: { error: 'invalid_grant' } })
   })
 
-  test('a refresh token is used once; its second use ends the whole sign-in, also of two at a time', async () => {
+  test('a refresh token is used once; its second use ends the whole sign-in, also of two at once', async () => {
     const oauth = await client1()
     const first = await oauth.signedIn(fresh())
     const second = (await oauth.refresh(first.refresh_token)).body as unknown as Tokens
@@ -304,7 +304,7 @@ describe('abuse', () => {
     expect(both.filter(({ status }) => status === 200).length).toBeLessThanOrEqual(1)
   })
 
-  test('a refresh token of one client, or for more than was granted, is refused', async () => {
+  test('a refresh token of another client, or for more than was granted, is refused', async () => {
     const [oauth, other] = [await client1(), await client1()]
     const { refresh_token } = await oauth.signedIn(fresh(), { scope: 'board:read' })
     expect(await other.refresh(refresh_token)).toMatchObject({ status: 400, body: { error: 'invalid_grant' } })
@@ -312,7 +312,7 @@ describe('abuse', () => {
     expect(more).toMatchObject({ status: 400, body: { error: 'invalid_scope' } })
   })
 
-  test('tokens of others, changed ones, ones in the query and none at all open nothing', async () => {
+  test('foreign tokens, changed ones, ones in the query and none at all open nothing', async () => {
     const oauth = await client1()
     const { access_token, refresh_token } = await oauth.signedIn(fresh())
     const [head, body, signature] = access_token.split('.')
@@ -339,7 +339,7 @@ describe('abuse', () => {
 })
 
 describe('an end', () => {
-  test('of the delegation ends access and refresh within a second, and the key is written over', async () => {
+  test('of the delegation ends access and refresh within a second, and the key is overwritten', async () => {
     const oauth = await client1()
     const signer = fresh()
     const { access_token, refresh_token } = await oauth.signedIn(signer)
@@ -354,7 +354,7 @@ describe('an end', () => {
     expect(keysFile().includes(Buffer.from(delegation!, 'hex'))).toBe(false)
   })
 
-  test('of the process is none: tokens, codes used and clients are what they were after a kill', async () => {
+  test('of the process ends nothing: tokens, used codes and clients are unchanged after a kill', async () => {
     const oauth = await client1()
     const signer = fresh()
     const { code, verifier } = await oauth.code(signer)
@@ -372,7 +372,7 @@ describe('an end', () => {
     expect((await whoami(access_token)).status).toBe(200)
   })
 
-  test('after a restart erases the key at once, before anybody has asked for a sign-in', async () => {
+  test('after a restart erases the key immediately, before anybody has requested a sign-in', async () => {
     const oauth = await client1()
     const signer = fresh()
     const { delegation } = claims((await oauth.signedIn(signer)).access_token)

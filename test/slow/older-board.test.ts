@@ -1,9 +1,9 @@
 /**
- * A board that release 1.0.0 left behind when it was killed: this release opens it, nothing is lost, and it goes on.
+ * A board left behind by release 1.0.0 when it was killed: this release opens it, nothing is lost, and it continues.
  *
  * So does a board that got another number of shards in between, as if it had always had it.
  *
- * The fixture ages: what ends by itself has ended or not, as its times say and whenever this runs.
+ * The fixture ages: whether timeouts in it have passed depends on when this runs.
  */
 import { execFile } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
@@ -73,7 +73,7 @@ async function verify(text: string, ...more: string[]): Promise<Said> {
   return run('verify', file, '--vkey', told.log.vkey, ...more)
 }
 
-/** From the two shards that it has, one step after the other. */
+/** From its original two shards, one step after the other. */
 const ways: readonly (readonly [string, readonly number[]])[] = [
   ['as it was left', []],
   ['with three shards, after one', [1, 3]],
@@ -113,7 +113,7 @@ describe.each(ways)('%s', (_, reshards) => {
     expect(said.fsck.out).toContain('torn-tail')
   })
 
-  test('posts, versions, votes and replies are as they were; what expired or was redacted is gone', async () => {
+  test('posts, versions, votes and replies are unchanged; expired and redacted ones are gone', async () => {
     const { post, reply, edited, expiring, expired, compacted, pending, hidden, restored, moved } = told
     expect((await client.get(`/api/events/${post.id}`)).data.event).toMatchObject({
       text: post.text,
@@ -136,23 +136,23 @@ describe.each(ways)('%s', (_, reshards) => {
     })
   })
 
-  test('every post that was acknowledged under the load before the kill is there', async () => {
+  test('every post acknowledged under load before the kill is there', async () => {
     const { acknowledged, unanswered } = told.load
     const found = await Promise.all(acknowledged.map(({ id }) => textOf(id)))
     expect(found).toEqual(acknowledged.map(({ text }) => text))
     for (const { id, text } of unanswered) expect([undefined, text]).toContain(await textOf(id))
   })
 
-  test('a redacted text leaves the files that still held it', async () => {
+  test('a redacted text leaves the files that still contained it', async () => {
     const { pending, compacted } = told
     const holds = (text: string) => [...filesUnder(directory)].filter(([, bytes]) => bytes.includes(text))
     await vi.waitUntil(() => holds(pending.text).length === 0, patience)
     expect(holds(compacted.text)).toEqual([])
-    // The search knows what it looks for.
+    // Proves that the search can find a text.
     expect(holds(told.post.text.slice(0, 30))).not.toEqual([])
   })
 
-  test('the private room is read by its members alone', async () => {
+  test('the private room is read only by its members', async () => {
     const { cellar, privateAttachment } = told
     const { events } = await done<{ events: { event_id: string; text: string }[] }>('bob', {
       operation: 'events.list',
@@ -171,7 +171,7 @@ describe.each(ways)('%s', (_, reshards) => {
     expect((await client.get(`/api/events/${cellar.id}`)).code).toBe('private_room')
   })
 
-  test('attachments and documents come back to the byte', async () => {
+  test('attachments and documents are unchanged to the byte', async () => {
     const { attachment, doc, unlistedDoc } = told
     const file = await fetch(`${board.address}/a/${attachment.id}`)
     expect([file.status, await file.text()]).toEqual([200, attachment.text])
@@ -187,7 +187,7 @@ describe.each(ways)('%s', (_, reshards) => {
     })
   })
 
-  test('receive URLs have their items, know a repetition, and take more', async () => {
+  test('receive URLs have their items, recognize a repetition, and accept more', async () => {
     const { id, url, bodies } = told.receiver
     type Items = { items: { body: string }[] }
     const bodiesNow = async () =>
@@ -198,7 +198,7 @@ describe.each(ways)('%s', (_, reshards) => {
     expect(await bodiesNow()).toEqual(['a third', ...bodies])
   })
 
-  test('webhooks, tools, reviews, profile and room policy are as they were', async () => {
+  test('webhooks, tools, reviews, profile and room policy are unchanged', async () => {
     const { webhook, tool } = told
     expect(await done('ada', { operation: 'webhook.list' })).toMatchObject({
       webhooks: [{ id: webhook.id, kinds: ['room.post'] }],
@@ -238,11 +238,11 @@ describe.each(ways)('%s', (_, reshards) => {
     expect((await client.post(people.banned, { text: 'again' })).code).toBe('suspended')
   })
 
-  test('works stand where they stood, or where time has brought them', async () => {
+  test('works are in the state they were in, or the one that time has brought', async () => {
     const longAgo = 90 * 86_400
     for (const { id, state, end, due = Number.POSITIVE_INFINITY } of told.works) {
       const { work } = (await client.get(`/api/work/${id}`)).data as { work?: { state: string; reward: unknown } }
-      // Between its first clock and its last a work goes through states of its own.
+      // Between its first timeout and its last a work goes through intermediate states.
       const known = now() < due ? state : now() > due + longAgo ? end : work!.state
       expect([id, work!.state]).toEqual([id, known])
     }
@@ -251,13 +251,13 @@ describe.each(ways)('%s', (_, reshards) => {
     expect((await client.get(`/api/work/${told.privateWork}`)).code).toBe('private_room')
   })
 
-  test('a reader of updates goes on by the cursor that it had', async () => {
+  test('a reader of updates continues with its old cursor', async () => {
     const { cursor, next } = told.updates
     const page = await updates(client, { cursor, limit: 1 })
     expect(page.updates).toMatchObject([{ type: 'event.posted', event: { event_id: next } }])
   })
 
-  test('an export has every line of the export then, in the same order and with the same leaves', async () => {
+  test('an export has every line of the old export, in the same order and with the same leaves', async () => {
     for (const [path, kept, verdict, more] of [
       ['/v1/export', 'export.jsonl.gz', said.verify, []],
       ['/v1/export?stream=ledger', 'ledger.jsonl.gz', said.verifyLedger, ['--ledger']],
@@ -276,7 +276,7 @@ describe.each(ways)('%s', (_, reshards) => {
         const [grown, leaves] = [leavesOf(lines, origin), leavesOf(linesOf(before), origin)]
         expect([origin, grown.slice(0, leaves.length)]).toEqual([origin, leaves])
       }
-      // What was exported then verifies now, and counts the same.
+      // The old export verifies now, with the same counts.
       const again = await verify(before, ...more)
       expect([again.code, figure(again.out, 'failures')]).toEqual([0, 0])
       for (const row of [
@@ -295,7 +295,7 @@ describe.each(ways)('%s', (_, reshards) => {
     }
   })
 
-  test('people write on it, and what they wrote outlives a stop', async () => {
+  test('people write on it, and what they wrote survives a stop', async () => {
     const { receipt } = await done<{ receipt: { event_id: string } }>('bob', {
       operation: 'post',
       text: 'written by a later release',
@@ -318,7 +318,7 @@ describe.each(ways)('%s', (_, reshards) => {
     board = await startBoard({ directory, env: fixtureEnvironment })
     client = await Client.of(board)
     expect(await textOf(receipt.event_id)).toBe('written by a later release')
-    // His earlier vote stands under the key that he moved from.
+    // His earlier vote is recorded under the key that he rotated from.
     expect((await client.get(`/api/events/${told.post.id}`)).data.event).toMatchObject({ votes: { up: 1, down: 1 } })
     expect(docOf(await client.get(`/api/docs/${told.doc.id}`)).version).toBe(told.doc.versions + 1)
   })

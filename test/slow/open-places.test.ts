@@ -1,4 +1,4 @@
-/** Streams, waits and exports are counted by network, from the moment they are asked for until they are over. */
+/** Streams, waits and exports are counted by network, from their request to their end. */
 import { type IncomingMessage, request } from 'node:http'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
@@ -28,7 +28,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
   beforeAll(async () => {
     board = await startBoard({ directory: boardDirectory(), env: { ...env, HTTP_ENGINE: engine } })
     client = await Client.of(board)
-    // Bytes enough that no socket takes an export of them whole.
+    // So many bytes that no socket accepts an export of them whole.
     const text = '\u0001'.repeat(32_000)
     for (let n = 0; n < 60; n++)
       expect((await client.post(ada, { room: 'long', text: `${n} ${text}` })).status).toBe(200)
@@ -39,7 +39,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
   })
   afterAll(() => client.close())
 
-  /** Asks as a client at this address; resolves when the answer begins, and reads none of it. */
+  /** Sends a request as a client at this address; resolves when the answer begins, and reads none of it. */
   function ask(
     path: string,
     address: string,
@@ -75,7 +75,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     expect(await many(60, '/tail/lobby', addressOf, headers)).toEqual({ ok: 8, refused: 52 })
     const refused = await ask('/tail/lobby', addressOf(0), headers)
     expect(refused.headers['retry-after']).toBe('5')
-    // Four times as many for all /64 of a /48, however many these are.
+    // Four times as many for all /64 of a /48, however many there are.
     const others = (n: number) => `2001:db8:1:${(n + 2).toString(16)}::1`
     expect(await many(60, '/tail/lobby', others, headers)).toEqual({ ok: 24, refused: 36 })
     expect((await ask('/tail/lobby', '2001:db8:2::1', headers)).statusCode).toBe(200)
@@ -86,7 +86,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     )
   })
 
-  test('clients that hang up before they are answered keep no place', async () => {
+  test('clients that hang up before they are answered hold no slot', async () => {
     const address = '192.0.2.1'
     for (let round = 0; round < 40; round++) {
       for (const path of ['/tail/lobby', '/api/updates?wait=50', '/v1/export?limit=1', '/tail/no-such-room']) {
@@ -108,7 +108,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     await vi.waitFor(async () => expect(await fresh('/api/updates?wait=1', 8)).toEqual(Array(8).fill(200)), patience)
   })
 
-  test('streams of MCP take the same places, an operator raises networks, and refusals are counted by their limit', async () => {
+  test('MCP streams take the same slots, an operator can raise them, and refusals are counted by limit', async () => {
     expect(await many(20, '/tail/lobby', () => '192.0.2.70')).toEqual({ ok: 16, refused: 4 })
     const listening = (address: string) =>
       fetch(`${board.address}/mcp`, {
@@ -146,7 +146,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     await vi.waitFor(async () => expect(await placesOf('2001:db8:5:1::2')).toMatchObject(none), patience)
   })
 
-  test('what is refused keeps no place', async () => {
+  test('a refused request holds no slot', async () => {
     const address = '192.0.2.2'
     for (let n = 0; n < 20; n++) {
       expect((await ask('/tail/no-such-room', address)).statusCode).toBe(400)
@@ -169,7 +169,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     expect((await ask('/api/updates?wait=1', addressOf(1))).statusCode).toBe(200)
   })
 
-  test('two exports go to a network at once, and so many begin in an hour; pages of one are reads', async () => {
+  test('a network has two exports at once, and a bounded number an hour; pages of one are reads', async () => {
     const address = '192.0.2.3'
     const held = [await ask('/v1/export', address), await ask('/v1/export', address)]
     expect(held.map(({ statusCode }) => statusCode)).toEqual([200, 200])

@@ -10,7 +10,7 @@ vi.setConfig({ testTimeout: 900_000 })
 const ada = person('ada')
 
 test.each(['uws', 'node'])(
-  'on %s a board with tiny queues refuses what it cannot hold, and what is sent again after Retry-After is there once',
+  'on %s a board with tiny queues refuses what it cannot hold, and retries after Retry-After are stored once',
   async (engine) => {
     const directory = boardDirectory()
     const env = { QUEUE_MAX: '2', HTTP_ENGINE: engine }
@@ -38,7 +38,7 @@ test.each(['uws', 'node'])(
         }),
       )
       refused += again.length
-      // Whoever is refused comes back in turns, as clients with jitter do.
+      // Refused clients retry in turns, as clients with jitter do.
       for (const signed of again.splice(16)) ledger.take(signed, await sendUntilTaken(client, signed))
       waiting = again
       if (waiting.length > 0) await sleep(1_000)
@@ -65,17 +65,17 @@ async function sendUntilTaken(client: Client, signed: Signed) {
 }
 
 test.each(['uws', 'node'])(
-  'on %s reads that find the queue full are refused alike, and are answered when it is not',
+  'on %s reads that find the queue full are refused likewise, and are answered when it is not',
   async (engine) => {
     const board = await startBoard({ directory: boardDirectory(), env: { QUEUE_MAX: '1', HTTP_ENGINE: engine } })
     const client = await Client.of(board)
-    // One letter of the house itself fills such a queue, so even a post alone may have to come again.
+    // A single letter of the board itself fills such a queue, so even a lone post may need a retry.
     for (let n = 0; n < 10; n += 1)
       await sendUntilTaken(client, client.sign(ada, { operation: 'post', room: 'a', text: `${n}` }))
     const seen = new Map<string, number>()
     const paths = ['/api/events?room=a&limit=', '/v1/export?limit=', '/tail/none?last=', '/api/rooms?limit=']
     const [good, full] = ['200  ', '429 overloaded 1']
-    // A machine that is slow to ask finds the queue empty for a while.
+    // A machine that is slow to send requests finds the queue empty for a while.
     for (let round = 1; round <= 20 || (round <= 1_000 && !(seen.has(good) && seen.has(full))); round += 1) {
       const answers = await Promise.all(
         paths.flatMap((path) => [1, 2, 3].map((n) => client.get(`${path}${((round * 3) % 180) + n}`))),

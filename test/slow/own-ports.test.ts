@@ -1,6 +1,6 @@
 /**
- * HEALTH_PORT answers checks of proxies that speak HTTP/1.0, on both engines, from the first moment of a start to the end of a stop.
- * METRICS_PORT answers figures, and no other port does then.
+ * HEALTH_PORT answers checks by proxies that speak HTTP/1.0, on both engines, from the first moment of a start to the end of a stop. With
+ * METRICS_PORT the metrics are served there and on no other port.
  */
 import { spawn } from 'node:child_process'
 import { readFileSync, writeFileSync } from 'node:fs'
@@ -19,7 +19,7 @@ import { scratchDirectory } from '../support/scratch.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
-/** All that comes back before the connection ends; '' when nobody listens. */
+/** Everything received before the connection ends; '' when nobody listens. */
 function told(port: number, request: string): Promise<string> {
   return new Promise((resolve) => {
     let answer = ''
@@ -38,10 +38,10 @@ const portOf = ({ lines }: Board, event = 'health'): number => {
 }
 
 describe.each(['uws', 'node'])('on %s', (engine) => {
-  test('checks of every kind are answered at once, with the end of the connection', async () => {
+  test('checks of every kind are answered immediately, and the connection is closed', async () => {
     const board = await startBoard({ directory: boardDirectory(), env: { HTTP_ENGINE: engine, HEALTH_PORT: '0' } })
     const port = portOf(board)
-    // HAProxy without a path, with one; nginx before 1.29.7; a check that names a host, and one that would stay.
+    // HAProxy without and with a path; nginx before 1.29.7; a check with a Host header, and one that would keep the connection open.
     for (const request of [
       'OPTIONS / HTTP/1.0\r\n\r\n',
       'GET /healthz HTTP/1.0\r\n\r\n',
@@ -61,7 +61,7 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
   })
 })
 
-test('it is there before the board is ready and until the board is gone, and says so', async () => {
+test('it answers before the board is ready and until the board is gone, and reports that', async () => {
   const healthPort = await freePort('127.0.0.1')
   const check = async () =>
     (await told(healthPort, 'GET /healthz HTTP/1.0\r\n\r\n')).replace(/\r\n[\s\S]*\r\n\r\n/, ' ')
@@ -85,7 +85,7 @@ test('it is there before the board is ready and until the board is gone, and say
   expect(await check()).toBe('')
 })
 
-test('a port that is taken, and that of the board itself, refuse the start by name', async () => {
+test('a port that is taken, or the board’s own, prevents the start by name', async () => {
   const board = await startBoard({ directory: boardDirectory() })
   const taken = await refusedBoard({ directory: boardDirectory(), env: { HEALTH_PORT: String(board.port) } })
   expect([taken.code, taken.words]).toEqual([
@@ -99,7 +99,7 @@ test('a port that is taken, and that of the board itself, refuse the start by na
 })
 
 describe.each(['uws', 'node'])('metrics on %s', (engine) => {
-  test('they are at a port of their own where one is named, and then nowhere else', async () => {
+  test('they are served only on their own port if one is set', async () => {
     const board = await startBoard({ directory: boardDirectory(), env: { HTTP_ENGINE: engine, METRICS_PORT: '0' } })
     const client = await Client.of(board)
     await client.post(person('who is counted'), { text: 'counted' })
@@ -116,7 +116,7 @@ describe.each(['uws', 'node'])('metrics on %s', (engine) => {
     expect((await board.stop()).code).toBe(0)
   })
 
-  test('what a proxy passes on gets none', async () => {
+  test('requests that a proxy forwards get none', async () => {
     const env = { HTTP_ENGINE: engine, TRUST_PROXY: 'X-Forwarded-For' }
     const board = await startBoard({ directory: boardDirectory(), env })
     const ask = async (headers: Readonly<Record<string, string>>) =>
@@ -143,7 +143,7 @@ test.skipIf(skipWithout(missing))(
       [0, ''],
       [0, ''],
     ])
-    // Each figure that an alert asks for is there.
+    // Every metric that an alert uses exists.
     const asked = new Set(readFileSync(join(folder, 'alerts.yml'), 'utf8').match(/\bbroadside_[a-z_]+/g))
     expect([...asked].filter((name) => !text.includes(`# TYPE ${name.replace(/_bucket$/, '')} `))).toEqual([])
     client.close()
@@ -184,7 +184,7 @@ test.skipIf(skipWithout(noPrometheus))(
         for (const { expr } of targets) {
           const names = expr.match(/\bbroadside_[a-z_]+/g) ?? []
           const unknown = names.filter((name) => !text.includes(`# TYPE ${name.replace(/_(bucket|count)$/, '')} `))
-          // Nothing was refused and nobody was disconnected: those have no sample yet.
+          // Nothing was refused and nobody was disconnected: those metrics have no sample yet.
           const isEmpty = names.some((name) => !new RegExp(`^${name}[ {]`, 'm').test(text))
           const answer = await query(expr)
           expect.soft([title, expr, unknown, answer.status]).toEqual([title, expr, [], 'success'])

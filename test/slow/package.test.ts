@@ -1,4 +1,4 @@
-/** The package: what the tarball holds, and that it runs in an empty directory under each supported release of Node. */
+/** The package: what the tarball contains, and that it runs in an empty directory under each supported release of Node. */
 import { spawnSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -23,7 +23,7 @@ function pack(directory: string): { readonly tarball: string; readonly paths: re
   return { tarball: join(directory, filename), paths: files.map(({ path }) => path) }
 }
 
-test('the package holds built code with declarations and source maps, texts for hosts, and nothing else', () => {
+test('the package contains built code with declarations and source maps, texts for hosts, and nothing else', () => {
   const { paths } = pack(scratchDirectory())
   const strangers = paths.filter(
     (path) =>
@@ -31,7 +31,7 @@ test('the package holds built code with declarations and source maps, texts for 
         path,
       ),
   )
-  // Whatever has run here, no compiled code either: it is for one version of Node.
+  // No compiled code either, whatever has run here: it is for one version of Node.
   expect(strangers).toEqual([])
   expect(paths).toContain('dist/src/cli/main.js')
   // HOSTING.md names them.
@@ -51,7 +51,7 @@ function nodeOf(release: string): string {
   return installed(`node@${release}`, scratchDirectory())
 }
 
-/** Installs a package in an empty directory: where its programs are. */
+/** Installs a package in an empty directory; returns the directory of its programs. */
 function installed(name: string, directory: string): string {
   writeFileSync(join(directory, 'package.json'), JSON.stringify({ private: true, allowScripts: { node: true } }))
   run('npm', ['install', '--no-audit', '--no-fund', name], directory)
@@ -65,7 +65,7 @@ beforeAll(() => {
 })
 afterAll(() => rmSync(shared, { recursive: true }))
 
-// uWebSockets.js has binaries for 22; elsewhere node:http takes over and says so.
+// uWebSockets.js has binaries for 22; elsewhere node:http is the fallback, with a warning.
 test.each(
   drawn([
     ['22.23.3', 'uws'],

@@ -1,6 +1,6 @@
 /**
- * Pages in a real browser: live over lost connections, open to everybody (axe-core), readable without scripts, and deaf to what
- * strangers wrote. With SCREENSHOTS=directory every page is kept there as a picture, at two widths and in both themes.
+ * Pages in a real browser: live over lost connections, accessible (axe-core), readable without scripts, and immune to what strangers wrote.
+ * With SCREENSHOTS=directory a picture of every page is saved there, at two widths and in both themes.
  */
 import { mkdirSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
@@ -35,7 +35,7 @@ const rowsMax = Number(process.env.PAGE_ROWS ?? 400)
 const themes = ['light', 'dark'] as const
 const widths = { phone: { width: 390, height: 844 }, desktop: { width: 1280, height: 900 } } as const
 
-/** What the browser has that Node has not. */
+/** What the browser has and Node does not. */
 type Window = { readonly axe: { run(options: object): Promise<{ violations: readonly Violation[] }> } }
 type Violation = { readonly id: string; readonly help: string; readonly nodes: readonly { readonly html: string }[] }
 
@@ -44,7 +44,7 @@ const numbersOn = async (page: Page): Promise<number[]> => {
   return texts.flatMap((text) => /^live (\d+)$/.exec(text)?.slice(1).map(Number) ?? [])
 }
 
-/** Numbers in the room of what the live list shows. */
+/** The seqs of the posts that the live list shows. */
 const placesOn = (page: Page): Promise<number[]> =>
   page
     .locator('[data-live-room] article')
@@ -72,7 +72,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in a browser${skipNote(missingBrow
     way.close()
   })
 
-  test('after many attempts to connect nothing is missing, and nothing old stands on top', async () => {
+  test('after many connection attempts nothing is missing, and nothing old is on top', async () => {
     const way = await cuttable(board.port)
     const [room, before, meanwhile] = ['patient', 60, 210]
     const { client } = shown
@@ -107,7 +107,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in a browser${skipNote(missingBrow
     way.close()
   })
 
-  test('a page of a board that knew more than the one that answers now takes the list of that one', async () => {
+  test('a page from a board with more posts than the one that answers now switches to the current list', async () => {
     const { client } = shown
     const room = 'put-back'
     await client.post(ada, { room, text: 'kept' })
@@ -131,7 +131,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in a browser${skipNote(missingBrow
     await page.context().close()
   })
 
-  test('what is edited or taken back changes where it stands, also what happened while the connection was gone', async () => {
+  test('edits and redactions change a post in place, also those during a lost connection', async () => {
     const way = await cuttable(board.port)
     const { client } = shown
     const ids = await Promise.all(
@@ -148,7 +148,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in a browser${skipNote(missingBrow
     await client.command(ada, { operation: 'event.redact', event_id: ids[1]!, reason: 'gone' })
     await expect.poll(() => textOf(ids[0]!)).toBe('edited')
     await expect.poll(() => textOf(ids[1]!)).toContain('The text is gone: gone')
-    // Where it went before the page had shown it, another lives longer.
+    // If it expired before the page had shown it, another one lives longer.
     const texts: (string | null)[] = []
     for (let ttl = 2; !texts.includes('not for long') && ttl < 1_000; ttl *= 4) {
       const short = (await client.post(ada, { room: 'changing', text: 'not for long', ttl })).data.event_id!
@@ -165,7 +165,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in a browser${skipNote(missingBrow
     way.close()
   })
 
-  test('what arrives while a room is open looks as it does when the page is loaded anew', async () => {
+  test('a post that arrives live looks as it does after a reload', async () => {
     const { client } = shown
     const room = 'alike'
     const say = async (fields: object) => {
@@ -199,7 +199,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in a browser${skipNote(missingBrow
     await say({ text: '**edited**', data: data({ supersedes: better, format: 'markdown' }) })
     for (const text of payloads) await say({ text, data: markdown })
     await say({ text: 'the last' })
-    /** Every post as tags, attributes and texts; not that it is new, nor how long ago it was. */
+    /** Every post as tags, attributes and texts, except whether it is new and how long ago it was. */
     const standing = (of: Page) =>
       of.evaluate(() => {
         type Node = {
@@ -223,7 +223,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in a browser${skipNote(missingBrow
       })
     const anew = await openPage()
     await anew.goto(page.url())
-    // The buttons under a post come once the script of the page has looked for a key.
+    // The buttons under a post appear once the script of the page has looked for a key.
     const count = 10 + payloads.length
     await expect.poll(() => anew.locator('[data-live-room] article .acts').count()).toBe(count)
     const expected = await standing(anew)
@@ -239,12 +239,12 @@ describe.skipIf(skipWithout(missingBrowser))(`in a browser${skipNote(missingBrow
       await page.goto(board.address + path)
       if (path.startsWith('/embed')) await page.locator('[role=log] li').first().waitFor()
       await page.evaluate(axe)
-      // Of themes only the colors differ.
+      // Themes differ only in their colors.
       for (const viewport of colorScheme === 'light' ? [widths.desktop, widths.phone] : [widths.desktop]) {
         await page.setViewportSize(viewport)
         const { violations } = await page.evaluate(
           (options) => (globalThis as unknown as Window).axe.run(options),
-          // The size of targets is off in axe-core until it is asked for.
+          // axe-core checks the size of targets only on request.
           colorScheme === 'light'
             ? { rules: { 'target-size': { enabled: true } } }
             : { runOnly: ['color-contrast', 'link-in-text-block'] },
@@ -257,7 +257,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in a browser${skipNote(missingBrow
   })
 
   test.each(Object.entries(widths))(
-    'no page scrolls sideways, each stands in its columns and is kept as a picture, %s',
+    'no page scrolls sideways, each stays in its columns and is saved as a picture, %s',
     async (name, viewport) => {
       if (pictures !== '') mkdirSync(pictures, { recursive: true })
       const wide: string[] = []
@@ -284,7 +284,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in a browser${skipNote(missingBrow
     },
   )
 
-  test('without JavaScript everything is read, and nothing pretends to work', async () => {
+  test('without JavaScript everything can be read, and no control is without effect', async () => {
     const page = await openPage({ javaScriptEnabled: false })
     await page.goto(`${board.address}/e/${shown.post}`)
     expect(await page.locator('article.post').count()).toBe(12)
@@ -297,7 +297,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in a browser${skipNote(missingBrow
     expect(await page.locator('article.post').count()).toBeGreaterThan(8)
   })
 
-  test('the theme is chosen without a cookie, stays, and is there before anything is painted', async () => {
+  test('the theme is chosen without a cookie, persists, and is applied before anything is painted', async () => {
     const page = await openPage({ colorScheme: 'light' })
     await page.goto(`${board.address}/faq`)
     const paper = () =>

@@ -1,4 +1,7 @@
-/** A payment was sent, no answer came, and the board was killed: started again when its time is over, the network's node tells what became of it. */
+/**
+ * A payment was sent, no answer came, and the board was killed: restarted after the payment expired, it learns its outcome from the
+ * network's node.
+ */
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
@@ -20,7 +23,7 @@ const missing =
   missingFakeClock ?? missingPackage('@x402/express') ?? missingPackage('@x402/evm') ?? missingPackage('mppx')
 const payees = [`0x${'11'.repeat(20)}`]
 const until = patience
-/** Longer than any payment here is good for, and than the board waits after that. */
+/** Longer than any payment here is valid, and than the board waits after that. */
 const later = 700
 
 type Opened = { readonly seller: Seller; readonly node: TempoNode }
@@ -54,7 +57,7 @@ describe.skipIf(skipWithout(missing))(`a node is asked${skipNote(missing)}`, () 
     const command = { operation: 'tools.call', target: tool, data: '{"schema":1}' }
     const bodies = ['who pays', 'who does not'].map((name) => board.client.sign(person(name), command).body)
 
-    // Both payments have been sent when the board dies; of the first the seller makes something, of the second nothing.
+    // Both payments have been sent when the board dies; the seller settles the first and not the second.
     let die = (): void => undefined
     const dead = new Promise<void>((resolve) => {
       die = resolve
@@ -78,7 +81,7 @@ describe.skipIf(skipWithout(missing))(`a node is asked${skipNote(missing)}`, () 
     await vi.waitUntil(() => seller.settled.length === 1 && seller.drop === undefined, until)
     const sent = seller.requests.length
 
-    // Nothing is sent any more: the time of both payments is over, for the board and for the network.
+    // Nothing more is sent: both payments have expired, for the board and for the network.
     const today = Math.floor(Date.now() / 86_400_000)
     writeFileSync(clockFile, `+${later}\n`)
     node.ahead = later
@@ -87,7 +90,7 @@ describe.skipIf(skipWithout(missing))(`a node is asked${skipNote(missing)}`, () 
     await vi.waitUntil(async () => (await now(0)).output_expired === true, until)
     await vi.waitUntil(async () => (await now(1)).allowance.left === 20, until)
     const [paid, unpaid] = [await now(0), await now(1)]
-    // Of a day that is over nothing counts any more.
+    // Spending of a past day no longer counts.
     const isToday = Math.floor(Date.now() / 1_000 + later) < (today + 1) * 86_400
     expect(paid).toMatchObject({ status: 0, failure: 'unknown' })
     expect(Number(paid.allowance.price_left)).toBeCloseTo(isToday ? 0.05 - charged : 0.05, 6)

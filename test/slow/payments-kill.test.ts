@@ -1,4 +1,4 @@
-/** A board that pays is killed at every step of a payment: after it starts again the money is gone once at most, by the same bytes. */
+/** A board that pays is killed at every step of a payment: after its restart the money has moved at most once, with the same bytes. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { MppSeller } from '../peers/mpp-seller.ts'
 import { missingPackage } from '../peers/npm-peers.ts'
@@ -13,7 +13,7 @@ import { called, PayerBoard, payerAddress } from '../support/payer-board.ts'
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
 const missing = missingPackage('@x402/express') ?? missingPackage('@x402/evm') ?? missingPackage('mppx')
-/** Moments between two steps that nobody outside can see, in milliseconds after the one before. */
+/** Moments between two steps that nobody outside can see, in milliseconds after the previous step. */
 const moments = (process.env.KILL_MOMENTS ?? '0,5,20').split(',').map(Number)
 
 const kinds = [
@@ -65,7 +65,7 @@ describe.skipIf(skipWithout(missing)).each(kinds)(
       await board.again(async () => killed)
 
       const now = async () => called(await board.client.send(body))
-      // Whoever paid and heard nothing sends the same bytes until it is known; who did not pay knows nothing, for ever.
+      // A caller that paid without an answer sends the same bytes until the outcome is known; one that did not pay never gets one.
       if (seller.paidRequests.length > sent || (await now()).failure !== 'unknown')
         await vi.waitFor(async () => expect((await now()).failure).toBeUndefined(), patience)
       const found = await now()

@@ -18,7 +18,7 @@ vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 const missing = missingPackage('@x402/express') ?? missingPackage('@x402/evm') ?? missingPackage('mppx')
 const payees = [`0x${'11'.repeat(20)}`]
 
-/** `fee`: millionths that the network takes at most. */
+/** `fee`: the maximum in millionths that the network takes. */
 const kinds = [
   { kind: 'x402', open: () => X402Seller.open(), network: 'eip155:84532', fee: 0 },
   { kind: 'MPP', open: () => MppSeller.open({ buyer: payerAddress }), network: 'eip155:42431', fee: 7_500 },
@@ -46,7 +46,7 @@ describe.skipIf(skipWithout(missing)).each(kinds)(`a seller of $kind${skipNote(m
     await board.board.kill()
   })
 
-  test('is paid once, and the caller gets the result and a receipt of what the chain has made', async () => {
+  test('is paid once, and the caller gets the result and a receipt of the transaction', async () => {
     const tool = await board.tool(seller.url, { price: '0.0025', payees })
     const found = called(await board.call(person('who calls'), tool))
     expect(found).toMatchObject({
@@ -69,7 +69,7 @@ describe.skipIf(skipWithout(missing)).each(kinds)(`a seller of $kind${skipNote(m
     })
   })
 
-  test('is marked by the command line, at the price and to the payee that it names', async () => {
+  test('is marked from the command line, at the price and for the payee that it states', async () => {
     const tool = await board.tool(seller.url, { price: '0.0025' })
     const terminal = capturedTerminal()
     const options = ['relay', tool, '--key', keyFile, '--url', board.client.address]
@@ -102,7 +102,7 @@ describe.skipIf(skipWithout(missing)).each(kinds)(`a seller of $kind${skipNote(m
     },
   )
 
-  test('that asks more, or for somebody else, is not paid', async () => {
+  test('that demands more, or names another payee, is not paid', async () => {
     const tool = await board.tool(seller.url, { price: '0.0025', payees })
     const before = seller.settled.length
     seller.price = '0.0026'
@@ -123,7 +123,7 @@ describe.skipIf(skipWithout(missing)).each(kinds)(`a seller of $kind${skipNote(m
     expect(seller.settled.length).toBe(before)
   })
 
-  test('that asks again for what it was paid for is not paid again, and the money counts as gone', async () => {
+  test('that demands payment again is not paid again, and the money counts as spent', async () => {
     const tool = await board.tool(seller.url, { price: '0.0025', payees })
     const [sent, settled] = [seller.paidRequests.length, seller.settled.length]
     seller.isBlind = true
@@ -134,7 +134,7 @@ describe.skipIf(skipWithout(missing)).each(kinds)(`a seller of $kind${skipNote(m
     expect([seller.paidRequests.length - sent, seller.settled.length - settled]).toEqual([1, 0])
   })
 
-  test('is paid from each caller’s own money, and from no more than the wallet gives in a day', async () => {
+  test('is paid from each caller’s own money, and from no more than the wallet’s daily limit', async () => {
     const tool = await board.tool(seller.url, { price: '0.04', payees })
     seller.price = '0.04'
     const one = person('who spends')
@@ -148,7 +148,7 @@ describe.skipIf(skipWithout(missing)).each(kinds)(`a seller of $kind${skipNote(m
       const found = await board.call(person(`spender ${n}`), tool)
       whys.push(found.status === 200 ? called(found).payment_needed?.why : found.code)
     }
-    // 0.2 dollars a day, some of it spent above; and of one address three times what one identity has.
+    // 0.2 dollars a day, some of it spent above; and one address has three times what one identity has.
     expect(seller.settled.length - before).toBeLessThanOrEqual(3)
     expect(whys.some((why) => why === 'allowance_exhausted' || why?.startsWith('wallet_cap: '))).toBe(true)
   })

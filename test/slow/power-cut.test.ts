@@ -1,4 +1,4 @@
-/** A minute of power cuts; `npm run power-cuts` takes as many rounds as it is asked for. */
+/** A minute of power cuts; `npm run power-cuts` takes any number of rounds. */
 import { describe, expect, test, vi } from 'vitest'
 import { missingForPowerCuts, runPowerCuts } from '../crashes/power-cuts.ts'
 import { skipNote, skipWithout } from '../peers/peers.ts'

@@ -1,4 +1,4 @@
-/** A board is killed at every step of a look of the lab: started again it never looks a second time for one command. */
+/** A board is killed at every step of a probe: after its restart it never probes a second time for one command. */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
@@ -10,7 +10,7 @@ vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 const wellKnown = '/.well-known/broadside.json'
 const maker = person('the maker of what is looked at')
 const asked: string[] = []
-/** Called when a request has come, before it is answered. */
+/** Called when a request has arrived, before it is answered. */
 let onRequest = (_path: string): void => undefined
 /** How long the tool takes to answer. */
 let answerAfterMs = 0
@@ -56,7 +56,7 @@ test.each([
   ['/tool', 3],
   ['/tool', 10],
   ['/tool', 30],
-])('killed when %s is asked, %i ms later', async (path, ms) => {
+])('killed when %s is requested, %i ms later', async (path, ms) => {
   const { body } = client.sign(maker, { operation: 'tools.probe', target: tool })
   asked.length = 0
   const killed = new Promise<void>((resolve) => {
@@ -69,7 +69,7 @@ test.each([
   const lost = await client.send(body).catch(() => undefined)
   await killed
   client.close()
-  // What was asked before the board died has been heard when somebody who asks now is answered.
+  // A request sent before the board died has arrived once a later one is answered.
   await (await fetch(new URL('/heard', origin()))).text()
   asked.splice(asked.indexOf('/heard'), 1)
   const before = [...asked]
@@ -78,7 +78,7 @@ test.each([
   await start()
   const again = probeIn(await client.send(body))
   expect(asked).toEqual(before)
-  // What was answered was on disk; what was not may have been seen, or nobody knows.
+  // An answered probe was on disk; an unanswered one may have been recorded, or its outcome is unknown.
   if (lost?.status === 200) expect(again).toEqual(probeIn(lost))
   else expect(['ok', 'not_probed']).toContain(again.verdict)
   expect(probeIn(await client.send(body))).toEqual(again)

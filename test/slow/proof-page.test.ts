@@ -17,7 +17,7 @@ const ada = person('ada')
 const hostile = 'A text with <script>alert(1)</script> & "quotes", \u202ebackwards\u202c and 🌍'
 let client: Client
 let id: string
-/** Stands between browser and board; `change` may give another proof. */
+/** Sits between browser and board; `change` may return another proof. */
 let between: Server
 let address: string
 let change: (proof: ProofJson & { event?: { text: string } }) => void = () => {}
@@ -53,7 +53,7 @@ afterAll(() => {
   between.close()
 })
 
-test('the page says without any script what is proved, what not, and how to check it by hand', async () => {
+test('without any script the page says what is proved, what is not, and how to verify it by hand', async () => {
   const { status, headers, text } = await client.get(`/e/${id}/proof`)
   expect(status).toBe(200)
   expect(headers['content-security-policy']).toContain("default-src 'none'")
@@ -65,7 +65,7 @@ test('the page says without any script what is proved, what not, and how to chec
   for (const kind of ['tlog-proof', 'json']) expect(text).toContain(`broadside verify ${id}.${kind} --vkey`)
 })
 
-test('of an edited post the proof of the newest version is linked', async () => {
+test('for an edited post the proof of the newest version is linked', async () => {
   const first = (await client.post(ada, { text: 'before' })).data.event_id!
   const supersede = { text: 'after', data: JSON.stringify({ schema: 1, supersedes: first }) }
   const version = (await client.post(ada, supersede)).data.event_id!
@@ -94,7 +94,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in a browser${skipNote(missingBrow
   beforeAll(() => {
     profile = mkdtempSync(join(tmpdir(), 'broadside-browser-'))
   })
-  // What the browser started may write a moment longer than itself.
+  // Processes started by the browser may write a moment longer than it.
   afterAll(() => rmSync(profile, { recursive: true, force: true, maxRetries: 20 }))
 
   /** The page as the browser has it when its scripts are done. */
@@ -118,7 +118,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in a browser${skipNote(missingBrow
   const verdictOf = (html: string) => /id="verdict"[^>]*>([^<]*)</.exec(html)?.[1]
   const brokenIn = (html: string) => [...html.matchAll(/id="step-([a-z]+)" class="bad"/g)].map(([, step]) => step)
 
-  test('every step is checked, the path is drawn, and the key is remembered', async () => {
+  test('every step is verified, the path is drawn, and the key is remembered', async () => {
     const first = await dom()
     expect(verdictOf(first)).toBe('Proved: your browser checked every step.')
     expect(first.match(/class="good"/g)!.length).toBe(6)
@@ -127,7 +127,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in a browser${skipNote(missingBrow
     expect(await dom()).toContain('the key this browser remembers')
   })
 
-  test('of an edited post the newest version is proved, of that version by itself too', async () => {
+  test('for an edited post the newest version is proved, also on the version’s own page', async () => {
     const first = (await client.post(ada, { text: 'before' })).data.event_id!
     const supersede = { text: 'after', data: JSON.stringify({ schema: 1, supersedes: first }) }
     const version = (await client.post(ada, supersede)).data.event_id!
@@ -137,7 +137,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in a browser${skipNote(missingBrow
       expect(html).toContain('<p class="text" dir="auto">after</p>')
       expect(html).toContain(`/api/log/proof?message=${version}"`)
     }
-    // Without the words there is nothing that was signed: the rest is proved, and no more is claimed.
+    // Without the text there is nothing that was signed: the rest is proved, and no more is claimed.
     await client.command(ada, { operation: 'event.redact', event_id: first, reason: 'test' })
     const gone = await dom(first)
     expect(verdictOf(gone)).toBe(
@@ -192,7 +192,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in a browser${skipNote(missingBrow
           (proof as { checkpoint: string }).checkpoint = proof.checkpoint.replace(/\n\n— (\S+) (.{20})/, '\n\n— $1 $2A')
       },
     ],
-  ])('%s, tampered with, shows as broken', async (_, broken, tamper) => {
+  ])('%s, when tampered with, shows as broken', async (_, broken, tamper) => {
     change = tamper
     const html = await dom()
     change = () => {}

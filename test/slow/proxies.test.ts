@@ -1,4 +1,4 @@
-/** Whose address counts behind real proxies, as Debian has them, each set up as their manuals say. */
+/** Which client address counts behind real proxies, as packaged by Debian, each configured as its manual says. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -17,7 +17,7 @@ afterAll(() => {
   for (const child of started) child.kill('SIGKILL')
 })
 
-/** Debian keeps daemons where a user's PATH does not look. */
+/** Debian puts daemons where a user's PATH does not look. */
 const daemon = (name: string) => findProgram(name, '/usr/sbin')
 const missing = (name: string) =>
   daemon(name) === undefined ? `${name} is missing; install it as root with: sh test/peers/install.sh` : undefined
@@ -30,7 +30,7 @@ async function freePort(): Promise<number> {
   return port
 }
 
-/** The network that the board counts a request in, which was sent with these header lines. */
+/** The network that the board counts a request with these header lines in. */
 async function countedIn(port: number, lines: readonly string[]): Promise<string | undefined> {
   const body = '{"operation":"quota.get"}'
   const head = ['POST /v1/command HTTP/1.1', 'Host: a', 'Connection: close', `Content-Length: ${body.length}`, ...lines]
@@ -105,7 +105,7 @@ http {
 }
 `
 
-/** What a client sends that would like to be somebody else. */
+/** Header lines of a client that wants to be somebody else. */
 const lies = [
   [],
   ['X-Forwarded-For: 203.0.113.9'],

@@ -1,6 +1,6 @@
 /**
- * No public GET is answered 500 or not at all: every path of the API and every page, with every room of the board and with values
- * that nobody should send, on a board where nobody has written yet and on one that has one of everything.
+ * No public GET is answered 500 or not at all: every path of the API and every page, with every room of the board and with invalid values,
+ * on a board where nobody has written yet and on one that has one of everything.
  */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { operations } from '../../actors/operations.ts'
@@ -54,10 +54,10 @@ const strange = [
   ],
   ...['open', 'resolved', 'private', 'works', 'market', 'page', 'ledger'],
 ]
-/** As they stand in a URL, and forms that no encoder makes. */
+/** As they are in a URL, and forms that no encoder produces. */
 const written = [...strange.map(encodeURIComponent), '%', '%zz', '%ff', '%ed%a0%80', '+', '%2e%2e']
 
-/** Paths that stream for as long as the reader stays, or pack much. */
+/** Paths that stream for as long as the reader stays, or compress much. */
 const streams: readonly (readonly [path: string, query: readonly string[]])[] = [
   ['/tail/{room}', ['last', 'token']],
   ['/v1/export', ['stream', 'room', 'since', 'until', 'cursor', 'limit']],
@@ -90,7 +90,7 @@ const places: readonly Place[] = [
 
 describe.each(drawn(['uws', 'node']))('on %s', (engine) => {
   let board: Board
-  /** Names of what is there: rooms, events, documents, works, people, logs. */
+  /** Names of what exists: rooms, events, documents, works, people, logs. */
   let known: Readonly<Record<string, readonly string[]>>
 
   beforeAll(async () => {
@@ -122,10 +122,10 @@ describe.each(drawn(['uws', 'node']))('on %s', (engine) => {
   }
 
   const valuesOf = (name: string): readonly string[] => known[name] ?? []
-  /** What stands in a URL where something has to stand: a room with a name, else anything. */
+  /** A default value for a parameter: a room for one that names a room, else anything. */
   const usual = (name: string): string => valuesOf(name)[0] ?? (name === 'room' ? 'lobby' : '1')
 
-  /** Every parameter of a path with every value in turn, the others as usual; and its query parameters alone, without the rest. */
+  /** Every parameter of a path with every value in turn, the others at their defaults; and its query parameters alone, without the rest. */
   function urlsOf({ path, query }: Place): string[] {
     const names = [...path.matchAll(/\{(\w+)(?:\.{3})?\}/g)].map(([, name]) => name!)
     const fill = (given: Readonly<Record<string, string>>) =>
@@ -147,7 +147,7 @@ describe.each(drawn(['uws', 'node']))('on %s', (engine) => {
     const left = new Set(urls).values()
     const worker = async (): Promise<void> => {
       for (const url of left) {
-        // Of a poll that waits and of a stream the status is enough; a wait for news ends at once.
+        // For a waiting poll and a stream the status is enough; a wait for news is aborted immediately.
         const ending = new AbortController()
         const wait = /[?&]wait=(?!0)/.test(url)
         const asked = fetch(`${board.address}${url}`, {

@@ -1,6 +1,6 @@
 /**
- * A journal that was put back: parts of a killed board are cut at a clean end of a frame, as an older copy of the files would be. What
- * the other journals prove stops the start, which names both and changes nothing. The mark beside the directory is taken away.
+ * A restored journal: parts of a killed board are cut at a clean end of a frame, as an older copy of the files would be. What the other
+ * journals prove stops the start, which names both and changes nothing. The mark beside the directory is removed.
  */
 import { createHash } from 'node:crypto'
 import { cpSync, mkdirSync, rmSync, truncateSync } from 'node:fs'
@@ -26,7 +26,7 @@ const killed = boardDirectory()
 beforeAll(async () => {
   const board = await startBoard({ directory: killed, env: { SHARDS: '2' } })
   const client = await Client.of(board)
-  // One after the other: each frame of a shard is written when the log's frame for the post before is durable.
+  // One after the other: each frame of a shard is written when the log's frame for the previous post is durable.
   for (let n = 0; n < 24; n++)
     expect((await client.post(person('ada'), { room: `room-${n % 5}`, text: `${n}` })).status).toBe(200)
   await board.kill()
@@ -40,7 +40,7 @@ function copy(): string {
   return directory
 }
 
-/** Cuts a journal of one segment after so many frames of the ones it has, at a clean end; gives the file. */
+/** Cuts a journal of one segment to a number of frames computed from its count, at a clean end; returns the file. */
 function cut(directory: string, part: string, kept: (frames: number) => number): string {
   const journal = join(directory, part)
   const path = segmentPath(journal, listSegments(machineDisk, journal, 'log').at(-1)!)
@@ -62,7 +62,7 @@ const contents = (directory: string) =>
     .filter(([name]) => name.endsWith('.log'))
     .map(([name, bytes]) => [name, createHash('sha256').update(bytes).digest('hex')])
 
-/** What a start says that refuses and changes nothing. */
+/** The message of a start that refuses and changes nothing. */
 async function refusal(directory: string): Promise<string> {
   const before = contents(directory)
   const { code, words } = await refusedBoard({ directory, env: { SHARDS: '2' } })
@@ -79,7 +79,7 @@ const bothNamed =
 test.each([
   ['half of it', half],
   ['its last two frames', allButTwo],
-])('a log that has lost %s is refused by what the shards know, and fsck says so', async (_what, kept) => {
+])('a log that has lost %s is refused because the shards know more, and fsck says so', async (_what, kept) => {
   const directory = copy()
   rmSync(join(directory, 'log', 'durable'), { force: true })
   cut(directory, 'log', kept)
@@ -98,7 +98,7 @@ test('journals that are all cut to half of their frames are refused', async () =
   )
 })
 
-test('what is known to be lost can be given up: the next log begins, and later starts find nothing', async () => {
+test('known losses can be accepted: the next log begins, and later starts find nothing', async () => {
   const directory = copy()
   rmSync(join(directory, 'log', 'durable'), { force: true })
   cut(directory, 'log', half)
@@ -119,7 +119,7 @@ test('what is known to be lost can be given up: the next log begins, and later s
   expect(damagesOf(directory)).toEqual([])
 })
 
-/** What a start says that refuses; the log is as it was. */
+/** The message of a start that refuses; the log is unchanged. */
 async function refusedAsForeign(directory: string, shards: string): Promise<string> {
   const logOf = () => contents(directory).filter(([name]) => String(name).startsWith('log/'))
   const before = logOf()
@@ -129,7 +129,7 @@ async function refusedAsForeign(directory: string, shards: string): Promise<stri
   return words
 }
 
-test('the journal of another shard is refused, and the board starts with its own put back', async () => {
+test('the journal of another shard is refused, and the board starts with its own restored', async () => {
   for (const [shard, other] of [
     ['shard-00', 'shard-01'],
     ['shard-01', 'shard-00'],
@@ -148,7 +148,7 @@ test('the journal of another shard is refused, and the board starts with its own
   }
 })
 
-/** A board of one shard with so many posts. */
+/** A board of one shard with this many posts. */
 async function boardOf(posts: number): Promise<string> {
   const directory = boardDirectory()
   const board = await startBoard({ directory })
@@ -159,7 +159,7 @@ async function boardOf(posts: number): Promise<string> {
   return directory
 }
 
-test('of one shard too: the journal of another board, and of a copy that went on by itself', async () => {
+test('with one shard, the journal of another board or of a diverged copy is refused', async () => {
   const one = await boardOf(3)
   const foreign = await boardOf(9)
   const fork = boardDirectory()
@@ -183,7 +183,7 @@ test('of one shard too: the journal of another board, and of a copy that went on
   }
 })
 
-test('of several shards: a copy that went on by itself, though what is private came after what differs', async () => {
+test('with several shards, a diverged copy is refused, even if private records follow the difference', async () => {
   const env = { SHARDS: '2' }
   const inShard = (shard: number, name: string): string =>
     [0, 1, 2, 3, 4, 5, 6, 7, 8, 9].map((n) => `${name}-${n}`).find((room) => shardOf(room, 2) === shard)!
@@ -218,7 +218,7 @@ test('of several shards: a copy that went on by itself, though what is private c
 })
 
 test.each(drawn(['1', '2']))(
-  'a journal that is not there is refused before another begins in its place, on a board of %s shards',
+  'a missing journal is refused before another begins in its place, on a board of %s shards',
   async (shards) => {
     const made = shards === '2' ? killed : await boardOf(1)
     for (const isEmpty of [false, true]) {

@@ -17,7 +17,7 @@ const missing = missingNats()
 const ada = person('ada')
 const bob = person('bob')
 
-/** All that a board has put into its stream, opened. */
+/** Everything that a board has put into its stream, decrypted. */
 async function carried(cluster: NatsCluster, { service, directory }: Setting): Promise<string> {
   const connection = await cluster.connection()
   const manager = await jetstreamManager(connection, { checkAPI: false })
@@ -120,7 +120,7 @@ describe.skipIf(skipWithout(missing))(`a board that answers when its stream has 
       for (const text of ['in between', 'in private']) expect(stream).toContain(text)
     })
 
-    test('killed under load, all that was answered is in the stream; the next start shows nothing that is not', async () => {
+    test('after a kill under load all answered posts are in the stream, and the next start shows nothing else', async () => {
       const texts: string[] = []
       let n = 0
       const lane = async () => {
@@ -158,7 +158,7 @@ describe.skipIf(skipWithout(missing))(`a board that answers when its stream has 
     })
   })
 
-  test('the server that leads the stream is killed, and writes go on within seconds', async () => {
+  test('when the server that leads the stream is killed, writes continue within seconds', async () => {
     const setting = { service: 'quorum-less', directory: boardDirectory() }
     const env = { ...cluster.env, REPLICATE_ACK: 'quorum', SERVICE_ID: setting.service }
     const board = await startBoard({ directory: setting.directory, env })
@@ -168,11 +168,11 @@ describe.skipIf(skipWithout(missing))(`a board that answers when its stream has 
     await cluster.kill(lost)
     const killedAt = Date.now()
     try {
-      // What waits too long has no answer, and is sent again.
+      // A write that waits too long has no answer, and is sent again.
       const { body } = client.sign(ada, { operation: 'post', room: 'lobby', text: 'with two' })
       await vi.waitFor(async () => expect((await client.send(body)).status).toBe(200), patience)
       console.info(`written ${Date.now() - killedAt} ms after the kill`)
-      // For two minutes yet the others do not say that it is offline.
+      // For another two minutes the others do not say that it is offline.
       for (let n = 0; n < 8; n++) {
         const sentAt = Date.now()
         expect((await client.post(ada, { room: 'lobby', text: `with two, ${n}` })).status).toBe(200)
@@ -186,7 +186,7 @@ describe.skipIf(skipWithout(missing))(`a board that answers when its stream has 
     }
   })
 
-  test('a start that waits for the stream ends when it is told to', async () => {
+  test('a start that waits for the stream exits when it is told to', async () => {
     const nowhere = { ...cluster.env, REPLICATE: 'nats://127.0.0.1:9', REPLICATE_ACK: 'quorum' }
     const launched = Promise.withResolvers<Board>()
     const ended = tryBoard({ directory: boardDirectory(), env: nowhere, onLaunch: launched.resolve })
@@ -196,7 +196,7 @@ describe.skipIf(skipWithout(missing))(`a board that answers when its stream has 
     expect(await ended).toMatchObject({ code: 0, words: expect.stringContaining('start.stopped') })
   })
 
-  test('a board whose place another has taken ends, and says why', async () => {
+  test('a board that another has replaced exits, and says why', async () => {
     const setting = { service: 'quorum-over', directory: boardDirectory() }
     const env = { ...cluster.env, REPLICATE_ACK: 'quorum', SERVICE_ID: setting.service }
     const board = await startBoard({ directory: setting.directory, env })

@@ -1,4 +1,4 @@
-/** A read error (EIO) in a sealed segment of a running board costs what is in it, and no longer than it lasts. */
+/** A read error (EIO) in a sealed segment of a running board costs only what is in it, and only as long as it lasts. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
@@ -25,7 +25,7 @@ describe.skipIf(skipWithout(missing))(`with a disk that has a bad place${skipNot
     board = await startBoard({ directory, env })
     client = await Client.of(board)
     const ada = person('ada')
-    // One at a time: each has its own frame in the log, so that a segment has as many as it can have.
+    // One at a time: each has its own frame in the log, so that a segment has as many as it can hold.
     for (let n = 0; n < posts; n++)
       expect((await client.post(ada, { room: 'many', text: `post ${n} ${'.'.repeat(300)}` })).status).toBe(200)
   })
@@ -70,12 +70,12 @@ describe.skipIf(skipWithout(missing))(`with a disk that has a bad place${skipNot
     }
   }
 
-  test('in a shard: lists and exports tell of each event that is in it, and all are there again afterwards', async () => {
+  test('in a shard: lists and exports mention each event in it, and all are back afterwards', async () => {
     const before = await exported()
     expect(before.unreadable).toBe(0)
     let gone = 0
     await withBadSegment('shard-00', async () => {
-      // Twice: an answer with tombstones is not kept.
+      // Twice: an answer with tombstones is not cached.
       for (let n = 0; n < 2; n++) {
         const events = await listed()
         const tombstones = events.filter(({ type }) => type === 'tombstone')
@@ -94,7 +94,7 @@ describe.skipIf(skipWithout(missing))(`with a disk that has a bad place${skipNot
     expect(await exported()).toEqual(before)
   })
 
-  test('in the log: every event has its proof, and an export is whole', async () => {
+  test('in the log: every event has its proof, and an export is complete', async () => {
     const before = await exported()
     const events = await listed()
     await withBadSegment('log', async () => {

@@ -34,7 +34,7 @@ function copy(): string {
 const segmentOf = (directory: string, part: string) =>
   join(directory, part, readdirSync(join(directory, part)).find((name) => name.endsWith('.log'))!)
 
-/** The one sentence of a board that must not start: exit code 1, every line JSON, the last one says why. */
+/** The message of a board that must not start: exit code 1, every line JSON, the last one says why. */
 async function sentenceOf(options: Parameters<typeof refusedBoard>[0]): Promise<string> {
   const { code, words } = await refusedBoard(options)
   const lines = words.split('\n').map((line) => JSON.parse(line) as Record<string, unknown>)
@@ -66,7 +66,7 @@ test.each<[what: string, harm: (directory: string) => void, sentence: RegExp]>(
       'a log of which only the header is left',
       (directory) => {
         truncateSync(segmentOf(directory, 'log'), 64)
-        // A board that lived for a second more had written one, which says the same of the log in other words.
+        // If the board had lived another second it would have written this file, which leads to a different message about the log.
         rmSync(join(directory, 'log', 'durable'), { force: true })
       },
       /The signed log in .*log is missing/,
@@ -105,7 +105,7 @@ test.each<[what: string, harm: (directory: string) => void, sentence: RegExp]>(
   expect(await sentenceOf({ directory })).toMatch(sentence)
 })
 
-test('what it refuses to start with it leaves as it is', async () => {
+test('a refused start leaves the directory unchanged', async () => {
   const directory = copy()
   const path = segmentOf(directory, 'shard-00')
   flipByte(path, 300)
@@ -119,7 +119,7 @@ test.each([
   ['changed', (bytes: Buffer, end: number) => bytes.writeUInt8(bytes[end - 8]! ^ 1, end - 8)],
   ['zeroed', (bytes: Buffer, end: number) => bytes.fill(0, end - 200, end)],
 ])(
-  'what the log proves is never cut: of %s bytes in the newest batch it names file, offset and proof',
+  'what the log proves is never cut: with %s bytes in the newest batch the error names file, offset and proof',
   async (_how, harm) => {
     const directory = copy()
     const path = segmentOf(directory, 'shard-00')
@@ -137,7 +137,7 @@ test.each([
 )
 
 test.each(['changed', 'zeroed'])(
-  'a private post that was the last thing to happen is not cut when it is %s: a rested journal says that it was durable',
+  'a final private post is not cut if it is %s: a journal at rest says that it was durable',
   async (how) => {
     const directory = boardDirectory()
     const board = await startBoard({ directory })
@@ -167,7 +167,7 @@ test.each(['changed', 'zeroed'])(
   },
 )
 
-test('a data directory that cannot be made, or is a file, is refused in a sentence', async () => {
+test('a data directory that cannot be created, or is a file, is refused in a sentence', async () => {
   expect(await sentenceOf({ directory: '/proc/nowhere/data' })).toContain('DATA_DIR must name a directory')
   expect(await sentenceOf({ directory: join(made, 'board.json') })).toContain('DATA_DIR must name a directory')
 })

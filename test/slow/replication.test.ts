@@ -30,7 +30,7 @@ async function servers(cluster: NatsCluster) {
 /** A journal as the stream has it: frames from the first one that was published, and the chain up to the last. */
 type Carried = { readonly frames: FoundFrame[]; chain: string }
 
-/** Every journal by its id, and of how many messages the largest batch was made. `directory`: of the board that sealed them. */
+/** Every journal by its id, and the number of messages in the largest batch. `directory`: of the board that sealed them. */
 async function published(cluster: NatsCluster, directory: string) {
   const seal = sealOf(directory)
   const { connection, manager } = await servers(cluster)
@@ -120,7 +120,7 @@ describe.skipIf(skipWithout(missing))(`a board that publishes its journals${skip
       load({ client, ledger, random: randomFrom(seed), posts, inFlight: 16, rooms: ['a', 'b'], textBytesMax: 8_000 })
     await begun(board)
     await write(60, 1)
-    // Without a majority nothing is acknowledged, and the board goes on: what gathers is more than one message can hold.
+    // Without a majority nothing is acknowledged, and the board continues: it accumulates more than one message can hold.
     await Promise.all(['n1', 'n2'].map((name) => cluster.kill(name)))
     await write(300, 2)
     const outOfReach = 'replication: The stream is out of reach'
@@ -133,7 +133,7 @@ describe.skipIf(skipWithout(missing))(`a board that publishes its journals${skip
     await write(30, 3)
     const parts = ['shard-00', 'shard-01', 'log']
     const segmentsOf = (part: string) => listSegments(machineDisk, join(directory, part), 'log').length
-    // How many posts share a frame of the log is up to the machine.
+    // How many posts share a frame of the log depends on the machine.
     for (let seed = 4; parts.some((part) => segmentsOf(part) === 1); seed++) await write(20, seed)
     client.close()
     const isCaughtUp = async () => {
@@ -158,7 +158,7 @@ describe.skipIf(skipWithout(missing))(`a board that publishes its journals${skip
     }
   })
 
-  test('it stops publishing, and says why, where another writes to its stream or the stream is made anew', async () => {
+  test('it stops publishing, and says why, when somebody else writes to its stream or recreates it', async () => {
     const { connection, manager } = await servers(cluster)
     const directory = boardDirectory()
     const env = { ...cluster.env, SERVICE_ID: 'other.board', COMPACT_SECONDS: '1' }
@@ -176,7 +176,7 @@ describe.skipIf(skipWithout(missing))(`a board that publishes its journals${skip
       return parseHeader(message!.header.get('Broadside'))!
     }
     await vi.waitFor(newest, patience)
-    // Its text leaves the disk: the segment is sealed for it, which is told though no frame follows yet.
+    // Its text leaves the disk: the segment is sealed for that, and followers are told though no frame follows yet.
     const taken = { operation: 'event.redact', event_id: first.eventId, reason: 'a slip' }
     expect((await client.command(person('one'), taken)).status).toBe(200)
     const isToldSealed = async () => {
@@ -184,7 +184,7 @@ describe.skipIf(skipWithout(missing))(`a board that publishes its journals${skip
       expect(rolls).toEqual([last + 1])
     }
     await vi.waitFor(isToldSealed, patience)
-    // One of its own that it does not expect there is where it goes on from.
+    // After an unexpected message of its own it continues from there.
     const own = await manager.streams.getMessage(name, { last_by_subj: subject })
     await connection.request(subject, own!.data, { headers: own!.header, timeout: 5_000 })
     const { last } = (await newest()).journals[0]!

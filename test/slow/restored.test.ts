@@ -1,8 +1,8 @@
 /**
- * A backup is put back while works went on: claims, fences, leases, holds and cursors after it, on real boards.
+ * A backup is restored while works have moved on: claims, fences, leases, holds and cursors afterwards, on real boards.
  *
- * The board is copied while it is stopped; then every work of it moves on, and the copy comes back. Two works of each kind: of
- * those that are `brief` nobody has more than a second to confirm.
+ * The board is copied while it is stopped; then every work in it moves on, and the copy is restored. There are two works of each kind: for
+ * the `brief` ones nobody has more than a second to confirm.
  */
 import { cpSync, rmSync } from 'node:fs'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
@@ -39,7 +39,7 @@ let client: Client
 let world: World
 let before: Readonly<Record<string, unknown>>
 let cursor: string
-/** Accepted behind the backup, and lost with what came after it. */
+/** Accepted after the backup, and lost with everything later. */
 let lost: Signed
 let said: { readonly code: number; readonly out: string; readonly err: string }
 let refusedByMark: string
@@ -73,7 +73,7 @@ const of = (stage: Stage): Staged => staged.get(stage)!
 const heldBy = async ({ requester }: Staged): Promise<unknown> =>
   (await world.done(requester, { operation: 'credit.balance' })) as unknown
 const generationNow = async () => (await client.get('/capabilities')).data as unknown as { generation: string }
-/** The code that a command about a work is refused with; '': it is not. */
+/** The code that a command about a work is refused with; '' if it is accepted. */
 const code = async (who: Staged['worker'], fields: Fields): Promise<string> =>
   (await client.command(who, fields)).code ?? ''
 
@@ -98,7 +98,7 @@ beforeAll(async () => {
   const { worker, work } = of('claimed')
   await world.done(worker, { operation: 'work.release', event_id: work, amount: 1 })
   await world.done(later, { operation: 'work.claim', event_id: work })
-  // As late as a timestamp may be: it is sent again when all the rest has been looked at.
+  // With the latest possible timestamp: it is sent again after all other checks.
   const accept = { operation: 'work.accept', event_id: of('submitted').work }
   lost = client.sign(of('submitted').requester, accept, { timestamp: now() + 250 })
   expect((await client.send(lost.body)).status).toBe(200)
@@ -119,7 +119,7 @@ afterAll(() => {
   rmSync(copy, { recursive: true, force: true })
 })
 
-test('an older copy is no backup for a log whose newer heads were published; where nothing says so it is', async () => {
+test('an older copy is refused as a backup of a log with newer published heads, if anything shows them', async () => {
   expect(refusedByMark.match(/this log has \d+ entries, but a head of \d+ was signed and published/g)).toHaveLength(2)
   expect(refusedByMark).toContain(
     'broadside restored --lost ends it here and begins a new one. No recovery epoch was begun.',
@@ -129,7 +129,7 @@ test('an older copy is no backup for a log whose newer heads were published; whe
   expect(said.out).toContain(`${generation} begins with the next start`)
 })
 
-test('what was in flight has to be confirmed, all else is as it was; nothing has moved in the books', async () => {
+test('work in progress has to be confirmed, all else is unchanged, and nothing has moved in the ledger', async () => {
   const { generation } = await generationNow()
   for (const [stage, each] of staged) {
     const inFlight = ['claimed', 'replied', 'submitted', 'revision'].includes(stage)
@@ -138,7 +138,7 @@ test('what was in flight has to be confirmed, all else is as it was; nothing has
     const wanted = { ...rest, state: inFlight ? 'recovery_required' : then.state }
     const { confirm_due, ...now } = await read(each)
     expect([stage, now.generation === generation]).toEqual([stage, false])
-    // Clocks of what is not confirmed stand still, so its record shows that of the confirmation in their place.
+    // Timeouts of unconfirmed works stand still, so the record shows that of the confirmation in their place.
     const { review_due, ...others } = wanted as Readonly<Record<string, unknown>>
     expect(now).toMatchObject(inFlight ? others : wanted)
     expect([stage, typeof confirm_due]).toEqual([stage, inFlight ? 'number' : 'undefined'])
@@ -146,12 +146,12 @@ test('what was in flight has to be confirmed, all else is as it was; nothing has
   }
 })
 
-test('a cursor of before says that it is too old, and names one that is not', async () => {
+test('an old cursor is refused as such, with a usable one', async () => {
   const answer = await client.get(`/api/updates?cursor=${cursor}`)
   expect([answer.code, answer.text]).toEqual(['expired', expect.stringContaining('the oldest good one is')])
 })
 
-test('who was not heard in time is let go: open, rejected, disputed; credits stay where they were', async () => {
+test('unconfirmed works are released: open, rejected, disputed; credits stay where they were', async () => {
   const wanted = { claimed: 'open', revision: 'rejected', submitted: 'disputed' } as const
   for (const [stage, state] of Object.entries(wanted)) {
     const each = brief.get(stage as Stage)!
@@ -161,7 +161,7 @@ test('who was not heard in time is let go: open, rejected, disputed; credits sta
   }
 })
 
-test('lists and figures go by the state that is shown', async () => {
+test('lists and figures follow the state that is shown', async () => {
   const listed = async (kind: string): Promise<string[]> => {
     const { data } = await client.get(`/api/works?room=jobs&kind=${kind}`)
     return (data as unknown as { works: { id: string }[] }).works.map(({ id }) => id).sort()
@@ -173,7 +173,7 @@ test('lists and figures go by the state that is shown', async () => {
   expect([stats.works_recovery_required, stats.works_claimed]).toEqual([unsure.length, undefined])
 })
 
-test('whoever was given a fence that the backup does not know changes nothing with it', async () => {
+test('a worker with a fence that the backup does not know changes nothing with it', async () => {
   const { worker, work, result } = of('claimed')
   const stale: readonly Fields[] = [
     { operation: 'work.renew', event_id: work, amount: 2 },
@@ -190,7 +190,7 @@ test('whoever was given a fence that the backup does not know changes nothing wi
   expect(await code(worker, { operation: 'work.release', event_id: work, amount: 1 })).toBe('wrong_state')
 })
 
-test('a worker confirms the claim with his fence, and goes on as if nothing had been', async () => {
+test('a worker confirms the claim with his fence, and continues as if nothing had happened', async () => {
   const { worker, requester, work, result } = of('replied')
   const { work: confirmed } = await world.done(worker, {
     operation: 'work.renew',
@@ -214,13 +214,13 @@ test('a worker confirms the claim with his fence, and goes on as if nothing had 
   expect((await world.done(revision.worker, again)).work).toMatchObject({ state: 'revision', fence: 1 })
 })
 
-test('a result is confirmed by the same result alone; its requester need not wait for that', async () => {
+test('a result is confirmed only by the same result; its requester need not wait for that', async () => {
   const { requester, worker, work, result } = of('submitted')
   const other = await world.post(worker, { room: 'jobs', reply_to: work, text: 'something else' })
   const submit = { operation: 'work.submit', event_id: work, amount: 1 }
   expect(await code(worker, { ...submit, target: other })).toBe('conflict')
   expect(await code(requester, { operation: 'work.reject', event_id: work, reason })).toBe('wrong_state')
-  // The very command whose effect was lost, still inside its time: it has its effect now, once.
+  // The very command whose effect was lost, still within its time: it has its effect now, once.
   const first = await client.send(lost.body)
   expect([first.status, first.data.receipt?.duplicate]).toEqual([200, undefined])
   expect(await read(of('submitted'))).toMatchObject({ state: 'accepted', reward: { state: 'paid' }, result_id: result })
@@ -228,7 +228,7 @@ test('a result is confirmed by the same result alone; its requester need not wai
   expect(await code(worker, { ...submit, target: result })).toBe('wrong_state')
 })
 
-test('what needed nobody to confirm it goes on', async () => {
+test('works that need no confirmation continue', async () => {
   const [open, rejected, disputed] = [of('open'), of('rejected'), of('disputed')]
   await world.done(open.worker, { operation: 'work.claim', event_id: open.work })
   await world.done(rejected.worker, { operation: 'work.dispute', event_id: rejected.work, amount: 1, reason })
@@ -236,7 +236,7 @@ test('what needed nobody to confirm it goes on', async () => {
   expect((await world.done(operator, rule)).work).toMatchObject({ state: 'accepted' })
 })
 
-test('a restart changes no epoch; the books and the files agree', async () => {
+test('a restart changes no epoch; the ledger and the files agree', async () => {
   const { generation } = await generationNow()
   const confirmed = await read(of('revision'))
   await board.kill()

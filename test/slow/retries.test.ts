@@ -8,13 +8,13 @@ vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 const ada = person('ada')
 const bob = person('bob')
 
-/** How many events of a room bear this text. */
+/** How many events of a room have this text. */
 async function countOf(client: Client, room: string, text: string): Promise<number> {
   const { data } = await client.get(`/api/events?room=${room}&limit=200`)
   return data.events!.filter((event) => event.text === text).length
 }
 
-/** The answer to a retry: the first one's ids and event, and the mark. */
+/** The answer to a retry: the first one's ids and event, and the duplicate mark. */
 function expectSame(retry: Answer, first: Answer): void {
   expect(retry).toMatchObject({ status: 200, data: { receipt: { duplicate: true } } })
   expect(retry.data.event_id).toBe(first.data.event_id)
@@ -25,7 +25,7 @@ function expectSame(retry: Answer, first: Answer): void {
   expect(tree_size).toBeGreaterThanOrEqual(firstSize)
 }
 
-/** A post whose timestamp is off by so much; again where it was decided so late that it was not any more. */
+/** A post whose timestamp is off by this much; repeated if it was decided so late that it no longer was. */
 async function postOff(client: Client, offset: number): Promise<{ signed: Signed; answer: Answer }> {
   const isIn = (off: number) => Math.abs(off) <= 300
   for (;;) {
@@ -54,7 +54,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     expect(await countOf(client, 'again', 'once')).toBe(1)
   })
 
-  test('the same bytes sent ten times at once make one event, and all ten are told of it', async () => {
+  test('the same bytes sent ten times at once make one event, and all ten get it', async () => {
     const signed = client.sign(ada, { operation: 'post', room: 'rush', text: 'at once' })
     const answers = await Promise.all(Array.from({ length: 10 }, () => client.send(signed.body)))
     expect(answers.map(({ status }) => status)).toEqual(Array.from({ length: 10 }, () => 200))
@@ -63,7 +63,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     expect(await countOf(client, 'rush', 'at once')).toBe(1)
   })
 
-  test('the same fields in another order and with other white space are the same bytes', async () => {
+  test('the same fields in another order and with other white space are the same command', async () => {
     const signed = client.sign(ada, { operation: 'post', room: 'again', text: 'spaced' })
     const first = await client.send(signed.body)
     const entries = Object.entries(JSON.parse(signed.body) as object).reverse()
@@ -80,7 +80,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     expect(await countOf(client, 'nonces', 'two')).toBe(0)
   })
 
-  test('a request_id with the same content gives the first answer, whatever the nonce and time; with other content it is refused', async () => {
+  test('a request_id with the same content gives the first answer, whatever the nonce and time; other content is refused', async () => {
     const content = { operation: 'post', room: 'requests', text: 'asked', request_id: 'r-1' }
     const first = await client.command(ada, content)
     expectSame({ ...(await client.command(ada, content, { timestamp: now() - 5 })) }, first)
@@ -98,7 +98,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     expect((await client.post(ada, { room: 'refused', text: 'y', request_id: 'q' }, { nonce })).status).toBe(200)
   })
 
-  test('a timestamp 300 s off is accepted where the clock allows, further off it is stale', async () => {
+  test('a timestamp 300 s off is accepted, and one further off is stale', async () => {
     for (const offset of [-295, 295]) expect((await postOff(client, offset)).answer.status).toBe(200)
     const stale = { status: 400, code: 'stale_timestamp', field: 'timestamp' }
     for (const offset of [-310, 310]) expect((await postOff(client, offset)).answer).toMatchObject(stale)
@@ -147,7 +147,7 @@ test.each(['SIGTERM', 'SIGKILL'] as const)(
     const later = await Client.of(second)
     expect(later.serviceId).toBe(client.serviceId)
     for (const { signed, first } of posts) expectSame(await later.send(signed.body), first)
-    // The time window of that command has passed by now; what it made is known all the same.
+    // The time window of that command has passed by now; its result is remembered all the same.
     await vi.waitUntil(() => now() - (JSON.parse(edge.body) as { timestamp: number }).timestamp > 301, patience)
     expectSame(await later.send(edge.body), posts.at(-1)!.first)
     const otherText = client.sign(ada, { operation: 'post', room: 'r-0', text: 'other' }, { nonce })

@@ -1,4 +1,4 @@
-/** The scrubber of a running board: what changed on the disk is told, what is derived is made again, and the board goes on. */
+/** The scrubber of a running board: changes on the disk are reported, derived files are rebuilt, and the board continues. */
 import { readdirSync, readFileSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
@@ -47,7 +47,7 @@ async function made(): Promise<string> {
   return directory
 }
 
-test('damage is told where it is, in the log, by /healthz and by /metrics; what is derived is made again', async () => {
+test('damage is reported with its place, in the log, /healthz and /metrics; derived files are rebuilt', async () => {
   const directory = await made()
   const segment = filesIn(join(directory, 'shard-00'), '.log')[0]!
   const index = filesIn(join(directory, 'shard-00'), '.idx')[1]!
@@ -92,7 +92,7 @@ test('damage is told where it is, in the log, by /healthz and by /metrics; what 
   expect((await board.stop()).code).toBe(0)
 })
 
-test('of a running board a tree file that is removed is there again and grows, a file that is removed is told, and one that is deleted is not', async () => {
+test('on a running board a removed tree file is rebuilt and grows; a missing attachment is reported, a deleted one is not', async () => {
   const directory = await made()
   const nodes = join(directory, 'log', 'nodes.bin')
   // Segments are read first, for some seconds.
@@ -121,7 +121,7 @@ test('of a running board a tree file that is removed is there again and grows, a
   expect((await again.stop()).code).toBe(0)
 })
 
-test('a search index that is damaged is found at the start, and answers as before', async () => {
+test('a damaged search index is found at the start, and answers as before', async () => {
   const directory = await made()
   const path = join(directory, 'search', 'index.db')
   const size = readFileSync(path).length
@@ -134,7 +134,7 @@ test('a search index that is damaged is found at the start, and answers as befor
   expect((await board.stop()).code).toBe(0)
 })
 
-test('of a board without damage nothing is told, and /healthz says ok alone', async () => {
+test('on a board without damage nothing is reported, and /healthz says only ok', async () => {
   const directory = await made()
   const board = await startBoard({ directory, env })
   const client = await Client.of(board)

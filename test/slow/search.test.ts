@@ -42,7 +42,7 @@ beforeAll(async () => {
 })
 afterAll(() => client.close())
 
-test('nothing of the index is there before somebody searches', async () => {
+test('the index does not exist before somebody searches', async () => {
   await post(ada, { text: 'the quick brown fox' })
   expect(existsSync(join(directory, 'search'))).toBe(false)
 })
@@ -57,7 +57,7 @@ test('a post is found by its words as soon as it is answered', async () => {
   expect(query?.map(({ text }) => text)).toEqual(['numbered3 seriesword'])
 })
 
-test('words, phrases, words that must not be there, beginnings, and no case or marks', async () => {
+test('words, phrases, excluded words and prefixes match, regardless of case and marks', async () => {
   await post(ada, { text: 'Crème brûlée, with SUGAR' })
   expect(await found('creme BRULEE')).toEqual(['Crème brûlée, with SUGAR'])
   expect(await found('"quick brown"')).toEqual(['the quick brown fox'])
@@ -68,7 +68,7 @@ test('words, phrases, words that must not be there, beginnings, and no case or m
   for (const query of ["' OR 1=1 --", 'NEAR(a b)', 'text:quick AND', '(((', '^quick* +fox']) await found(`x${query}`)
 })
 
-test('newest first, in pages that put together are the whole', async () => {
+test('results are newest first, in pages that add up to the whole', async () => {
   const path = '/api/events?query=seriesword&limit=7'
   const pages = await walkPages(client, path)
   const whole = pages.flatMap(({ data }) => data.events!.map(({ text }) => text))
@@ -83,7 +83,7 @@ test('newest first, in pages that put together are the whole', async () => {
     })
 })
 
-test('together with room, page, author, kind and numbers', async () => {
+test('a search can be combined with room, page, author, kind and numbers', async () => {
   await post(ada, { room: 'kitchen', page: 'soups', kind: 'request', text: 'needle one' })
   await post(ben, { room: 'kitchen', text: 'needle two' })
   await post(ben, { text: 'needle three' })
@@ -96,7 +96,7 @@ test('together with room, page, author, kind and numbers', async () => {
   expect(await found('needle', '&room=kitchen&after=1')).toEqual(['needle two'])
 })
 
-test('what is edited, hidden, redacted or expired is found as it is now', async () => {
+test('edited, hidden, redacted and expired posts are found in their current state', async () => {
   const edited = await post(ada, { text: 'oldword here' })
   await post(ada, { text: 'newword here', data: JSON.stringify({ schema: 1, supersedes: edited }) })
   expect(await found('oldword')).toEqual([])
@@ -120,7 +120,7 @@ test('what is edited, hidden, redacted or expired is found as it is now', async 
   await vi.waitFor(async () => expect(await found('expiringword')).toEqual([]), patience)
 })
 
-test('a private room is searched by its members, and found by nobody else', async () => {
+test('a private room is searched only by its members', async () => {
   const room = 'search-cellar'
   await client.command(ada, { operation: 'room.create', room, visibility: 'private', members: [ben.id] })
   for (let n = 0; n < 5; n++) await post(ada, { room, text: `cellarword${n} Ünder seriesword` })
@@ -141,7 +141,7 @@ test('a private room is searched by its members, and found by nobody else', asyn
     expect([name, bytes.includes('cellarword')]).toEqual([name, false])
 })
 
-test('of a private room so many bytes of texts are looked at for one page, and the cursor goes on', async () => {
+test('a search in a private room examines a bounded number of bytes per page, and the cursor continues', async () => {
   const room = 'search-attic'
   await client.command(ada, { operation: 'room.create', room, visibility: 'private' })
   const long = 'a '.repeat(16_000)
@@ -158,7 +158,7 @@ test('of a private room so many bytes of texts are looked at for one page, and t
   expect(pages).toEqual([0, 0, 1])
 })
 
-test('what cannot be looked for is refused', async () => {
+test('unsearchable queries are refused', async () => {
   for (const query of ['!!!', '-word', '""'])
     expect(await client.get(`/api/events?query=${encodeURIComponent(query)}`)).toMatchObject({
       status: 400,
@@ -169,7 +169,7 @@ test('what cannot be looked for is refused', async () => {
   expect(await client.get('/api/events?query=a&room=nowhere')).toMatchObject({ code: 'not_found', field: 'room' })
 })
 
-test('the index outlives a stop and a kill, and is made again when it is missing or damaged', async () => {
+test('the index survives a stop and a kill, and is rebuilt when it is missing or damaged', async () => {
   const before = await found('seriesword')
   const again = async (how: 'stop' | 'kill', change: () => void) => {
     client.close()

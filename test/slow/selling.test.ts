@@ -1,4 +1,6 @@
-/** The board sells its own tools: real buyers of x402 and MPP pay it, through a facilitator on loopback; also a board that is killed at it. */
+/**
+ * The board sells its own tools: real buyers of x402 and MPP pay it, through a facilitator on loopback; also when it is killed meanwhile.
+ */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { loadPeer, missingPackage } from '../peers/npm-peers.ts'
 import { skipNote, skipWithout } from '../peers/peers.ts'
@@ -26,10 +28,10 @@ describe.skipIf(skipWithout(missing))(`buyers of the board’s tools${skipNote(m
   let board: Board
   let account: Account
   let lose = 0
-  /** Hears of what the facilitator is asked, before and after it does that. */
+  /** Called for each request to the facilitator, before and after it is carried out. */
   let when: (asked: Asked, moment: 'before' | 'after') => unknown = () => {}
 
-  // It takes seconds to load, in which the connections that are kept become too old.
+  // It takes seconds to load, in which keep-alive connections become too old.
   beforeAll(async () => {
     await loadPeer('mppx/client')
   })
@@ -73,7 +75,7 @@ describe.skipIf(skipWithout(missing))(`buyers of the board’s tools${skipNote(m
 
   const url = (tool = 'broadside:hash', query = '?text=hello') => `${board.address}/pay/tools/${tool}${query}`
 
-  /** Signs what a 402 asks for: the headers of the payment. */
+  /** Signs what a 402 demands; returns the headers of the payment. */
   async function x402Signer(): Promise<(asked: Response) => Promise<Record<string, string>>> {
     const { x402Client, x402HTTPClient } = await loadPeer<{
       x402Client: new () => {
@@ -108,7 +110,7 @@ describe.skipIf(skipWithout(missing))(`buyers of the board’s tools${skipNote(m
     }
   }
 
-  test('are asked in each protocol at once, and by nothing else than a 402', async () => {
+  test('get a demand in each protocol at once, and only in a 402', async () => {
     const asked = await fetch(url())
     expect(asked.status).toBe(402)
     expect(asked.headers.get('cache-control')).toBe('no-store')
@@ -169,7 +171,7 @@ describe.skipIf(skipWithout(missing))(`buyers of the board’s tools${skipNote(m
     return { status, body: data, response: headers['x-payment-response']! }
   }
 
-  /** As if the board spoke MPP alone. */
+  /** As if the board spoke only MPP. */
   const withoutX402: Fetch = async (input, init) => {
     const answer = await fetch(input, init)
     const headers = new Headers(answer.headers)
@@ -198,17 +200,17 @@ describe.skipIf(skipWithout(missing))(`buyers of the board’s tools${skipNote(m
     expect(chain.settled.length - settled).toBe(1)
   })
 
-  test('whose settlement gets lost are not asked to pay twice', async () => {
+  test('whose settlement answer gets lost are not charged twice', async () => {
     const settled = chain.settled.length
     const pay = await x402Fetch()
     lose = 1
     const found = await pay(url(), {})
-    // The facilitator has settled and its answer was lost; of the same bytes again it says that their nonce is used up.
+    // The facilitator has settled and its answer was lost; for the same bytes again it says that their nonce is used.
     expect([found.status, await found.json()]).toEqual([200, { algorithm: 'sha256', hex: expect.any(String) }])
     expect(chain.settled.length - settled).toBe(1)
   })
 
-  /** The same payment to the board as it is started again, until it is known what it bought. */
+  /** The same payment to the restarted board, until it is known what it bought. */
   async function boughtAgain(headers: Record<string, string>): Promise<{ answer: Response; body: unknown }> {
     const killed = board
     await killed.kill()
@@ -226,7 +228,7 @@ describe.skipIf(skipWithout(missing))(`buyers of the board’s tools${skipNote(m
     ['settle', 'before'],
     ['settle', 'after'],
   ] as const)(
-    'whose board is killed when it has asked to %s, %s that is done, pay once and get what they paid for',
+    'whose board is killed when it has requested to %s, %s that is done, pay once and get what they paid for',
     async (asked, moment) => {
       const settled = chain.settled.length
       const headers = await (await x402Signer())(await fetch(url()))
@@ -242,7 +244,7 @@ describe.skipIf(skipWithout(missing))(`buyers of the board’s tools${skipNote(m
     },
   )
 
-  test('who were told to send the same again may do so after the board was killed', async () => {
+  test('who were told to resend a payment may do so after the board was killed', async () => {
     const settled = chain.settled.length
     const headers = await (await x402Signer())(await fetch(url()))
     lose = 2
@@ -278,13 +280,13 @@ describe.skipIf(skipWithout(missing))(`buyers of the board’s tools${skipNote(m
     ['authorization', 'Payment eyJjaGFsbGVuZ2UiOnt9LCJwYXlsb2FkIjp7fX0'],
     ['authorization', 'Payment AAAA'],
     ['authorization', 'Bearer x'],
-  ])('with %s: %s are asked again and nothing is settled', async (name, value) => {
+  ])('with %s: %s get a 402 again and nothing is settled', async (name, value) => {
     const settled = chain.settled.length
     expect((await fetch(url(), { headers: { [name]: value } })).status).toBe(402)
     expect(chain.settled.length).toBe(settled)
   })
 
-  test('who pay for input that makes no sense are told so before anything is settled', async () => {
+  test('who pay for invalid input are told so before anything is settled', async () => {
     const settled = chain.settled.length
     const pay = await x402Fetch()
     const found = await pay(url('broadside:hash', '?text=a&algorithm=md5'), {})
@@ -293,7 +295,7 @@ describe.skipIf(skipWithout(missing))(`buyers of the board’s tools${skipNote(m
   })
 })
 
-test('a board that sells nothing has no such door', async () => {
+test('a board that sells nothing has no payment endpoint', async () => {
   const board = await startBoard({ directory: boardDirectory(), env: { SHARDS: '1' } })
   expect((await fetch(`${board.address}/pay/tools/broadside:hash`)).status).toBe(404)
 })

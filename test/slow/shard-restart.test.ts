@@ -1,6 +1,6 @@
 /**
- * A shard's thread dies in the middle of works and posts, while the board around it lives on: whoever repeats what had no answer has
- * it done once, the courier says everything once and in order, and nobody waits for ever.
+ * A shard's thread dies in the middle of works and posts, while the board around it lives on: a retry of what had no answer is done once,
+ * the courier delivers everything once and in order, and nobody waits forever.
  */
 import { setTimeout } from 'node:timers/promises'
 import { expect, test, vi } from 'vitest'
@@ -19,7 +19,7 @@ test.each([
   ['clerks', 2],
   ['back', 1],
 ])(
-  'placed as %s, a shard that dies and begins anew loses nothing, does nothing twice, and holds nobody up',
+  'placed as %s, a shard that dies and restarts loses nothing, does nothing twice, and blocks nobody',
   async (placement, shards) => {
     const board: Board = await startBoard({
       directory: boardDirectory(),
@@ -37,7 +37,7 @@ test.each([
     const insist = async (who: Signer, fields: Fields): Promise<string> => {
       const { body, eventId } = client.sign(who, fields)
       for (;;) {
-        // Where nobody knows the outcome the connection ends without an answer.
+        // If the outcome is unknown the connection ends without an answer.
         const answer = await client.send(body).catch(() => undefined)
         if (answer?.status === 200) {
           answers++
@@ -76,7 +76,7 @@ test.each([
         works.push(id)
       }
     }
-    /** Where the board cuts it off before its past has come, it is opened again. */
+    /** If the board cuts it off before its past has arrived, it is opened again. */
     const follow = async (tail: string): Promise<StreamReader> => {
       for (;;) {
         const reader = new StreamReader(board.address, tail)
@@ -93,7 +93,7 @@ test.each([
       const cut = await follow(tail)
       board.signal('SIGUSR2')
       await vi.waitFor(() => expect(died()).toBe(death), patience)
-      // Whoever comes back hears what is said, though the thread is only beginning, and others of before go later.
+      // A returning follower gets new posts, though the thread is only starting, and earlier followers leave later.
       const back = await follow(tail)
       expect(await cut.until(() => false)).toContain('lost the thread')
       await insist(named, { operation: 'post', room: den, text: `said after death ${death}` })
@@ -114,7 +114,7 @@ test.each([
       const notices = data.events!.filter(({ kind }) => kind === 'notice').map(({ text }) => text!.split(/[:.,]/)[0])
       return [id, notices.map((words) => words!.split(' ')[0])]
     }
-    // The last of them are on their way when the last command has been answered.
+    // The last of them are in flight when the last command has been answered.
     for (const id of works) await expect.poll(() => noticesOf(id)).toEqual([id, ['Open', 'Claimed', 'A', 'Accepted']])
     const key = await logKeyOf(client)
     for (const id of posted.slice(-20)) await proveEvent(client, key, id)
@@ -122,7 +122,7 @@ test.each([
   },
 )
 
-test('a thread that dies on a quiet board takes no reader with it: what was answered is read at once', async () => {
+test('a thread that dies on a quiet board takes no reader with it: answered posts can be read at once', async () => {
   const board = await startBoard({
     directory: boardDirectory(),
     env: {
@@ -133,7 +133,7 @@ test('a thread that dies on a quiet board takes no reader with it: what was answ
   })
   const client = await Client.of(board)
   for (let death = 1; death <= 3; death++) {
-    // A thread that has just begun refuses for a moment: the board is still loading its delegations.
+    // A thread that has just started refuses for a moment: the board is still loading its delegations.
     const { body, eventId } = client.sign(person('ada'), { operation: 'post', text: `before ${death}` })
     await vi.waitFor(async () => expect((await client.send(body)).status).toBe(200), patience)
     board.signal('SIGUSR2')

@@ -15,7 +15,7 @@ describe('a board of three shards', () => {
   let client: Client
   let ledger: Ledger
   const directory = boardDirectory()
-  /** Whoever has posted in public for the first time of late. */
+  /** Recent first-time authors of public posts. */
   const authors: ReturnType<typeof person>[] = []
   const start = async () => {
     board = await startBoard({ directory, env: { SHARDS: '3' } })
@@ -29,14 +29,14 @@ describe('a board of three shards', () => {
   })
   afterAll(() => client.close())
 
-  test('takes posts of many rooms at once into one log, each where it belongs', async () => {
+  test('accepts posts of many rooms at once into one log, each where it belongs', async () => {
     const random = randomFrom(chooseSeed('three shards'))
     await load({ client, ledger, random, posts: 300, inFlight: 16, rooms })
     expect(ledger.acknowledged.size).toBe(300)
     await ledger.check(client, 60)
   })
 
-  test('finds an event by its id whatever its shard, and knows a retry there', async () => {
+  test('finds an event by its id whatever its shard, and recognizes a retry there', async () => {
     for (const { signed, event } of [...ledger.acknowledged.values()].slice(0, 40)) {
       expect((await client.get(`/api/thread/${signed.eventId}`)).data.root_id).toBe(event.thread)
       expect((await client.send(signed.body)).data.receipt).toMatchObject({ duplicate: true })
@@ -48,7 +48,7 @@ describe('a board of three shards', () => {
     }
   })
 
-  test('keeps a handle of any room’s author, and one name for one identity', async () => {
+  test('stores a handle of any room’s author, and shows one name for one identity', async () => {
     for (const [n, room] of rooms.entries()) {
       const author = person(`h${n}`)
       authors.push(author)
@@ -62,7 +62,7 @@ describe('a board of three shards', () => {
     }
   })
 
-  test('hides private rooms of every shard from those outside and shows them to members', async () => {
+  test('hides private rooms of every shard from outsiders and shows them to members', async () => {
     const inside: { room: string; id: string }[] = []
     for (const room of rooms) {
       const name = `${room}-private`
@@ -78,7 +78,7 @@ describe('a board of three shards', () => {
     }
   })
 
-  /** What the private rooms say of who is in them, by room. */
+  /** The names of their members that the private rooms show, by room. */
   const named = () =>
     Promise.all(
       rooms.map(async (room) => {
@@ -115,9 +115,9 @@ describe('a board of three shards', () => {
   })
 
   test.each(['SIGTERM', 'SIGKILL'] as const)(
-    'is the same after %s, and refuses another number of shards or keeps to its own',
+    'is the same after %s, and refuses another number of shards or keeps its own',
     async (signal) => {
-      // Grants to who posted for the first time are entries too, and may be on their way.
+      // Grants to first-time authors are entries too, and may be in flight.
       const works = new Bounty(client)
       for (const who of authors)
         await expect.poll(async () => (await works.balance(who)).available).toBeGreaterThanOrEqual(100)

@@ -22,7 +22,7 @@ beforeAll(async () => {
   await oauth.register({ client_name: name })
 })
 
-/** The program that waits on this device, and what the browser is sent back with. */
+/** The program that waits on this device, called with the address that the browser is redirected to. */
 let cameBack: (url: URL) => void = () => {}
 const program = createServer((request, response) => {
   const url = new URL(request.url!, redirectUri)
@@ -54,7 +54,7 @@ async function identityBehind(back: URL, verifier: string): Promise<string> {
 }
 
 describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrowser)}`, () => {
-  test('with the key of this browser: one click, and back at the program', async () => {
+  test('with the key of this browser it takes one click to return to the program', async () => {
     const page = await openPage()
     const complaints = complaintsOf(page)
     await page.goto(`${address}/account`)
@@ -70,11 +70,11 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     expect(await page.locator('#sign-in').textContent()).toContain('127.0.0.1:3999')
     await button(page, 'Sign with the key in this browser').click()
     expect(await identityBehind(await came, verifier)).toBe(own)
-    // A board knows no one before they have written: it answers 400 to who asks, which a browser notes.
+    // A board knows nobody before they have written: it answers 400 to them, which a browser logs.
     expect(complaints.filter((each) => !/400 \(Bad Request\)/.test(each))).toEqual([])
   })
 
-  test('with a key that is elsewhere: the bytes are shown, the signature is pasted; and it can be declined', async () => {
+  test('with a key elsewhere the bytes are shown and the signature is pasted; and it can be declined', async () => {
     const page = await openPage({ viewport: { width: 390, height: 844 } })
     const complaints = complaintsOf(page)
     const signer = opensslSigner(randomBytes(32))

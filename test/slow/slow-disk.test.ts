@@ -32,14 +32,14 @@ function residentMb(pid: number): number {
 }
 
 describe.skipIf(skipWithout(missing))(`on a disk that takes a second for each sync${skipNote(missing)}`, () => {
-  test('posts wait together for few syncs, memory stays bounded, reads go on, and all acknowledged is kept', async () => {
+  test('posts share few syncs, memory stays bounded, reads continue, and everything acknowledged is stored', async () => {
     const directory = boardDirectory()
     await (await startBoard({ directory })).stop()
     const board = await startBoard({ directory, under: slowSyncs })
     const client = await Client.of(board)
     const key = await logKeyOf(client)
     const ledger = new Ledger(new Heads(key), key)
-    // All at once, 30 KB each: whatever is kept for each of them shows in memory.
+    // All at once, 30 KB each: whatever is held for each of them shows in memory.
     const clients = await Promise.all(Array.from({ length: 24 }, () => Client.of(board)))
     const before = residentMb(board.child.pid!)
     let peak = before
@@ -70,16 +70,16 @@ describe.skipIf(skipWithout(missing))(`on a disk that takes a second for each sy
     await again.stop()
   })
 
-  test('when its queues are full it says so at once, not when the disk has answered; reads go on, and nothing is lost', async () => {
+  test('when its queues are full it refuses immediately, not when the disk has answered; reads continue, and nothing is lost', async () => {
     const directory = boardDirectory()
     await (await startBoard({ directory })).stop()
     const board = await startBoard({ directory, env: { QUEUE_MAX: '8' }, under: slowSyncs })
     const client = await Client.of(board)
     const key = await logKeyOf(client)
     const ledger = new Ledger(new Heads(key), key)
-    /** Sixty posts at the same time; how many of them were refused at once. */
+    /** Sixty concurrent posts; returns how many of them were refused immediately. */
     const refusedAtOnce = async (wave: number): Promise<number> => {
-      // One address opens one connection for each request under way.
+      // One address opens one connection for each pending request.
       const seen: Answer[] = []
       const posts = Array.from({ length: 60 }, (_, n) => {
         const signed = client.sign(person(`p${n}`), { operation: 'post', room: 'r', text: `post ${wave} ${n}` })
@@ -95,16 +95,16 @@ describe.skipIf(skipWithout(missing))(`on a disk that takes a second for each sy
         expect(answer.headers['retry-after']).toBe('1')
       }
       expect(60 - refused.length).toBeGreaterThanOrEqual(8)
-      // The first yes comes behind two syncs of a second each: whoever was refused before that waited for none.
+      // The first success comes after two syncs of a second each: posts refused before that waited for none.
       const atOnce = seen.findIndex(({ status }) => status === 200)
       console.info(`of 60: ${60 - refused.length} acknowledged, ${refused.length} refused, ${atOnce} of them at once`)
       return atOnce
     }
-    // A machine that takes longer than two syncs to read sixty requests may need another look.
+    // A machine that takes longer than two syncs to read sixty requests may need another try.
     let atOnce = await refusedAtOnce(0)
     for (let wave = 1; wave < 5 && atOnce < 60 - 16 - 16; wave++) atOnce = await refusedAtOnce(wave)
     expect(atOnce).toBeGreaterThanOrEqual(60 - 16 - 16)
-    // A read overtakes a post: of several tries one, where the machine is slower than the disk.
+    // A read overtakes a post: one of several tries suffices, as the machine may be slower than the disk.
     const isOvertaken = async (text: string): Promise<boolean> => {
       let isPosted = false
       const slow = client.sign(person('p0'), { operation: 'post', room: 'r', text })
@@ -116,7 +116,7 @@ describe.skipIf(skipWithout(missing))(`on a disk that takes a second for each sy
       const wasPosted = isPosted
       if (!wasPosted) expect(events).toHaveLength(Math.min(50, ledger.acknowledged.size))
       await post
-      // A read waits for what was answered before it to be in the log: that has a sync of its own, which is over after this one.
+      // A read waits until everything answered before it is in the log, which has its own sync, over after this one.
       await client.get('/api/events?room=r')
       return !wasPosted
     }
@@ -140,7 +140,7 @@ describe.skipIf(skipWithout(missing))(`on a disk that takes a second for each sy
       const board = await startBoard({ directory, env: { QUEUE_MAX: '4', PLACEMENT: placement }, under: slowSyncs })
       const client = await Client.of(board)
       const refusals = new Set<string>()
-      // Twice as many as are taken, and behind them some that nobody signed so.
+      // Twice as many as are accepted, followed by some with invalid signatures.
       for (let wave = 0; wave < 10 && !refusals.has(tooBusy.message); wave++) {
         const posts = Array.from({ length: 16 }, (_, n) =>
           client.post(person(`p${n}`), { room: 'r', text: `${wave} ${n}` }),

@@ -1,4 +1,4 @@
-/** Half a minute of a soak; `npm run soak` takes twenty. */
+/** Half a minute of a soak test; `npm run soak` takes twenty. */
 import { expect, test, vi } from 'vitest'
 import { runSoak } from '../crashes/soak.ts'
 import { boardDirectory } from '../support/board-process.ts'

@@ -1,6 +1,6 @@
 /**
- * A drill for a stolen key of each kind, as HOSTING.md has it: what the thief can do before, what they cannot do after, and what is
- * still proved. Every key is copied out of a real board, and used.
+ * A drill for a stolen key of each kind, as in HOSTING.md: what the thief can do before, what they cannot do after, and what is still
+ * proved. Every key is copied out of a real board, and used.
  */
 import { createHash, randomBytes } from 'node:crypto'
 import { copyFileSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -50,7 +50,7 @@ async function run(...argv: string[]): Promise<{ code: number; out: string; err:
   return { code, ...terminal.said }
 }
 
-/** An export of all that is public, verified with one pinned key. */
+/** Everything public is exported and verified with one pinned key. */
 async function proved(client: Client, vkey: string, name: string): Promise<void> {
   const file = join(folder, `${name}.jsonl`)
   expect(await run('export', '--url', client.address, '--out', file)).toMatchObject({ code: 0 })
@@ -92,7 +92,7 @@ describe('the identity key of the board', () => {
     expect(await inUrl.text()).toContain('"code":"forbidden"')
   })
 
-  test('the board itself goes on signing, and what it signed is proved', async () => {
+  test('the board itself continues to sign, and what it signed is proved', async () => {
     const made = await mail.made(ada, { post: true }, { room: 'lobby' })
     expect((await mail.deliver(made.url, '{"a":1}')).status).toBe(200)
     const boardPosts = async () =>
@@ -109,7 +109,7 @@ describe('the key of the log', () => {
   let stolen: Buffer
   let forger: Server
   let forgerAddress: string
-  /** What the thief serves, by path after the name of the log; anything else is the board's own. */
+  /** What the thief serves, by path after the name of the log; everything else is the board's own. */
   const forged = new Map<string, Buffer>()
   const directory = boardDirectory()
   const start = async (): Promise<void> => {
@@ -137,7 +137,7 @@ describe('the key of the log', () => {
     forger.close()
   })
 
-  /** A history of the same size, whose last entry is another, signed with the stolen key. */
+  /** A history of the same size, with a different last entry, signed with the stolen key. */
   async function forge(): Promise<void> {
     const key = parseVkey(vkey)
     if (!key.ok) throw new Error(key.problem)
@@ -222,13 +222,13 @@ describe('the key of an operator', () => {
   const unsuspend = (who: Signer, target: string) =>
     client.command(who, { operation: 'identity.unsuspend', target, reason: 'x' })
 
-  test('before: the thief suspends whom they like', async () => {
+  test('before: the thief suspends anyone', async () => {
     expect((await client.post(ada, { room: 'lobby', text: 'hello' })).status).toBe(200)
     expect((await suspend(operator, ada.id)).status).toBe(200)
     expect((await client.post(ada, { room: 'lobby', text: 'again' })).status).not.toBe(200)
   })
 
-  test('the operator moves first: the id and the rights stay, and the old key is refused', async () => {
+  test('the operator rotates first: the id and the rights stay, and the old key is refused', async () => {
     const file = join(folder, 'operator-new.json')
     const moved = await run('identity', 'rotate', file, '--key', keyFileOf(operator), '--url', board.address)
     expect(moved).toMatchObject({ code: 0, out: expect.stringContaining(`${operator.id} has the key in ${file} now`) })
@@ -238,7 +238,7 @@ describe('the key of an operator', () => {
     expect((await client.post(ada, { room: 'lobby', text: 'back' })).status).toBe(200)
   })
 
-  test('the thief moved first: another operator is named, suspends that identity, and undoes what it did', async () => {
+  test('the thief rotated first: another operator is named, suspends that identity, and undoes its acts', async () => {
     await start(deputy.id)
     const thief = opensslSigner(
       Buffer.from(
@@ -254,7 +254,7 @@ describe('the key of an operator', () => {
 })
 
 describe('secrets of webhooks and receive URLs', () => {
-  test('a new webhook has a new secret: what the thief signs is no longer believed, and events go on', async () => {
+  test('a new webhook has a new secret: the thief’s signatures are rejected, and events continue', async () => {
     const hooked = await HookedBoard.open()
     const old = await hooked.made(ada, '/hook')
     const forge = (): Record<string, string> => {
@@ -282,7 +282,7 @@ describe('secrets of webhooks and receive URLs', () => {
     await hooked.close()
   })
 
-  test('a receive URL with a new secret takes nothing at the old address, and keeps what it had', async () => {
+  test('a receive URL with a new secret accepts nothing at the old address, and keeps its items', async () => {
     const mail = await Mailroom.open()
     const made = await mail.made(ada)
     expect((await mail.deliver(made.url, 'by the thief')).status).toBe(200)
@@ -325,7 +325,7 @@ describe('the key that seals', () => {
     expect(await opens()).toBe(true)
   })
 
-  test('after broadside rekey it opens nothing, and webhooks go on with their secrets', async () => {
+  test('after broadside rekey it opens nothing, and webhooks continue with their secrets', async () => {
     await hooked.made(ada, '/sealed')
     await hooked.again(async (old) => {
       await old.stop()
@@ -339,7 +339,7 @@ describe('the key that seals', () => {
     await proved(hooked.client, await vkeyOf(hooked.client), 'cursor-key')
   })
 
-  test('where the key is lost, the board starts with another, and what it cannot sign is not sent', async () => {
+  test('if the key is lost, the board starts with another, and what it cannot sign is not sent', async () => {
     await hooked.again(async (old) => {
       await old.stop()
       for (const name of ['cursor.key', 'cursor-1.key']) rmSync(join(keys(), name))
@@ -357,7 +357,7 @@ describe('the key that seals', () => {
 })
 
 describe('keys of sign-ins, and the key of access tokens', () => {
-  test('without the files no token holds; the keys themselves end with their delegations', async () => {
+  test('without the files no token is valid; the keys themselves end with their delegations', async () => {
     const directory = boardDirectory()
     let board = await startBoard({ directory, env: { OPERATORS: operator.id } })
     const token = await accessToken(board.address, ada, 'board:read board:post')
@@ -375,7 +375,7 @@ describe('keys of sign-ins, and the key of access tokens', () => {
     client = await Client.of(board)
     expect(await call(board.address, 'whoami', {}, token)).toMatchObject({ status: 401 })
     expect((await client.post(thief, { room: 'lobby', text: 'still as ada' })).status).toBe(200)
-    // Of one who does not answer the operator ends all delegations, by a suspension that lasts a moment.
+    // For an identity that does not respond the operator ends all delegations, with a momentary suspension.
     const by = ['--key', keyFileOf(operator), '--url', board.address]
     expect(await run('moderate', 'suspend', ada.id, 'stolen keys', ...by)).toMatchObject({ code: 0 })
     expect(await run('moderate', 'unsuspend', ada.id, ...by)).toMatchObject({ code: 0 })
@@ -389,7 +389,7 @@ describe('keys of sign-ins, and the key of access tokens', () => {
 const missing = missingPackage('@x402/express') ?? missingPackage('@x402/evm')
 
 describe.skipIf(skipWithout(missing))(`the key of the wallet${skipNote(missing)}`, () => {
-  test('another key in its place pays from another address, and what was paid before stays proved', async () => {
+  test('another key in its place pays from another address, and earlier payments stay proved', async () => {
     const [seller, payer] = await Promise.all([X402Seller.open(), PayerBoard.open()])
     const tool = await payer.tool(seller.url, { price: '0.0025', payees: [`0x${'11'.repeat(20)}`] })
     const before = called(await payer.call(person('before'), tool))
@@ -399,7 +399,7 @@ describe.skipIf(skipWithout(missing))(`the key of the wallet${skipNote(missing)}
     await payer.again((board) => board.stop(), { WALLET_KEY_FILE: next })
     const after = called(await payer.call(person('after'), tool))
     expect([before.status, after.status]).toEqual([200, 200])
-    // Whatever the thief spends of the old wallet is no longer the board's: its payments come from elsewhere.
+    // Whatever the thief spends from the old wallet is no longer the board's: its payments come from elsewhere.
     expect(seller.settled).toHaveLength(2)
     expect(seller.settled.at(-1)!.from.toLowerCase()).not.toBe(payerAddress.toLowerCase())
     await proved(payer.client, await vkeyOf(payer.client), 'wallet')

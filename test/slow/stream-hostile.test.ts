@@ -81,7 +81,7 @@ describe.each(drawn(['uws', 'node']))('on the %s engine', (engine) => {
     )
   })
 
-  test('frames cut at any byte arrive whole', async () => {
+  test('frames cut at any byte arrive intact', async () => {
     const connection = await raw()
     const bytes = frame(opcodes.text, '{"id":"slow","command":{"operation":"stats.get"}}')
     for (const byte of bytes) {
@@ -112,7 +112,7 @@ describe.each(drawn(['uws', 'node']))('on the %s engine', (engine) => {
     await isAlive()
   })
 
-  test('fragments without an end are cut off before they fill the memory', async () => {
+  test('endless fragments are cut off before they fill the memory', async () => {
     const connection = await raw()
     const before = resident()
     connection.send(frame(opcodes.text, '{"id":"', { isLast: false }))
@@ -126,7 +126,7 @@ describe.each(drawn(['uws', 'node']))('on the %s engine', (engine) => {
     await isAlive()
   })
 
-  test('a flood of pings is ended', async () => {
+  test('a flood of pings is cut off', async () => {
     const connection = await raw()
     const pings = Buffer.concat(Array.from({ length: 10_000 }, () => frame(opcodes.ping, 'x'.repeat(100))))
     connection.send(pings)
@@ -134,7 +134,7 @@ describe.each(drawn(['uws', 'node']))('on the %s engine', (engine) => {
     await isAlive()
   })
 
-  test('a handshake behind a request that waits ends its connection alone', async () => {
+  test('a handshake behind a pending request ends only its own connection', async () => {
     const connection = await RawConnection.open(board.port)
     const host = `127.0.0.1:${board.port}`
     connection.send(`GET /api/updates?wait=30 HTTP/1.1\r\nHost: ${host}\r\n\r\n${handshake(host)}`)
@@ -142,7 +142,7 @@ describe.each(drawn(['uws', 'node']))('on the %s engine', (engine) => {
     await isAlive()
   })
 
-  test('bytes before the answer to the handshake harm nobody else', async () => {
+  test('bytes before the answer to the handshake affect nobody else', async () => {
     const connection = await RawConnection.open(board.port)
     opened.push({ close: () => connection.socket.destroy() })
     const message = frame(opcodes.text, '{"id":"early","command":{"operation":"stats.get"}}')
@@ -151,7 +151,7 @@ describe.each(drawn(['uws', 'node']))('on the %s engine', (engine) => {
     await isAlive()
   })
 
-  test('who asks and never reads holds a bounded memory, and is cut off', async () => {
+  test('a client that requests and never reads holds bounded memory, and is cut off', async () => {
     const text = 'y'.repeat(30_000)
     for (let n = 0; n < 60; n++) expect((await client.send(post('heavy', `${n} ${text}`))).status).toBe(200)
     const before = resident()
@@ -171,7 +171,7 @@ describe.each(drawn(['uws', 'node']))('on the %s engine', (engine) => {
     await isAlive()
   })
 
-  test('a reader that stops and goes on is sent everything, in order', async () => {
+  test('a reader that pauses and resumes gets everything, in order', async () => {
     const stream = await open()
     const id = stream.send(publicFollow(['heavy']), 'follow')
     await stream.answer(id)
@@ -183,9 +183,9 @@ describe.each(drawn(['uws', 'node']))('on the %s engine', (engine) => {
     expect(stream.texts(id)).toEqual(Array.from({ length: 600 }, (_, n) => `${n} ${text}`))
   })
 
-  test('long answers arrive whole at a reader that stops and goes on', async () => {
+  test('long answers arrive complete at a reader that pauses and resumes', async () => {
     const read = JSON.stringify({ operation: 'events.list', room: 'heavy', limit: 50 })
-    // Their cursors differ, for each is sealed by itself.
+    // Their cursors differ, because each is sealed separately.
     const { events } = (await client.send(read)).data
     expect(JSON.stringify(events).length).toBeGreaterThan(200_000)
     const stream = await open()
@@ -199,7 +199,7 @@ describe.each(drawn(['uws', 'node']))('on the %s engine', (engine) => {
     for (const id of ids) expect((await stream.answer(id)).data!.events).toEqual(events)
   })
 
-  test('a thousand connections with two follows each hear one post, and leave nothing behind', async () => {
+  test('a thousand connections with two follows each get one post, and leave nothing behind', async () => {
     const streams = await Promise.all(Array.from({ length: 1_000 }, open))
     const ids = streams.map((stream) => [1, 2].map(() => stream.send(publicFollow(['alive']), 'follow')))
     await Promise.all(streams.map((stream, n) => stream.answer(ids[n]![1]!)))
@@ -220,7 +220,7 @@ describe.each(['uws', 'node'])('with limits, on the %s engine', (engine) => {
   const limits = { streams_per_address: 4, waits_per_address: 6, reads_per_address_per_minute: null }
   const env = { HTTP_ENGINE: engine, BROADSIDE_LIMITS: 'on', TRUST_PROXY: 'x-client', LIMITS: JSON.stringify(limits) }
 
-  test('connections are streams and follows are waits of their network, until they end', async () => {
+  test('connections count as streams and follows as waits of their network, until they end', async () => {
     const board = await startBoard({ directory: boardDirectory(), env })
     const client = await Client.of(board)
     expect((await client.post(ada, { room: 'lobby', text: 'here' })).status).toBe(200)
@@ -251,7 +251,7 @@ describe.each(['uws', 'node'])('with limits, on the %s engine', (engine) => {
   })
 })
 
-test.each(['uws', 'node'])('after kill -9 of a %s board, the same commands again double nothing', async (engine) => {
+test.each(['uws', 'node'])('after kill -9 of a %s board, repeated commands duplicate nothing', async (engine) => {
   const directory = boardDirectory()
   const first = await startBoard({ directory, env: { HTTP_ENGINE: engine } })
   const client = await Client.of(first)

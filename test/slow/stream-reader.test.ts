@@ -15,7 +15,7 @@ vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
 const missing = missingNats()
 const serviceId = 'read'
-/** A follower that hears nothing for so long takes the place of its leader. */
+/** A follower that hears nothing for this long replaces its leader. */
 const silentMs = 20_000
 
 describe.skipIf(skipWithout(missing))(`from real servers${skipNote(missing)}`, () => {
@@ -25,7 +25,7 @@ describe.skipIf(skipWithout(missing))(`from real servers${skipNote(missing)}`, (
   })
   afterAll(() => cluster.stop())
 
-  test('when the server is lost that knew of the reader, what comes is brought all the same, before the leader seems gone', async () => {
+  test('when the server with the reader’s state is lost, messages arrive all the same, before the leader seems dead', async () => {
     const servers = cluster.servers.map(({ port }) => `nats://127.0.0.1:${port}`)
     const settings = {
       servers,

@@ -1,4 +1,4 @@
-/** Follows of /v1/stream that end by the clock: a delegation that expires, and a peer that has gone silent. */
+/** Follows of /v1/stream that end by time: a delegation that expires, and a peer that has gone silent. */
 import { test, vi } from 'vitest'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'

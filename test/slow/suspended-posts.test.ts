@@ -1,4 +1,4 @@
-/** `identity.suspend` with `hide_posts`: every post of an identity is hidden wherever posts are shown, and shown again exactly. */
+/** `identity.suspend` with `hide_posts`: every post of an identity is hidden wherever posts are shown, and later restored exactly. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
@@ -44,7 +44,7 @@ beforeAll(async () => {
 })
 afterAll(() => client.close())
 
-/** All that shows a post or counts it. */
+/** Everything that shows or counts a post. */
 const shownAt = (room: string, id: string, root: string, author: Person) => [
   `/api/events/${id}`,
   `/api/events?room=${room}`,
@@ -72,7 +72,7 @@ const shownAt = (room: string, id: string, root: string, author: Person) => [
   `/v1/export?room=${room}`,
 ]
 
-test('what a suspension hides looks everywhere as if room.hide had hidden it', async () => {
+test('posts hidden by a suspension look everywhere as if room.hide had hidden them', async () => {
   const texts: string[][] = []
   for (const [who, room] of [
     [mallory, 'one'],
@@ -93,7 +93,7 @@ test('what a suspension hides looks everywhere as if room.hide had hidden it', a
         expect((await client.command(operator, { ...hide, event_id })).status).toBe(200)
     }
     await until(async () => (await isHidden(id)) && (await isHidden(thread)))
-    // What a search and a tail show follows within moments.
+    // Search and tails follow within moments.
     await until(async () => !(await client.get(`/api/events?query=needle&room=${room}`)).text.includes('needle reply'))
     const answers = await Promise.all(shownAt(room, id, root, who).map((path) => client.get(path)))
     const shape = (text: string) =>
@@ -117,7 +117,7 @@ test('what a suspension hides looks everywhere as if room.hide had hidden it', a
   expect(texts[0]).toEqual(texts[1])
 })
 
-test('it reaches private rooms and rooms of every shard, and its end shows exactly what it hid', async () => {
+test('it reaches private rooms and rooms of every shard, and its end restores exactly what it hid', async () => {
   const [carl, rooms] = [person('carl'), ['blue', 'red', 'green', 'gray']]
   const secret = { operation: 'room.create', room: 'den', visibility: 'private', members: [carl.id] }
   expect((await client.command(owner, secret)).status).toBe(200)
@@ -153,7 +153,7 @@ test('it reaches private rooms and rooms of every shard, and its end shows exact
   expect((await client.get(`/api/events/${before}`)).data.event!.reason).toBe('advert')
 })
 
-test('a kill in the middle loses nothing: the next start carries on to the end, of a suspension and of its end', async () => {
+test('a kill in the middle loses nothing: the next start completes a suspension, and the end of one', async () => {
   const [dora, total, rooms] = [person('dora'), 3_000, ['east', 'west', 'north', 'south']]
   const ids: string[] = []
   for (let n = 0; n < total; n += 60)

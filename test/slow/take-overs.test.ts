@@ -1,4 +1,4 @@
-/** A minute of take-overs; `npm run take-overs` takes as many rounds as it is asked for. */
+/** A minute of take-overs; `npm run take-overs` takes any number of rounds. */
 import { expect, test, vi } from 'vitest'
 import { runTakeOvers } from '../crashes/take-overs.ts'
 import { missingNats, skipNote, skipWithout } from '../peers/peers.ts'

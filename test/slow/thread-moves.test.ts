@@ -1,7 +1,4 @@
-/**
- * Moves of threads where it takes long to see them: over kills, in a browser, from the command line and over MCP. The rooms are on
- * different shards.
- */
+/** Moves of threads in slow setups: over kills, in a browser, from the command line and over MCP. The rooms are on different shards. */
 import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -63,7 +60,7 @@ const journals = [
 ] as const
 
 test.skipIf(skipWithout(missingProgram('strace'))).each(drawn(journals))(
-  'kills at the syncs of the journal of %s leave each move whole or not there',
+  'kills at the syncs of the journal of %s leave each move complete or not begun',
   async (_name, part) => {
     const directory = boardDirectory()
     const first = await startBoard({ directory, env })
@@ -154,7 +151,7 @@ describe('by people and programs', () => {
     ])
       expect(await run('thread', ...argv)).toMatchObject({ code: 0 })
     expect(await listsOf(client, thread)).toEqual([other])
-    // By its id a thread is printed, as before, and a reply without a room goes to the room that was signed.
+    // By id a thread is printed, as before, and a reply without a room goes to the thread's own room.
     expect((await run('thread', thread)).output).toContain('Which saw for old apple trees?')
     expect((await run('reply', thread, 'A pruning saw.')).code).toBe(0)
     expect((await client.get(`/api/events?room=${own}&limit=1`)).data.events).toMatchObject([{ thread }])
@@ -165,7 +162,7 @@ describe('by people and programs', () => {
     expect((await run('thread', 'move', '--help')).output).toContain('--reason')
   })
 
-  test('a model moves by a tool of the moderation set, and is refused in words of the tool', async () => {
+  test('a model moves with a tool of the moderation set, and is refused in the terms of the tool', async () => {
     const { access_token: token } = await new OauthClient(board.address).signedIn(model, {
       scope: 'board:read board:moderate',
     })
@@ -216,7 +213,7 @@ describe('by people and programs', () => {
       await page.locator(`[data-thread="${thread}"] h3 a`).click()
       await page.getByText(`This thread was moved to ${other} by`).waitFor()
       await picture(page, 'thread-moved')
-      // A list that is open counts what comes to a thread that was moved into it.
+      // An open list counts replies to a thread that was moved into it.
       const list = await openPage({ viewport: { width: 1280, height: 900 } })
       const following = list.waitForRequest(
         (request) => request.url().includes('/api/updates?') && request.url().includes('wait='),
@@ -251,7 +248,7 @@ describe('by people and programs', () => {
       await narrow.goto(`${board.address}/room/${other}`)
       await narrow.getByText(`from ${own}`).waitFor()
       await picture(narrow, 'room-with-moved-390')
-      // Who moderates only the room that lists it may send it back, and is offered no more.
+      // A moderator of only the listing room may send it back, and is offered nothing else.
       const removal = { operation: 'room.moderator.remove', room: own, target: identity.id }
       expect((await client.command(owner, removal)).status).toBe(200)
       await menu()
@@ -262,7 +259,7 @@ describe('by people and programs', () => {
       await button(page, `List this thread in ${own} again`).click()
       await page.getByText('This thread was moved to').waitFor({ state: 'detached' })
       expect(await listsOf(client, thread)).toEqual([own])
-      // /moderate asks for reports, which are the operator's.
+      // /moderate requests reports, which are the operator's.
       expect(complaints.filter((each) => !each.includes('403 (Forbidden)'))).toEqual([])
     },
   )

@@ -65,7 +65,7 @@ describe.skipIf(lists.isAbsent)(`real lists${lists.note}`, () => {
     await board?.stop()
   })
 
-  /** Each id in turn, several at a time; what does not hold. */
+  /** Checks each id in turn, several at a time; returns the failures. */
   async function wrong(among: readonly string[], check: (id: string) => Promise<unknown>): Promise<unknown[]> {
     const found: unknown[] = []
     const left = among.values()
@@ -79,7 +79,7 @@ describe.skipIf(lists.isAbsent)(`real lists${lists.note}`, () => {
     return found
   }
 
-  test('each has a name and its own address', async () => {
+  test('each has a name and a unique address', async () => {
     expect(ids).toHaveLength(count)
     const nameless = await wrong(ids, async (id) => {
       const found = await client.getPatiently(`/api/tool?id=${encodeURIComponent(id)}`)
@@ -100,7 +100,7 @@ describe.skipIf(lists.isAbsent)(`real lists${lists.note}`, () => {
     expect(dead).toEqual([])
   })
 
-  test('every form of a link to any of them that was given out before leads to that address', async () => {
+  test('every form of link ever given out for them leads to that address', async () => {
     const dead = await wrong(opened, async (id) => {
       const segments = id.split('/').map((each) => encodeURIComponent(each).replace(/%3A/g, ':').replace(/%40/g, '@'))
       for (const old of [encodeURIComponent(id), segments.join('/')]) {

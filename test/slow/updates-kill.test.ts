@@ -1,4 +1,4 @@
-/** Followers by updates.get through two kills of the board while others post: nothing lost, nothing doubled, nothing leaked. */
+/** Followers by updates.get through two kills of the board while others post: nothing is lost, duplicated or leaked. */
 import { expect, test, vi } from 'vitest'
 import type { Signer } from '../../src/cli/sign.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
@@ -17,7 +17,7 @@ test.each(drawn(['uws', 'node']))('kill -9 twice under pollers on the %s engine'
   let board = await startBoard({ directory, env })
   const { port } = board
   const client = await Client.of(board)
-  /** Resolves when the board is there again. */
+  /** Resolves when the board is back. */
   let back: Promise<unknown> = Promise.resolve()
   const made = await client.command(owner, {
     operation: 'room.create',
@@ -42,7 +42,7 @@ test.each(drawn(['uws', 'node']))('kill -9 twice under pollers on the %s engine'
     }
   }
 
-  /** Polls until it has heard the last post of every room that it may read. */
+  /** Polls until it has got the last post of every room that it may read. */
   const last = new Map<string, string>()
   const follow = async (limit: number, signer?: Signer): Promise<EventJson[]> => {
     const heard: EventJson[] = []
@@ -96,7 +96,7 @@ test.each(drawn(['uws', 'node']))('kill -9 twice under pollers on the %s engine'
     const own = follower === 2 || follower === 3 ? rooms : rooms.slice(0, 2)
     for (const room of rooms) {
       const seqs = heard.filter((event) => event.room === room).map(({ seq }) => seq)
-      // Numbers inside a room have no gaps, so this is every post that the room ever took, once and in order.
+      // Numbers in a room have no gaps, so this is every post that the room ever accepted, once and in order.
       const expected = own.includes(room) ? seqs.map((_, n) => n + 1) : []
       expect({ follower, room, seqs }).toEqual({ follower, room, seqs: expected })
     }

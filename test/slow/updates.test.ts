@@ -30,7 +30,7 @@ describe.each(['uws', 'node'])('updates on the %s engine', (engine) => {
     await board.stop()
   })
 
-  test('without a cursor it begins now, and then gives each thing once, as a reader sees it', async () => {
+  test('without a cursor it begins now, and then returns each thing once, as a reader sees it', async () => {
     const room = freshRoom()
     await post({ room })
     const begin = await updates(client, {})
@@ -47,7 +47,7 @@ describe.each(['uws', 'node'])('updates on the %s engine', (engine) => {
     expect(next.generation).toBe((capabilities.data as { generation?: string }).generation)
   })
 
-  test('a request that waits is answered by the next post, and by nothing else', async () => {
+  test('a waiting request is answered by the next post, and by nothing else', async () => {
     const room = freshRoom()
     await post({ room })
     const { cursor: begun } = await updates(client, { rooms: [room] })
@@ -62,7 +62,7 @@ describe.each(['uws', 'node'])('updates on the %s engine', (engine) => {
     expect((await signed).updates.map(subject)).toEqual([`event.posted ${last.event_id}`])
   })
 
-  test('many who wait at one place get the same bytes', async () => {
+  test('many that wait at one position get the same bytes', async () => {
     const room = freshRoom()
     await post({ room })
     const { cursor } = await updates(client, { rooms: [room] })
@@ -70,11 +70,11 @@ describe.each(['uws', 'node'])('updates on the %s engine', (engine) => {
     const event = await post({ room })
     const texts = new Set((await Promise.all(answers)).map(({ text }) => text))
     expect([...texts].every((text) => text.includes(event.event_id))).toBe(true)
-    // Some may have come after the post: they were served by a read of their own.
+    // Some may have arrived after the post: they were served by their own read.
     expect(texts.size).toBeLessThanOrEqual(40)
   })
 
-  test('rooms, kinds and limit narrow it; pages in any size give everything once and in order', async () => {
+  test('rooms, kinds and limit narrow it; pages of any size return everything once and in order', async () => {
     const [one, two] = [freshRoom(), freshRoom()]
     const { cursor } = await updates(client, {})
     const events: EventJson[] = []
@@ -104,7 +104,7 @@ describe.each(['uws', 'node'])('updates on the %s engine', (engine) => {
       })
   })
 
-  test('a signed reader also hears of replies to him and of mentions, each beside the post', async () => {
+  test('a signed reader also gets replies to them and mentions, each beside the post', async () => {
     await client.command(ben, { operation: 'identity.register', handle: `ben-${engine}` })
     const room = freshRoom()
     const mine = await post({ room }, ben)
@@ -134,7 +134,7 @@ describe.each(['uws', 'node'])('updates on the %s engine', (engine) => {
     expect((await drain(client, { cursor: (await updates(client, {}, eve)).cursor }, eve)).map(subject)).toEqual([])
   })
 
-  test('members hear of their private rooms at once, and nobody else of anything in them', async () => {
+  test('members get updates of their private rooms immediately, and nobody else of anything in them', async () => {
     const room = freshRoom()
     const open = freshRoom()
     await post({ room: open })
@@ -172,7 +172,7 @@ describe.each(['uws', 'node'])('updates on the %s engine', (engine) => {
       expect((await drain(client, { cursor: cursor! }, who)).map(subject)).toEqual([`event.posted ${seen.event_id}`])
   })
 
-  test('whoever is let in hears from then on, and whoever is let go no more', async () => {
+  test('a member gets updates from their admission on, and none after their removal', async () => {
     const room = freshRoom()
     await client.command(ada, { operation: 'room.create', room, visibility: 'private' })
     const { cursor } = await updates(client, {}, eve)
@@ -190,7 +190,7 @@ describe.each(['uws', 'node'])('updates on the %s engine', (engine) => {
     expect((await after).updates).toEqual([])
   })
 
-  test('documents are heard of where they may be seen, items of a receive URL by its maker alone', async () => {
+  test('updates of documents go to those who may see them, items of a receive URL only to its owner', async () => {
     const inner = freshRoom()
     await client.command(ada, { operation: 'room.create', room: inner, visibility: 'private', members: [ben.id] })
     const anybody = (await updates(client, {})).cursor
@@ -222,7 +222,7 @@ describe.each(['uws', 'node'])('updates on the %s engine', (engine) => {
     expect(bens).toHaveLength(3)
   })
 
-  test('a cursor is good for its reader alone; whatever else is wrong is refused in words', async () => {
+  test('a cursor is valid only for its reader; whatever else is wrong is refused with a message', async () => {
     const { cursor } = await updates(client, {})
     const ofBen = (await updates(client, {}, ben)).cursor
     const forged = `${cursor.slice(0, -1)}${cursor.endsWith('A') ? 'B' : 'A'}`
@@ -243,7 +243,7 @@ describe.each(['uws', 'node'])('updates on the %s engine', (engine) => {
       ['room=No', 'room'],
       ['kinds=event.posted,nothing', 'kinds'],
       ['cursor=$', 'cursor'],
-      // Who lost his cursor hears of it, and does not go on from now.
+      // A client that lost its cursor learns so, and does not continue from now.
       ['cursor=', 'cursor'],
     ])
       expect([query, refused(await client.get(`/api/updates?${query}`))]).toEqual([query, `400 invalid_field ${field}`])
@@ -255,7 +255,7 @@ describe.each(['uws', 'node'])('updates on the %s engine', (engine) => {
     expect((await client.get('/api/updates?schema=1&wait=0&room=&kinds=')).status).toBe(200)
   })
 
-  test('/time shows the clock; HEAD and OPTIONS are answered at these doors', async () => {
+  test('/time shows the clock; HEAD and OPTIONS are answered at these addresses', async () => {
     const { data } = await client.get('/time')
     const { unix, utc } = data as unknown as { unix: number; utc: string }
     expect(Math.abs(unix - Date.now() / 1000)).toBeLessThan(60)
@@ -279,13 +279,13 @@ function statusOf(url: string, method: string): Promise<number> {
 }
 
 describe.each(['uws', 'node'])('the life of a wait on the %s engine', (engine) => {
-  test('an address waits with so many requests; who goes away leaves its place, and SIGTERM answers the rest', async () => {
+  test('an address has a bounded number of waits; a client that leaves frees its slot, and SIGTERM answers the rest', async () => {
     const board = await startBoard({
       directory: boardDirectory(),
       env: { HTTP_ENGINE: engine, BROADSIDE_LIMITS: 'on', SHARDS: '2' },
     })
     const client = await Client.of(board)
-    /** A request that waits, and again when it was answered, until it goes away. */
+    /** Waits, and again whenever it is answered, until it disconnects. */
     const hold = (): (() => void) => {
       let isOver = false
       const open = (): ClientRequest => {
@@ -313,10 +313,10 @@ describe.each(['uws', 'node'])('the life of a wait on the %s engine', (engine) =
     expect(Number(refused.headers['retry-after'])).toBeGreaterThan(0)
     expect(await updates(client, {})).toMatchObject({ updates: [] })
     for (const each of goAway.splice(62)) each()
-    // Slower than the rate of reads, which is refused by the same code.
+    // Slower than the rate of reads, which is refused with the same code.
     while (await isFull()) await sleep(100)
     let isOver = false
-    /** Waits, and again when whoever asks whether there is room had the place, or when the wait was over before the board. */
+    /** Waits, and again whenever the check for a free slot held the slot, or when the wait ended before the board. */
     const waits = async (signer?: typeof ada): Promise<unknown> => {
       for (;;) {
         const answer = await ask(client, { wait: 55 }, signer)
@@ -325,7 +325,7 @@ describe.each(['uws', 'node'])('the life of a wait on the %s engine', (engine) =
       }
     }
     const waiting = [waits(), waits(ada)]
-    // Both are there when no place is left. Whoever asks leaves them the place for a while.
+    // Both are waiting when no slot is left. The check leaves them the slot for a while.
     while (!(await isFull())) await sleep(1_000)
     for (const each of goAway) each()
     isOver = true
@@ -337,7 +337,7 @@ describe.each(['uws', 'node'])('the life of a wait on the %s engine', (engine) =
   })
 })
 
-test('a cursor is good after a restart and a kill; one of another generation says which is the oldest good one', async () => {
+test('a cursor is valid after a restart and a kill; one of another generation is refused with the oldest valid one', async () => {
   const directory = boardDirectory()
   let board = await startBoard({ directory, env: { SHARDS: '2' } })
   let client = await Client.of(board)

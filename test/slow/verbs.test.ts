@@ -1,4 +1,4 @@
-/** The commands that are operations, as programs in a directory of their own: keys, boards, answers for people and for programs. */
+/** The commands that are operations, as programs in their own directory: keys, boards, output for people and for programs. */
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -21,7 +21,7 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
-/** Somebody with a directory of their own, and nothing in it. */
+/** A person with an empty home directory. */
 function newcomer(name: string) {
   const home = join(folder, name)
   mkdirSync(home)
@@ -45,7 +45,7 @@ function newcomer(name: string) {
   return { home, run, ran, json }
 }
 
-test('from nothing to a signed post are two commands; the key and the board are remembered', async () => {
+test('from nothing to a signed post takes two commands; the key and the board are remembered', async () => {
   const ada = newcomer('ada')
   const shown = await ada.ran('login', board.address, '--handle', 'verb-ada')
   expect(shown).toMatch(/^handle +@verb-ada$/m)
@@ -57,7 +57,7 @@ test('from nothing to a signed post are two commands; the key and the board are 
   // Again: the same key.
   await ada.ran('login')
   expect(await ada.json('whoami')).toMatchObject([{ identity: id }])
-  // An address that is no board makes no key and is not remembered.
+  // An address that is no board creates no key and is not remembered.
   const lost = newcomer('lost')
   const nowhere = await lost.run(['login', 'http://127.0.0.1:9'])
   expect([nowhere.code, nowhere.err]).toEqual([1, expect.stringContaining('gave no answer')])
@@ -65,7 +65,7 @@ test('from nothing to a signed post are two commands; the key and the board are 
   expect([unsigned.code, unsigned.err]).toEqual([1, expect.stringContaining('broadside login')])
 })
 
-test('what people do: reply, edit, vote, take back, attach, read, search', async () => {
+test('people reply, edit, vote, redact, attach, read and search', async () => {
   const [ben, cleo] = [newcomer('ben'), newcomer('cleo')]
   await ben.ran('login', board.address, '--handle', 'verb-ben')
   await cleo.ran('login', board.address, '--handle', 'verb-cleo')
@@ -76,7 +76,7 @@ test('what people do: reply, edit, vote, take back, attach, read, search', async
   expect(await cleo.json('vote', event_id, 'up')).toMatchObject([{ votes: { up: 1 } }])
   const thread = await ben.ran('thread', event_id)
   expect(thread).toMatch(/verbs\/main @verb-cleo \S+ to @verb-ben "What is the time\?"\n {2}Half past eleven\.\n/)
-  // Nothing that is known by a name or a quote is shown in hex.
+  // Nothing that has a name or a quote is shown in hex.
   expect(thread.match(/[0-9a-f]{32,}/g)).toHaveLength(2)
   expect(await ben.ran('search', 'eleven room:verbs')).toContain('Half past eleven.')
   writeFileSync(join(ben.home, 'notes.txt'), 'a file')
@@ -89,7 +89,7 @@ test('what people do: reply, edit, vote, take back, attach, read, search', async
   expect([refused.code, refused.err]).toEqual([1, expect.stringContaining('There is no key file nothing.json')])
 })
 
-test('rooms, documents and works by their words; handles are looked up where an id is signed', async () => {
+test('rooms, documents and works have their commands; handles are looked up where an id is signed', async () => {
   const [dora, emil] = [newcomer('dora'), newcomer('emil')]
   await dora.ran('login', board.address, '--handle', 'verb-dora')
   await emil.ran('login', board.address, '--handle', 'verb-emil')
@@ -99,7 +99,7 @@ test('rooms, documents and works by their words; handles are looked up where an 
   expect((await dora.json('room', 'members', 'den')).length).toBe(2)
   expect(await dora.ran('room', 'policy', 'den', '--write', 'owner')).toContain('write: owner')
   expect(await dora.ran('room', 'policy', 'den')).toContain('write: owner')
-  // What is true or false is true without a value.
+  // A boolean option is true without a value.
   expect(await dora.ran('room', 'policy', 'den', '--closed')).toContain('closed: true')
   expect(await dora.ran('room', 'policy', 'den', '--closed', 'false')).toContain('closed: false')
   const suspended = await dora.run(['moderate', 'suspend', '@verb-emil', '--hide-posts', 'floods'])
@@ -123,7 +123,7 @@ test('rooms, documents and works by their words; handles are looked up where an 
   expect(literal).toMatchObject([{ event: { text: '@emil, look' } }])
   const missing = await dora.run(['call', 'docs.create', 'title=Plan', 'text=@no-such-file.md'])
   expect([missing.code, missing.err]).toEqual([1, expect.stringContaining('write @@')])
-  // Who has posted in public is given credits to begin with.
+  // A first public post is granted credits.
   await dora.ran('post', 'verbs', 'Here I am too.')
   const [made] = (await dora.json('work', 'create', '20', 'Count it', 'Please count it.')) as unknown as [
     { work: { id: string } },
@@ -143,7 +143,7 @@ test('colors are for terminals: a pipe has none, and what strangers write moves 
   }
 })
 
-test('a key file that is sealed opens with BROADSIDE_PASSPHRASE', async () => {
+test('a sealed key file opens with BROADSIDE_PASSPHRASE', async () => {
   const gina = newcomer('gina')
   const sealed = await (await createKey()).toSealedFile('three small words')
   writeFileSync(join(gina.home, 'sealed.json'), sealed, { mode: 0o600 })

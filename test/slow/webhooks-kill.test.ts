@@ -1,6 +1,6 @@
 /**
- * Deliveries over kills of the board: a subscriber that is not ours (the AI SDK) and a plain webhook, each beside targets that
- * are dead, slow, or lie. Nothing is lost, nothing comes twice but under its own id, and every signature is good.
+ * Deliveries over kills of the board: a third-party subscriber (the AI SDK) and a plain webhook, each beside targets that are dead, slow,
+ * or lie. Nothing is lost, nothing arrives twice except under its own id, and every signature is valid.
  */
 import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -33,7 +33,7 @@ type AiSdk = {
 
 const missing = missingPackage('@ai-sdk/mcp')
 
-/** Everything that the SDK keeps, in memory. */
+/** Everything that the SDK stores, in memory. */
 class Store {
   readonly #kept = new Map<string, Subscription>()
   get = async (key: string) => this.#kept.get(key)
@@ -115,7 +115,7 @@ describe.skipIf(skipWithout(missing))(`deliveries over kills${skipNote(missing)}
       swamp.secrets.set(path, secret)
     }
     swamp.manners.set('/slow', (_arrived, response) => setTimeout(() => response.end(), 3_000).unref())
-    // It says yes, and then never stops talking.
+    // It says yes, and then never stops sending.
     swamp.manners.set('/liar', (_arrived, response) => {
       response.writeHead(200)
       const talk = setInterval(() => response.write('x'.repeat(8_192)), 5)
@@ -132,7 +132,7 @@ describe.skipIf(skipWithout(missing))(`deliveries over kills${skipNote(missing)}
         )
         for (const id of await Promise.all(batch)) posted.add(id)
       }
-      // In the middle of deliveries: some are out, some are not, some are on their way.
+      // In the middle of deliveries: some are done, some are pending, some are in flight.
       if (round < kills) await die()
     }
     await house.target.until(() => new Set(house.target.at('/plain').map(({ id }) => id)).size >= posts)
@@ -144,7 +144,7 @@ describe.skipIf(skipWithout(missing))(`deliveries over kills${skipNote(missing)}
     const eventOf = ({ body }: Arrived) => String(body.data.event_id)
     expect(new Set(plain.map(eventOf))).toEqual(posted)
     expect(new Set(heard.map(({ data }) => data.event_id))).toEqual(posted)
-    // One id an event, one event an id, and the same for both.
+    // One id per event, one event per id, and the same for both.
     const names = new Map([
       ...plain.map((each): [string, string] => [eventOf(each), each.id]),
       ...heard.map(({ eventId, data }): [string, string] => [data.event_id, eventId]),
@@ -152,7 +152,7 @@ describe.skipIf(skipWithout(missing))(`deliveries over kills${skipNote(missing)}
     expect(new Set(names.values()).size).toBe(posts)
     for (const each of plain) expect(names.get(eventOf(each))).toBe(each.id)
     for (const { eventId, data } of heard) expect(names.get(data.event_id)).toBe(eventId)
-    // In the order of the room, but for what a kill repeats.
+    // In the order of the room, except for what a kill repeats.
     const firsts = [...new Map(plain.map(({ body }) => [body.data.event_id, Number(body.data.seq)])).values()]
     expect(firsts).toEqual([...firsts].sort((a, b) => a - b))
     expect(errors).toEqual([])

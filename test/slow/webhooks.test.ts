@@ -1,4 +1,4 @@
-/** Webhooks as their maker sees them, told by a real board to a real target. */
+/** Webhooks as their owner sees them, delivered by a real board to a real target. */
 import { spawnSync } from 'node:child_process'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { shardOf } from '../../actors/shard.ts'
@@ -26,7 +26,7 @@ beforeAll(async () => {
 })
 afterAll(() => house.close())
 
-/** Every delivery is signed, named and shaped as it says. */
+/** Every delivery is signed, and has the stated id and shape. */
 function expectSound(each: Arrived): void {
   const { name, data, eventId, timestamp, cursor } = each.body
   expect([each.verified, each.id, each.headers['content-type']]).toEqual([true, eventId, 'application/json'])
@@ -38,7 +38,7 @@ function expectSound(each: Arrived): void {
   expect([name, check(data), check.errors ?? []]).toEqual([name, true, []])
 }
 
-test('a post is told to a webhook that answered its challenge, signed, with where to go on', async () => {
+test('a post is delivered to a webhook that answered its challenge, signed, with a cursor to go on from', async () => {
   const [owner, other] = [someone(), someone()]
   const { id } = await house.made(owner, '/first')
   const challenges = house.target.challenges.filter(({ path }) => path === '/first')
@@ -69,7 +69,7 @@ test('a post is told to a webhook that answered its challenge, signed, with wher
   expect(found.status).toBe(200)
 })
 
-test('replies, mentions, documents, items and heads reach whom they are for, each as what it asked for', async () => {
+test('replies, mentions, documents, items and heads reach whom they are for, each as requested', async () => {
   const [owner, other] = [someone(), someone()]
   await house.done(owner, { operation: 'identity.register', handle: `owner-${people}` })
   const handle = `owner-${people}`
@@ -114,7 +114,7 @@ test('replies, mentions, documents, items and heads reach whom they are for, eac
   expect(head.body.data.checkpoint).toContain(`\n${head.body.data.tree_size}\n`)
 })
 
-test('a work is told of when it opens, and whenever its state changes', async () => {
+test('a work is delivered when it opens, and whenever its state changes', async () => {
   const owner = someone()
   await house.made(owner, '/works', { kinds: ['work.open', 'work.update'], room: undefined })
   const world = new World(house.client, operator)
@@ -139,9 +139,9 @@ test('a work is told of when it opens, and whenever its state changes', async ()
   for (const each of house.target.at('/works')) expectSound(each)
 })
 
-test('of a suspended identity nothing is delivered, until it is no longer suspended', async () => {
+test('nothing is delivered for a suspended identity, until the suspension ends', async () => {
   const [owner, other] = [someone(), someone()]
-  // A room of its own: notices of the works above may still be on their way to the lobby.
+  // A separate room: notices of the works above may still be in flight to the lobby.
   await house.done(other, { operation: 'room.create', room: 'calm' })
   for (const [who, path] of [
     [owner, '/suspended'],
@@ -156,7 +156,7 @@ test('of a suspended identity nothing is delivered, until it is no longer suspen
   expect((await house.arrived('/suspended', 1)).map(textOf)).toEqual(['meanwhile'])
 })
 
-test('a private room is told of to its member as long as he is one, and to nobody else', async () => {
+test('posts of a private room are delivered to a member as long as they are one, and to nobody else', async () => {
   const [owner, member, stranger] = [someone(), someone(), someone()]
   const room = `inner-${people}`
   await house.done(owner, { operation: 'room.create', room, visibility: 'private', members: [member.id] })
@@ -174,7 +174,7 @@ test('a private room is told of to its member as long as he is one, and to nobod
     links: { api: `${house.board.address}/v1/command` },
   })
   expect((await house.arrived('/spoken', 2)).map(({ body }) => body.name)).toEqual(['mention', 'inbox.item'])
-  // What waits for him when he is put out stays here.
+  // Deliveries that wait for him when he is removed are not sent.
   house.target.manners.set('/member', status(500))
   await house.post(owner, { room, text: 'waits' })
   await house.untilListed(member, ({ kinds, delivery }) => !kinds.includes('room.post') || !delivery.active)
@@ -197,7 +197,7 @@ test('a private room is told of to its member as long as he is one, and to nobod
 test.each([
   ['in the shard of the market', true],
   ['in another shard', false],
-])('a work of a private room %s is told to members of the room, and to nobody else', async (where, isThere) => {
+])('a work of a private room %s is delivered to members of the room, and to nobody else', async (where, isThere) => {
   const [member, stranger] = [someone(), someone()]
   const world = new World(house.client, operator)
   const requester = await world.rich()
@@ -219,14 +219,14 @@ test.each([
     ['work.open', id, 'A secret report', 'Find a secret.'],
     ['work.update', id, 'A secret report', 'Find a secret.'],
   ])
-  // The next work of all comes after what would have come before it.
+  // The next work comes after everything that would have come before it.
   const { work: next } = await workAt(world, 'open')
   const isNext = ({ body }: Arrived) => body.data.work_id === next
   await house.target.until(() => house.target.at(outside!).some(isNext))
   expect(house.target.at(outside!).filter(own)).toEqual([])
 })
 
-test('a text that was taken back while its target was away does not leave any more; the order of the rest stays', async () => {
+test('a text redacted while its target was away is not sent any more; the order of the rest stays', async () => {
   const [owner, other] = [someone(), someone()]
   const { id } = await house.made(owner, '/away', { kinds: ['room.post'], room: 'lobby' })
   house.target.manners.set('/away', status(503))
@@ -245,7 +245,7 @@ test('a text that was taken back while its target was away does not leave any mo
   await house.untilListed(owner, ({ delivery }) => delivery.active && delivery.waiting === 0)
 })
 
-test('a target that fails is tried again under the same id, with a time and a signature of its own', async () => {
+test('a target that fails is retried under the same id, with a new time and signature', async () => {
   const [owner, other] = [someone(), someone()]
   const { id } = await house.made(owner, '/twice')
   let failures = 3
@@ -262,7 +262,7 @@ test('a target that fails is tried again under the same id, with a time and a si
     ['delivered', 1],
     ['delivered', 4],
   ])
-  // Once more, because its maker asks: the same id, whatever happened since.
+  // Once more, because its owner requests it: the same id, whatever happened since.
   const data = JSON.stringify({ schema: 1, event: deliveries[1]!.event })
   const asked = await house.done(owner, { operation: 'webhook.redeliver', target: id, data })
   expect(asked.data).toMatchObject({ webhook: { id, redelivers: deliveries[1]!.event } })
@@ -273,7 +273,7 @@ test('a target that fails is tried again under the same id, with a time and a si
   expect([refused.code, refused.field]).toEqual(['not_found', 'data.event'])
 })
 
-test('410 suspends a webhook until it is woken, 413 gives one event up, a redirect is a failure', async () => {
+test('410 suspends a webhook until it is resumed, 413 gives one event up, a redirect is a failure', async () => {
   const [owner, other] = [someone(), someone()]
   const { id } = await house.made(owner, '/gone')
   house.target.manners.set('/gone', status(410))
@@ -296,7 +296,7 @@ test('410 suspends a webhook until it is woken, 413 gives one event up, a redire
   ])
 })
 
-test('a webhook that was woken goes on, though the board is killed in that moment', async () => {
+test('a resumed webhook continues, though the board is killed at that moment', async () => {
   const [owner, other] = [someone(), someone()]
   const { id } = await house.made(owner, '/woken')
   house.target.manners.set('/woken', status(410))
@@ -311,7 +311,7 @@ test('a webhook that was woken goes on, though the board is killed in that momen
   expect(await house.list(owner)).toMatchObject([{ delivery: { active: true } }])
 })
 
-test('nothing is told to an address that does not answer its challenge as it must', async () => {
+test('nothing is delivered to an address that does not answer its challenge correctly', async () => {
   const owner = someone()
   house.target.echoes.set('/wrong', (_arrived, response) => response.end('{"challenge":"something else"}'))
   house.target.echoes.set('/empty', (_arrived, response) => response.end())
@@ -353,13 +353,13 @@ test('nothing is told to an address that does not answer its challenge as it mus
   for (const path of ['/wrong', '/empty', '/moved', '/down']) expect(house.target.at(path)).toEqual([])
 })
 
-test('webhooks are their maker’s alone: listed in pages, deleted for good, and nothing is sent after that', async () => {
+test('webhooks belong to their owner: listed in pages, deleted permanently, and nothing is sent after that', async () => {
   const [owner, other] = [someone(), someone()]
   const made = []
   for (let n = 0; n < 3; n++) made.push(await house.made(owner, `/own-${n}`))
   const challenged = house.target.challenges.filter(({ path }) => path === '/own-0').length
   await house.made(owner, '/own-0', { kinds: ['mention'], room: undefined })
-  // An address that has answered is not asked again for a day.
+  // An address that has answered gets no other challenge for a day.
   expect(house.target.challenges.filter(({ path }) => path === '/own-0')).toHaveLength(challenged)
   const first = await house.done(owner, { operation: 'webhook.list', limit: 2 })
   const page = first.data as unknown as { webhooks: { id: string; secret?: string }[]; next_cursor: string }
@@ -380,7 +380,7 @@ test('webhooks are their maker’s alone: listed in pages, deleted for good, and
   expect(house.target.at('/own-0')).toEqual([])
 })
 
-test('a retry of webhook.create gives the same webhook, and its secret is shown once', async () => {
+test('a retry of webhook.create returns the same webhook, and its secret is shown once', async () => {
   const owner = someone()
   const data = JSON.stringify({ schema: 1, url: house.target.url('/retried'), kinds: ['mention'] })
   const { body } = house.client.sign(owner, { operation: 'webhook.create', data })
@@ -394,7 +394,7 @@ test('a retry of webhook.create gives the same webhook, and its secret is shown 
   expect(await house.list(owner)).toHaveLength(1)
 })
 
-test('webhooks go on where they were over a stop and a kill, and a stopped board with webhooks is sound', async () => {
+test('webhooks continue where they were after a stop and a kill, and a stopped board passes fsck', async () => {
   const [owner, other] = [someone(), someone()]
   const { id } = await house.made(owner, '/lives')
   const said: string[] = []

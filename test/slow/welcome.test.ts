@@ -1,4 +1,4 @@
-/** The welcome grant at the edges of its limits: of a network, of a board, at midnight, over a restart and over kills. By HTTP alone. */
+/** The welcome grant at the edges of its limits: of a network, of a board, at midnight, over a restart and over kills. Only by HTTP. */
 import { writeFileSync } from 'node:fs'
 import { request } from 'node:http'
 import { join } from 'node:path'
@@ -18,13 +18,13 @@ const proxy = 'x-client'
 const limitsOf = (more: object): string =>
   JSON.stringify({
     ...{ writes_per_identity_per_minute: null, unsigned_commands_per_address_per_minute: null },
-    // However often it is asked whether a grant has come.
+    // So that checking for a grant is unlimited.
     reads_per_address_per_minute: null,
     ...more,
   })
 const env = (more: object = {}) => ({ SHARDS: '2', BROADSIDE_LIMITS: 'on', TRUST_PROXY: proxy, LIMITS: limitsOf(more) })
 
-/** Posts in public as somebody who comes from this address. */
+/** Posts publicly as an identity from this address. */
 function postFrom(client: Client, who: Signer, address: string): Promise<number> {
   const { body } = client.sign(who, { operation: 'post', room: 'lobby', text: `hello ${Math.random()}` })
   return new Promise((resolve, reject) => {
@@ -52,27 +52,27 @@ async function given(client: Client, people: readonly Signer[]): Promise<number>
   return balances.filter((each) => each === 100).length
 }
 
-/** Waits until somebody has been given something: what was asked before that is decided. */
+/** Waits until an identity has been given something: everything requested before that is decided. */
 async function welcomed(client: Client, who: Signer): Promise<void> {
   await vi.waitUntil(async () => (await given(client, [who])) === 1, patience)
 }
 
 const group = (name: string, count: number): Signer[] => Array.from({ length: count }, (_, n) => person(`${name} ${n}`))
 
-/** What counts by days begins anew at midnight: none of this goes on over one. */
+/** Daily counts reset at midnight: none of this may cross one. */
 beforeEach(async () => {
   const left = 86_400_000 - (Date.now() % 86_400_000)
   if (left < 300_000) await sleep(left + 1_000)
 })
 
-test('ten of one network are welcomed in a day, a /64 is one network, and a restart is no way round that', async () => {
+test('ten of one network are welcomed in a day, a /64 is one network, and a restart changes nothing', async () => {
   const directory = boardDirectory()
   let board = await startBoard({ directory, env: env() })
   let client = await Client.of(board)
   const [four, six, ...others] = [group('four', 16), group('six', 16), ...group('other', 4)] as const
   await postAll(client, four, () => '192.0.2.7')
   await postAll(client, six, (n) => `2001:db8:0:1::${n + 1}`)
-  // Of another network, and asked for last: what was asked before it is decided.
+  // From another network, and requested last: everything before it is decided.
   await postAll(client, [others[0]!], () => '2001:db8:0:2::1')
   await welcomed(client, others[0]!)
   expect([await given(client, four), await given(client, six)]).toEqual([10, 10])
@@ -85,7 +85,7 @@ test('ten of one network are welcomed in a day, a /64 is one network, and a rest
     await postAll(client, six, (m) => `2001:db8:0:1:ffff::${m + 1}`)
     await postAll(client, [others[n + 1]!], () => `198.51.100.${n}`)
     await welcomed(client, others[n + 1]!)
-    // Those who were left out are asked about again, and nobody knows from where they came: together they are one network.
+    // Those left out are considered again without a known address: together they count as one network.
     const all = (await given(client, four)) + (await given(client, six))
     expect(all).toBeGreaterThanOrEqual(20)
     expect(all).toBeLessThanOrEqual(30)
@@ -94,7 +94,7 @@ test('ten of one network are welcomed in a day, a /64 is one network, and a rest
 })
 
 test.skipIf(skipWithout(missingFakeClock))(
-  `the grants of a board end with its number, and begin again with the day${skipNote(missingFakeClock)}`,
+  `a board’s grants end at its daily number, and begin again with the day${skipNote(missingFakeClock)}`,
   async () => {
     const clockFile = join(boardDirectory(), 'offset')
     writeFileSync(clockFile, '+0\n')
@@ -107,7 +107,7 @@ test.skipIf(skipWithout(missingFakeClock))(
     const people = group('day', 9)
     await Promise.all(people.map((each, n) => postFrom(client, each, `203.0.113.${n}`)))
     await vi.waitUntil(async () => (await given(client, people)) === 7, patience)
-    // Again, on the same day: nobody more.
+    // Again, on the same day: nobody else is given anything.
     await Promise.all(people.map((each, n) => postFrom(client, each, `203.0.113.${n}`)))
     expect(await given(client, people)).toBe(7)
     writeFileSync(clockFile, '+86400\n')
@@ -128,7 +128,7 @@ test.skipIf(skipWithout(missingFakeClock))(
   },
 )
 
-test('a kill between a first post and its grant costs nobody his grant, and gives none twice', async () => {
+test('a kill between a first post and its grant costs nobody the grant, and gives none twice', async () => {
   const directory = boardDirectory()
   const people = group('killed', 4)
   let board: Board = await startBoard({ directory, env: env() })

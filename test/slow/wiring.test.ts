@@ -1,4 +1,4 @@
-/** What is not wired does not compile: each fault below is seeded into a copy of the sources, and `tsc` names its file. */
+/** Code that is not wired up does not compile: each fault below is seeded into a copy of the sources, and `tsc` names its file. */
 import { spawnSync } from 'node:child_process'
 import { cpSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs'
 import { join, resolve } from 'node:path'

@@ -47,7 +47,7 @@ async function posts(count: number): Promise<void> {
 /** The newest head is served. */
 const published = () => vi.waitFor(async () => expect(await checkpoint()).toContain(`\n${size}\n`), patience)
 
-/** The newest head is served with the line of the witness: where that took longer than it is waited for, a newer one. */
+/** The newest head is served with the witness's cosignature; if that took longer than the board waits, a newer one is. */
 async function cosigned(): Promise<void> {
   await published()
   while ((await signers()).length !== 2) {
@@ -59,7 +59,7 @@ async function cosigned(): Promise<void> {
 beforeAll(async () => {
   folder = mkdtempSync(join(tmpdir(), 'broadside-witness-'))
   directory = boardDirectory()
-  // The board has to exist before anybody can trust its key; its port stays, because its name holds it.
+  // The board has to exist before anybody can trust its key; its port stays the same, because its name contains it.
   board = await startBoard({ directory })
   const port = board.port
   logKey = keyOf(await text(board.address, '/log/vkey'))
@@ -78,7 +78,7 @@ beforeAll(async () => {
 })
 afterAll(() => rmSync(folder, { recursive: true }))
 
-test('the checkpoint bears the line of the witness, and the published policy names it', async () => {
+test('the checkpoint has the witness’s cosignature, and the published policy names it', async () => {
   await cosigned()
   const opened = openCheckpoint(await checkpoint(), logKey, [witnessKey])
   expect(opened.ok && opened.value.signedBy.map(({ name }) => name)).toEqual([logKey.name, witnessKey.name])
@@ -97,7 +97,7 @@ test('each new head goes through the witness, and posts do not wait for it', asy
   expect(alone.ok && alone.value.signedBy).toHaveLength(1)
 })
 
-test('what the witness signed is served right after a restart, while the witness is away', async () => {
+test('the witness’s cosignature is served right after a restart, while the witness is away', async () => {
   witness = await startBoard({ ...boardOf(witness), env: { WITNESS_LOGS: join(folder, 'logs') } })
   await posts(1)
   await cosigned()
@@ -119,7 +119,7 @@ test('what the witness signed is served right after a restart, while the witness
   expect(page).toMatch(new RegExp(`<code>w</code></th><td><span class="tag warm">silent</span>.*<td>${size}, <time`))
 })
 
-test('an old copy does not sign where a witness knows more, though the mark is gone', async () => {
+test('an old copy does not sign if a witness knows more, though the mark is gone', async () => {
   witness = await startBoard({
     directory: witness.directory,
     port: witness.port,
@@ -151,7 +151,7 @@ test('an old copy does not sign where a witness knows more, though the mark is g
   )
 })
 
-test('a policy that cannot be read is named with its line', async () => {
+test('an invalid policy is reported with its line', async () => {
   const wrong = join(folder, 'wrong')
   writeFileSync(wrong, 'witness w nonsense\n')
   const { words } = await refusedBoard({ directory: boardDirectory(), env: { WITNESS_POLICY: wrong } })

@@ -1,9 +1,9 @@
 /**
- * Works among people who mean no good, on a real board whose clocks run in seconds.
+ * Works among hostile people, on a real board whose timeouts are in seconds.
  *
- * A requester who runs the room of their work, alone or with a moderator and the operator on their side, tries every way to
- * have a result and keep their credits: before it is posted, before it is submitted, and after;
- * then they are silent. A worker whose claim has run out tries every operation that there is.
+ * A requester who runs the room of their work, alone or with a moderator and the operator on their side, tries every way to get a result
+ * and keep their credits: before it is posted, before it is submitted, and after; then they stay silent. A worker whose claim has expired
+ * tries every operation.
  */
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { operations } from '../../actors/operations.ts'
@@ -31,7 +31,7 @@ beforeAll(async () => {
 afterAll(() => client.close())
 
 type Signer = ReturnType<typeof person>
-/** What is there to be attacked: `result` and `file` are '' before they are posted. */
+/** What there is to attack: `result` and `file` are '' before they are posted. */
 type Place = {
   readonly room: string
   readonly requester: Signer
@@ -101,7 +101,7 @@ const attacks: Readonly<Record<string, Attack>> = {
   ],
 }
 
-/** A work that lives its life while it is attacked, to the end that silence makes of it. */
+/** A work that is attacked during its life, up to the state that silence leads to. */
 async function attacked(visibility: 'public' | 'private', name: string, attack: Attack): Promise<void> {
   const [owner, other, worker] = [await world.rich(), world.someone(), world.someone()]
   const members = visibility === 'private' ? { visibility, members: [other.id, worker.id] } : {}
@@ -138,13 +138,13 @@ async function attacked(visibility: 'public' | 'private', name: string, attack: 
 }
 
 test.each(['public', 'private'] as const)(
-  'who asks for a work in a %s room of his own pays, whatever he does',
+  'a requester in a %s room of their own pays, whatever they do',
   async (visibility) => {
     await Promise.all(Object.entries(attacks).map(([name, attack]) => attacked(visibility, name, attack)))
   },
 )
 
-test('neither a request nor a result may be one that goes by itself', async () => {
+test('neither a request nor a result may be an expiring post', async () => {
   const [owner, worker] = [await world.rich(), world.someone()]
   const request = await world.post(owner, { kind: 'request', ttl: 3_600 })
   const ask = { operation: 'work.create', amount: 10, data: '{"schema":1,"title":"It"}' }
@@ -160,7 +160,7 @@ test('neither a request nor a result may be one that goes by itself', async () =
 test.each([
   ['somebody else has claimed it since', true],
   ['nobody has claimed it since', false],
-])('who wakes up after his claim has run out changes nothing by any operation: %s', async (_, isTaken) => {
+])('a worker with an expired claim changes nothing with any operation: %s', async (_, isTaken) => {
   const [owner, worker, next] = [await world.rich(), await world.rich(), world.someone()]
   const { room } = await world.room({}, owner)
   const ask = { operation: 'work.create', room, text: 'Do it.', amount: 10, data: '{"schema":1,"title":"It"}' }
@@ -174,7 +174,7 @@ test.each([
     const target = await world.post(next, { room, reply_to: work, kind: 'result', text: 'mine' })
     await world.done(next, { operation: 'work.submit', event_id: work, amount: 2, target })
   }
-  // Its review ends while all this is tried: what time does is told from what the late one does by the history.
+  // The review ends while all this is tried: the history separates timeouts from what the late worker does.
   const steps = async (): Promise<string[]> => {
     const { transitions } = await world.done(next, { operation: 'work.history', event_id: work })
     return (transitions as unknown as { transition: string }[]).map(({ transition }) => transition)
@@ -191,7 +191,7 @@ test.each([
   const writes = operations.filter(({ name, kind }) => kind === 'write' && /^work\.(?!create$)/.test(name))
   expect(writes.length).toBeGreaterThan(13)
   for (const { name, required, optional } of writes) {
-    // Where nobody holds it, whoever let it run out may claim it again: that is a new grant, and nothing stale.
+    // If nobody holds it, a worker whose claim expired may claim it again: that is a new grant, not a stale one.
     if (name === 'work.claim' && !isTaken) continue
     for (const fence of [1, 2, 3]) {
       const takes = (field: 'amount' | 'reason'): boolean => [...required, ...optional].includes(field)
@@ -206,7 +206,7 @@ test.each([
         expect([name, answer.code]).toEqual([name, 'stale_fence'])
     }
   }
-  // What he may do with his own post is no word about the work.
+  // What he may do with his own post says nothing about the work.
   await client.command(worker, {
     operation: 'post',
     room,

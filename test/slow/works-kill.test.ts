@@ -1,6 +1,6 @@
 /**
- * Works over kills: the board dies at its nth sync, or at a random moment, while a work lives its life. Whatever was under way is
- * finished by the next start: never a hold without a post, nor a post of a refused work.create, and everything is said once.
+ * Works over kills: the board dies at its nth sync, or at a random moment, during the life of a work. Whatever was in progress is finished
+ * by the next start: there is never a hold without a post, nor a post of a refused work.create, and everything is announced once.
  *
  * BROADSIDE_WORK_KILLS: rounds for each of the journals (default 3).
  */
@@ -23,11 +23,11 @@ const rounds = Number(process.env.BROADSIDE_WORK_KILLS ?? 3)
 const op = person('operator')
 const [ada, bob] = [person('ada'), person('bob')]
 const market = shardOf(marketName, 2)
-/** Rooms of the other shard of two, so that nothing of them is in the market's journal. */
+/** Rooms of the other shard of two, so that none of their records are in the market's journal. */
 const roomName = Array.from({ length: 20 }, (_, n) => `hall-${n}`).find((name) => shardOf(name, 2) !== market)!
 const closedRoom = Array.from({ length: 20 }, (_, n) => `shut-${n}`).find((name) => shardOf(name, 2) !== market)!
 
-/** How many syncs a life is, about. */
+/** Approximate number of syncs in a life. */
 const journals = drawn([
   ['market', `shard-0${market}`, 2, 12],
   ['room', `shard-0${1 - market}`, 2, 10],
@@ -40,7 +40,7 @@ type Life = {
   readonly work: string
   readonly refused: string
   readonly newcomer: ReturnType<typeof person>
-  /** In the order they are sent; each has to succeed in the end, but the refused one. */
+  /** In the order they are sent; each has to succeed eventually, except the refused one. */
   readonly commands: readonly Signed[]
 }
 
@@ -74,7 +74,7 @@ function lifeOf(client: Client, name: string): Life {
   return { work, refused: refused.eventId, newcomer, commands }
 }
 
-/** Sends what is not answered yet; false: the board died. */
+/** Sends everything not yet answered; returns false if the board died. */
 async function live(client: Client, { commands, refused }: Life, from: number): Promise<number> {
   for (let n = from; n < commands.length; n++) {
     const command = commands[n]!
@@ -86,7 +86,7 @@ async function live(client: Client, { commands, refused }: Life, from: number): 
   return commands.length
 }
 
-/** What a start has made of a life that was cut off, before anybody asks again. */
+/** What a start has made of a life that was cut off, before any other request. */
 async function whole(client: Client, { work, refused }: Life, heldBefore: number): Promise<void> {
   const [event, record] = await Promise.all([client.get(`/api/events/${work}`), client.get(`/api/work/${work}`)])
   expect([event.status, record.status]).toEqual([record.status, event.status])
@@ -97,7 +97,7 @@ async function whole(client: Client, { work, refused }: Life, heldBefore: number
   expect((await new Bounty(client).balance(bob)).held).toBe(0)
 }
 
-/** Everything of a finished life, said once and paid once. */
+/** Everything of a finished life, announced once and paid once. */
 async function finished(client: Client, { work, newcomer }: Life): Promise<void> {
   const works = new Bounty(client)
   const record = (await client.get(`/api/work/${work}`)).data as unknown as { work: WorkJson }
@@ -131,7 +131,7 @@ async function finished(client: Client, { work, newcomer }: Life): Promise<void>
   expect(ledger.filter(({ credit, code }) => credit === `user:${newcomer.id}` && code === 2)).toHaveLength(1)
 }
 
-/** Starts a board that dies at the nth sync of a journal, or was so slow to start that it died at it; without strace, at a random moment. */
+/** Starts a board that dies at the nth sync of a journal, possibly during its start; without strace, at a random moment. */
 async function doomed(
   { directory, env }: { directory: string; env: Readonly<Record<string, string>> },
   part: string,
@@ -156,7 +156,7 @@ async function begin(board: Board): Promise<{ client: Client; held: number }> {
   return { client, held: (await new Bounty(client).balance(ada)).held }
 }
 
-test.each(journals)('kills at the syncs of the %s journal: what was under way is finished once', async (...row) => {
+test.each(journals)('kills at the syncs of the %s journal: work in progress is finished once', async (...row) => {
   const [name, part, shards, syncs] = row
   const env = { SHARDS: String(shards), OPERATORS: op.id }
   const directory = boardDirectory()
@@ -175,7 +175,7 @@ test.each(journals)('kills at the syncs of the %s journal: what was under way is
   const random = randomFrom(7)
   let killed = 0
   for (let round = 0; round < rounds; round++) {
-    // Behind one of the start.
+    // After one in the start.
     const nth = 2 + Math.floor((round * syncs) / rounds)
     const board = await doomed({ directory, env }, part, nth, random(600))
     const begun = board && (await begin(board).catch(() => undefined))

@@ -1,8 +1,8 @@
 /**
- * A random walk over HTTP: works of a public and of a private room, practice among them, all operations by whoever comes along, mostly
- * what makes sense and sometimes what does not, on a board whose clocks run in seconds. After each step the record that was answered is
- * as the interface says (fields by state, fences, result), and in the end all that shows works agrees: `work.get`, the lists by every
- * filter, the history, the feed, the figures, the export of the ledger.
+ * A random walk over HTTP: works of a public and of a private room, practice among them, all operations by anybody, mostly sensible and
+ * sometimes not, on a board whose timeouts are in seconds. After each step the returned record is as the interface says (fields by state,
+ * fences, result), and in the end everything that shows works agrees: `work.get`, the lists by every filter, the history, the feed, the
+ * figures, the export of the ledger.
  *
  * WORKS_WALK_STEPS, WORKS_WALK_SEED: 200, 1.
  */
@@ -115,7 +115,7 @@ async function create(): Promise<void> {
   if (work !== undefined) ids.push(work.id)
 }
 
-/** What makes sense for somebody where a work stands. */
+/** A sensible action for somebody in the work's current state. */
 async function act(id: string): Promise<void> {
   const { work } = (await world.done(people[0]!, { operation: 'work.get', event_id: id })) as unknown as {
     work: WorkJson
@@ -197,7 +197,7 @@ async function act(id: string): Promise<void> {
   await pick(random(12) === 0 ? anything : (deeds[work.state] ?? anything))()
 }
 
-/** Until nothing is about to happen by itself: records that are compared stand still. */
+/** Waits until no timeout is due soon, so that the records stay the same while they are compared. */
 async function settled(): Promise<WorkJson[]> {
   const read = async (): Promise<WorkJson[]> =>
     Promise.all(
@@ -220,7 +220,7 @@ async function settled(): Promise<WorkJson[]> {
   return read()
 }
 
-test('all that shows works is consistent after every step, and agrees in the end', async () => {
+test('everything that shows works is consistent after every step, and agrees in the end', async () => {
   for (let step = 0; step < steps; step++) {
     if (ids.length < 6 || random(8) === 0) await create()
     else await act(pick(ids.slice(-12)))
@@ -238,7 +238,7 @@ test('all that shows works is consistent after every step, and agrees in the end
       ({ data }) => (data as unknown as { works: WorkJson[] }).works,
     )
   const idsOf = (some: readonly { readonly id: string }[]): string[] => some.map(({ id }) => id).sort()
-  // A list has no public record of those concerned; everything else is the same.
+  // A list has no public record of the parties; everything else is the same.
   for (const work of await listed('room=jobs')) {
     const { requester_record, worker_record, ...same } = works.find(({ id }) => id === work.id) as WorkJson &
       Readonly<Record<string, unknown>>

@@ -1,4 +1,4 @@
-/** A person with nothing but a browser: makes a key, posts, replies, takes back, joins a private room; and nobody else ever has the key. */
+/** A person with only a browser: creates a key, posts, replies, redacts, joins a private room; and nobody else ever has the key. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -30,7 +30,7 @@ afterAll(() => {
 })
 
 const button = (page: Page, name: string) => page.getByRole('button', { name, exact: true })
-/** Opens the field of a new thread. */
+/** Opens the form for a new thread. */
 const begin = async (page: Page) => page.getByRole('link', { name: 'New thread' }).click()
 const identityOf = (page: Page): Promise<string> =>
   page.evaluate(() => JSON.parse(localStorage.getItem('me') ?? '{}').id)
@@ -42,7 +42,7 @@ const forget = async (page: Page) => {
 }
 
 describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrowser)}`, () => {
-  test('makes a key that stays in the browser, posts, replies and takes back', async () => {
+  test('a person creates a key that stays in the browser, posts, replies and redacts', async () => {
     const page = await openPage()
     const complaints = complaintsOf(page)
     const sent: string[] = []
@@ -60,7 +60,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     }[]
     expect(posted!.text).toBe('Hello from a browser. "Grüße" 🌍\n\u2028 and a second line')
     expect(posted!.author.id).toBe(await identityOf(page))
-    // The field is empty again, and shown once though the live stream brings the post too.
+    // The field is empty again, and the post is shown once though the live stream brings it too.
     await expect.poll(() => page.getByLabel('Write to lobby').inputValue()).toBe('')
     expect(await page.locator('.posts .post').count()).toBe(1)
 
@@ -81,7 +81,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
       .poll(async () => (await client.get(`/api/events/${posted!.event_id}`)).data.event)
       .toMatchObject({ hidden: true, reason: 'second thoughts' })
 
-    // Nothing can read the key out, and nothing of it ever went anywhere.
+    // Nothing can read the key out, and nothing of it was ever sent anywhere.
     const isReadable = await page.evaluate(async () => {
       type Keys = { get(name: string): { result: { privateKey: object }; onsuccess: () => void } }
       const opened = await new Promise<{ transaction(of: string): { objectStore(of: string): Keys } }>((done) => {
@@ -107,7 +107,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await page.context().close()
   })
 
-  test('addresses a post to a handle: the id that the handle stands for is signed', async () => {
+  test('a post addressed to a handle is signed with the id of its owner', async () => {
     const ben = person('addressed ben')
     await client.command(ben, { operation: 'identity.register', handle: 'addressed-ben' })
     const page = await openPage()
@@ -127,7 +127,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await page.context().close()
   })
 
-  test('keys do what the button does: once, and nothing that is too long', async () => {
+  test('the keyboard shortcut works like the button: once, and not for a text that is too long', async () => {
     const page = await openPage()
     await client.post(ada, { room: 'keys', text: 'begun' })
     await page.goto(`${board.address}/room/keys`)
@@ -163,7 +163,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await page.context().close()
   })
 
-  test('a key saved while it is made works on the command line, and in another browser', async () => {
+  test('a key saved on creation works on the command line, and in another browser', async () => {
     const page = await openPage({ acceptDownloads: true })
     await page.goto(`${board.address}/account`)
     const downloading = page.waitForEvent('download')
@@ -186,7 +186,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await page.context().close()
   })
 
-  test('what was typed outlives a kill of the board, a reload, and a refusal, and is posted once', async () => {
+  test('a draft survives a kill of the board, a reload, and a refusal, and is posted once', async () => {
     await client.command(ada, { operation: 'room.create', room: 'costly' })
     await client.command(ada, { operation: 'room.policy.set', room: 'costly', data: '{"proof_bits":10}' })
     const page = await openPage()
@@ -212,7 +212,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await page.context().close()
   })
 
-  test('a private room is joined by an invite, read, followed and written; without one nothing is shown', async () => {
+  test('a private room is joined with an invite, read, followed and written to; else nothing is shown', async () => {
     await client.command(ada, { operation: 'room.create', room: 'quiet-place', visibility: 'private' })
     await client.post(ada, { room: 'quiet-place', text: 'for members <b>only</b>' })
     const made = await client.command(ada, { operation: 'room.invite.create', room: 'quiet-place' })
@@ -235,12 +235,12 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await expect
       .poll(() => page.locator('.private.posts .text').allTextContents())
       .toEqual(['welcome', 'from a browser', 'for members <b>only</b>'])
-    // The status of the refused page and of refused reads is said by the browser itself.
+    // The browser itself logs the status of the refused page and of refused reads.
     expect(complaints.filter((each) => !each.includes('Failed to load resource'))).toEqual([])
     await page.context().close()
   })
 
-  test('a private room that is open says whether it is followed, loses nothing, keeps nothing that was taken back, and goes back in time', async () => {
+  test('an open private room says whether it is followed, loses nothing, keeps nothing redacted, and pages back', async () => {
     const room = 'quiet-hall'
     const say = async (text: string) => (await client.post(ada, { room, text })).data.event_id!
     const redact = (id: string) =>

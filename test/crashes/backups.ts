@@ -1,6 +1,6 @@
 /**
- * Rounds of backups of one board that is being written to: each is restored, started, and must have what was acknowledged before
- * it began. Posts, attachments and redactions go on all the time; segments are small, so that they are sealed and compacted.
+ * Rounds of backups of one board that is being written to: each is restored, started, and must have everything acknowledged before it
+ * began. Posts, attachments and redactions go on all the time; segments are small, so that they are sealed and compacted.
  */
 import { createHash, randomBytes } from 'node:crypto'
 import { rmSync } from 'node:fs'
@@ -15,7 +15,7 @@ import { runProgram } from '../support/run-program.ts'
 import { type CrashOptions, Finding } from './rounds.ts'
 
 const writers = 8
-/** Read back of each restored board, besides the newest. */
+/** How many posts are read back from each restored board, besides the newest. */
 const lookedAt = 150
 const pauseMs = 12
 
@@ -23,7 +23,7 @@ type Posted = { readonly text: string; readonly file?: { readonly id: string; re
 
 class Load {
   readonly posted = new Map<string, Posted>()
-  /** Before it is sent: from then on nobody knows. */
+  /** Added before the redaction is sent: from then on its outcome is open. */
   readonly takenBack = new Set<string>()
   readonly redacted = new Set<string>()
   writes = 0
@@ -81,7 +81,7 @@ class Load {
   }
 }
 
-/** Throws Finding. */
+/** @throws Finding */
 export async function runBackups(options: CrashOptions): Promise<string> {
   const { seed, rounds, seconds = Number.POSITIVE_INFINITY, progress = () => {} } = options
   const directory = join(options.directory, 'board')
@@ -142,7 +142,7 @@ async function lookAt(
   const chosen = expected.filter((_, n) => n % step === 0 || n > expected.length - lookedAt)
   for (const [id, { text, file }] of chosen) {
     const { status, data } = await client.get(`/api/events/${id}`)
-    // Taken back while the backup was taken: both are right.
+    // Redacted while the backup was taken: both outcomes are correct.
     if (load.takenBack.has(id)) continue
     if (status !== 200 || data.event?.text !== text) throw new Error(`post ${id} was acknowledged and is not there`)
     if (file !== undefined) await lookAtFile(client, file)

@@ -2,9 +2,9 @@
 import { join } from 'node:path'
 import { type CrashOptions, crashRounds } from './rounds.ts'
 
-/** Runs the rounds; gives a summary, or throws a Finding. */
+/** Runs the rounds; returns a summary, or throws a Finding. */
 export function runKills(options: CrashOptions): Promise<string> {
-  // The mark of a board stands beside its directory.
+  // The mark of a board is beside its directory.
   const directory = join(options.directory, 'board')
   return crashRounds(
     { ...options, directory },

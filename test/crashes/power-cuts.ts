@@ -5,7 +5,7 @@ import { join } from 'node:path'
 import { missingProgram } from '../peers/peers.ts'
 import { type CrashOptions, crashRounds } from './rounds.ts'
 
-/** Why this machine has no disk to cut the power of, or undefined. */
+/** Why power cuts cannot be simulated on this machine, or undefined. */
 export function missingForPowerCuts(): string | undefined {
   const program = ['losetup', 'xfs_io', 'mkfs.ext4', 'mount'].map(missingProgram).find((each) => each !== undefined)
   return program ?? (process.getuid?.() === 0 ? undefined : 'a loop device needs root')
@@ -17,7 +17,7 @@ function run(program: string, ...args: string[]): string {
   return stdout.trim()
 }
 
-/** Runs the rounds on a disk of its own below `directory`; gives a summary, or throws a Finding. */
+/** Runs the rounds on its own disk below `directory`; returns a summary, or throws a Finding. */
 export async function runPowerCuts(options: CrashOptions): Promise<string> {
   const image = join(options.directory, 'disk.img')
   const mount = join(options.directory, 'mount')
@@ -42,7 +42,7 @@ export async function runPowerCuts(options: CrashOptions): Promise<string> {
           board.signal('SIGKILL')
         },
         after: () => run('umount', mount),
-        // The board may find out that its disk is gone before it is killed.
+        // The board may notice that its disk is gone before it is killed.
         mayRefuse: /^50[37] /,
         env: { DISK_RESERVE_BYTES: '0' },
       },

@@ -1,9 +1,8 @@
 /**
- * A board that is struck down again and again under load, and held to everything it said: what kills and power cuts have
- * in common.
+ * A board that is repeatedly struck down under load, and checked against everything it said: what kills and power cuts have in common.
  *
- * The plan of a round (load, moment, engine settings) follows from the seed and the number of the round alone. When the
- * strike hits, the machine decides: the same seed repeats the plan, and the moment within a millisecond or so.
+ * The plan of a round (load, moment, engine settings) follows only from the seed and the number of the round. The machine decides when the
+ * strike hits: the same seed repeats the plan, and the moment within a millisecond or so.
  */
 
 import type { Placement } from '../../src/config.ts'
@@ -20,15 +19,15 @@ export type CrashOptions = {
   readonly placement: Placement
   readonly engine?: 'uws' | 'node'
   readonly shards?: number
-  /** How posts are sent; `mixed` has all ways at once. */
+  /** How posts are sent; `mixed` uses all ways at once. */
   readonly by?: (typeof ways)[number]
-  /** Of boards with followers: what they answer after. */
+  /** For boards with followers: what they wait for before they answer. */
   readonly ack?: 'quorum' | 'copy'
   readonly rounds: number
-  /** Ends after the round in which this many seconds are over. */
+  /** Ends after the round in which this many seconds have passed. */
   readonly seconds?: number
   readonly seed: number
-  /** Where the board's files are, and those that stay if something is found. */
+  /** Where the board's files are, and where they stay if something is found. */
   readonly directory: string
   /** Called after each round, with a sentence. */
   readonly progress?: (line: string) => void
@@ -45,7 +44,7 @@ export type Outage = {
   readonly env?: Readonly<Record<string, string>>
 }
 
-/** What was found, with the number of its round. */
+/** A finding, with the number of its round. */
 export class Finding extends Error {
   readonly round: number
 
@@ -107,7 +106,7 @@ class Crashes {
     )
   }
 
-  /** Starts the board, holds it to what it said before, loads it, and strikes. */
+  /** Starts the board, checks it against what it said before, loads it, and strikes. */
   async round(number: number): Promise<void> {
     try {
       await this.#round(number)
@@ -132,7 +131,7 @@ class Crashes {
       isStruck = true
       this.#outage.strike(board)
     }
-    // Every fourth round waits for a new segment and strikes just then.
+    // Every fourth round waits for a new segment and strikes at that moment.
     const atRoll = number % 4 === 3
     const linesBefore = board.lines.length
     const [end, delay] = [1 + random(200), random(8)]
@@ -152,7 +151,7 @@ class Crashes {
     if (refused.length > 0) throw new Error(`posts were refused: ${refused.join(', ')}`)
   }
 
-  /** A last start, and a check of everything: gives the summary. */
+  /** A last start, and a check of everything; returns the summary. */
   async end(rounds: number): Promise<string> {
     try {
       this.#outage.before?.()
@@ -206,7 +205,7 @@ class Crashes {
     if (by === 'single') return {}
     if (by === 'batches') return { senderOf: batch }
     if (by === 'stream') return { senderOf: stream }
-    // Eight of twelve one at a time, and two each of the others.
+    // Eight of twelve send one at a time, and two each in the other ways.
     return { senderOf: (worker) => (worker < 2 ? batch() : worker < 4 ? stream() : undefined) }
   }
 }

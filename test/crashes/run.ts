@@ -1,8 +1,8 @@
 /**
- * Runs many kills, power cuts, backups or take-overs, or a soak: `npm run kills`, `npm run power-cuts`, `npm run backups`,
- * `npm run take-overs` and `npm run soak`.
+ * Runs many kills, power cuts, backups or take-overs, or a soak: `npm run kills`, `npm run power-cuts`, `npm run backups`, `npm run
+ * take-overs` and `npm run soak`.
  *
- * `--ack` is for take-overs alone. Exit code 1 when something was found, 2 when it could not run.
+ * `--ack` is only for take-overs. Exit code 1 if something was found, 2 if it could not run.
  */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -64,7 +64,7 @@ const directory = mkdtempSync(join(tmpdir(), `broadside-${name}-`))
 const options = { ...planned, directory }
 const { engine = 'uws', seed, placement, shards, by, ack } = options
 console.log(`${name}, seed ${seed}, placed as ${placement}, ${shards} shards, engine ${engine}, load ${by}`)
-// Boards are in process groups of their own, and a disk stays mounted: both are ended at exit.
+// Boards are in their own process groups, and a disk stays mounted: both are cleaned up at exit.
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => process.exit(130))
 try {
   console.log(await run(options))

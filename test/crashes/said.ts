@@ -1,13 +1,13 @@
-/** Holds a board, or the box that leads now, to what was said before the last outage. */
+/** Checks a board, or the current leader, against what was said before the last outage. */
 import type { Client, ReceiptJson } from '../support/client.ts'
 import { takeReceipt } from '../support/judge.ts'
 import type { Ledger } from '../support/load.ts'
 import { sendBatch } from './ways.ts'
 
 export class Said {
-  /** Acknowledged since the last outage: not yet sent again. */
+  /** Acknowledged since the last outage, and not resent yet. */
   #fresh: string[] = []
-  /** The largest head whose tree was proven to hold all smaller ones. */
+  /** The largest head whose tree was proved to contain all smaller ones. */
   #proven = 0
   consistent = 0
   duplicates = 0
@@ -17,14 +17,14 @@ export class Said {
     this.#fresh = [...ledger.acknowledged.keys()].filter((id) => !before.has(id))
   }
 
-  /** The new head holds all that were ever shown, and what is sent again is there once. */
+  /** The new head contains all that were ever shown, and resent posts are there once. */
   async check(client: Client, ledger: Ledger): Promise<void> {
     const { heads } = ledger
     const newest = await client.get('/api/log/checkpoint')
     const before = heads.largest
     const size = heads.take(newest.data.checkpoint!)
     if (size < before) throw new Error(`the log has ${size} entries, and a head of ${before} was shown`)
-    // Each head since the last restart, held against the tree as it is now.
+    // Each head since the last restart, checked against the current tree.
     const shown = heads.sizes.filter((each) => each >= this.#proven && each > 0 && each < size)
     for (let at = 0; at < shown.length; at += 16)
       await Promise.all(shown.slice(at, at + 16).map((from) => heads.proveConsistent(client, from, size)))
@@ -33,7 +33,7 @@ export class Said {
     await this.#sendAgain(client, ledger)
   }
 
-  /** The same bytes again: what was acknowledged is a duplicate at its leaf, what was in doubt is there from now on. */
+  /** The same bytes again: an acknowledged post is a duplicate at its leaf, one in doubt is there from now on. */
   async #sendAgain(client: Client, ledger: Ledger): Promise<void> {
     const doubted = [...ledger.unknown.values()].map(({ signed }) => signed)
     const known = this.#fresh.map((id) => ledger.acknowledged.get(id)!)

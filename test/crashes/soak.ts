@@ -1,7 +1,7 @@
 /**
- * A soak: one board for a long time, under writers, followers, readers that stop reading and hostile clients, on a disk that is
- * slow now and then. It is killed at the end of some lives and stopped at the end of others. What it acknowledged stays, followers
- * miss nothing, and between two rests of one life neither memory nor descriptors grow by more than what was written needs.
+ * A soak test: one board for a long time, under writers, followers, readers that stop reading and hostile clients, on a disk that is slow
+ * now and then. It is killed at the end of some lives and stopped at the end of others. Everything acknowledged stays, followers miss
+ * nothing, and between two rests of one life neither memory nor descriptors grow by more than the written data needs.
  */
 import { readdirSync, readFileSync, readlinkSync } from 'node:fs'
 import { join } from 'node:path'
@@ -23,22 +23,22 @@ const inFlight = 8
 const stretchPosts = 600
 const slowSync = ['strace', '-f', '-qq', '-o', '/dev/null', '-e', 'trace=fdatasync', '-e']
 const syncDelayUs = 5_000
-/** For collectors of garbage that have not run yet, and for code that was compiled. */
+/** For garbage that is not collected yet, and for compiled code. */
 const memorySlackMib = 64
 /** What a post may leave in memory: the event in two states, its request id, its place in lists. */
 const memoryBytesPerPost = 2_048
-/** Threads that start when they are first needed have descriptors of their own. */
+/** Threads that start on first use have their own descriptors. */
 const descriptorSlack = 12
-/** At rest it is looked at so often, as long as something has grown. */
+/** The interval of checks at rest, as long as something has grown. */
 const restMs = 500
 const restLooksMax = 60
-/** So long an attacker waits for an answer. */
+/** How long an attacker waits for an answer. */
 const answerPatienceMs = 5_000
 
 /** At rest: without a client. */
 type Rest = { readonly posts: number; readonly mib: number; readonly descriptors: number }
 
-/** Lives of a board, as many as `rounds`, in `seconds` all together; gives a summary, or throws a Finding. */
+/** Runs as many lives of a board as `rounds`, in `seconds` all together; returns a summary, or throws a Finding. */
 export async function runSoak(options: CrashOptions): Promise<string> {
   const { rounds, seconds = secondsDefault } = options
   const soak = new Soak(options)
@@ -102,7 +102,7 @@ class Soak {
     const until = performance.now() + ms
     const pid = isSlow ? childOf(board.child.pid!) : board.child.pid!
     let first: Rest | undefined
-    // The first stretch starts the threads and fills the caches that a board has at work.
+    // The first stretch starts the threads and fills the caches of a board in use.
     for (let stretch = 0; stretch < 3 || performance.now() < until; stretch++) {
       await this.#work(board, client, ledger, random)
       const rest = await this.#rest(pid, ledger, first)
@@ -117,7 +117,7 @@ class Soak {
     if (code !== 0) throw new Error(`the board stopped with ${code}`)
   }
 
-  /** One stretch: posts by all ways, with followers, stalled readers and attackers beside them. */
+  /** One stretch: posts in all ways, with followers, stalled readers and attackers at the same time. */
   async #work(board: Board, client: Client, ledger: Ledger, random: (below: number) => number): Promise<void> {
     const before = new Set(ledger.acknowledged.keys())
     const followers = rooms.flatMap((room) => [1, 2].map(() => ({ room, reader: followerOf(board, room) })))
@@ -162,7 +162,7 @@ class Soak {
 
   async #rest(pid: number, ledger: Ledger, first: Rest | undefined): Promise<Rest> {
     for (let looks = 1; ; looks++) {
-      // Connections are closed in the next turns of the board, kept ones by their client: on a busy machine that takes a while.
+      // Connections are closed in the next turns of the board, keep-alive ones by their client: on a busy machine that takes a while.
       await sleep(restMs)
       const mib = Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) / 1024
       const descriptors = descriptorsOf(pid, this.#options.directory)
@@ -172,7 +172,7 @@ class Soak {
   }
 }
 
-/** What has grown by more than what was written needs; undefined: nothing. */
+/** What has grown by more than the written data needs; undefined: nothing. */
 function growthOf(first: Rest, now: Rest): string | undefined {
   const allowed = memorySlackMib + ((now.posts - first.posts) * memoryBytesPerPost) / 2 ** 20
   if (now.mib - first.mib > allowed)
@@ -187,12 +187,12 @@ function followerOf(board: Board, room: string): StreamReader {
   return new StreamReader(board.address, `/tail/${room}?last=0`)
 }
 
-/** The board inside the tracer. */
+/** The board's process inside the tracer. */
 function childOf(tracer: number): number {
   return Number(readFileSync(`/proc/${tracer}/task/${tracer}/children`, 'utf8').trim().split(' ')[0])
 }
 
-/** Open descriptors but those of the data: sealed segments are opened when they are read. */
+/** Open descriptors except those of the data: sealed segments are opened when they are read. */
 function descriptorsOf(pid: number, directory: string): number {
   const folder = `/proc/${pid}/fd`
   const isOther = (name: string): boolean => {
@@ -215,7 +215,7 @@ const malformed = [
   '\u0016\u0003\u0001\u0002\u0000\u0001\u0000',
 ]
 
-/** Clients that mean harm, until they are ended. */
+/** Hostile clients, until they are ended. */
 class Attack {
   readonly #port: number
   readonly #random: (below: number) => number
@@ -228,11 +228,11 @@ class Attack {
     this.#port = port
     this.#random = random
     this.#running = Promise.all([this.#ask(), this.#ask(), this.#break(), this.#stall()])
-    // What is found is thrown by `end`.
+    // `end` throws what is found.
     this.#running.catch(() => {})
   }
 
-  /** Ends them; gives how many there were. */
+  /** Ends them; returns how many requests there were. */
   async end(): Promise<number> {
     this.#isOver = true
     await this.#running
@@ -241,8 +241,8 @@ class Attack {
   }
 
   /**
-   * Asks for what costs most, answer after answer, and leaves when one takes too long: a second request on a connection whose
-   * first one waits costs both their answers on the native engine.
+   * Sends the most expensive requests, one after the other, and leaves when an answer takes too long: a second request on a connection
+   * whose first one is pending costs both their answers on the native engine.
    */
   async #ask(): Promise<void> {
     while (!this.#isOver) {
@@ -258,7 +258,7 @@ class Attack {
     }
   }
 
-  /** Sends what is no request, or leaves in the middle of one. */
+  /** Sends something that is no request, or leaves in the middle of one. */
   async #break(): Promise<void> {
     while (!this.#isOver) {
       const connection = await RawConnection.open(this.#port)

@@ -1,7 +1,7 @@
 /**
- * Rounds of faults on three boxes of one board that answers by quorum, or by a copy too: its leader is killed, stopped, paused or cut
- * off, followers and the servers of the stream are killed, all under load. After each, a box leads: with everything that was answered, under no second root
- * for any size; and who led before is heard no more.
+ * Rounds of faults on three boxes of one board that waits for a quorum, or for a copy too: its leader is killed, stopped, paused or cut
+ * off, and followers and the servers of the stream are killed, all under load. After each, a box leads with everything that was answered,
+ * no size has a second root, and the previous leader is no longer heard.
  */
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -21,7 +21,7 @@ type Fault = (typeof faults)[number]
 const names = ['n1', 'n2', 'n3']
 const rooms = ['a', 'b', 'c']
 const inFlight = 12
-/** From the fault on. */
+/** Counted from the fault. */
 const ledWithinMs = 40_000
 const pausedMs = 30_000
 const roundsPerExport = 5
@@ -97,7 +97,7 @@ class Group {
     )
   }
 
-  /** What the boards said last. */
+  /** The last log lines of the boards. */
   get words(): readonly string[] {
     return this.#boards.flatMap(({ lines }, n) => lines.slice(-5).map((line) => `box ${n}: ${line}`))
   }
@@ -152,7 +152,7 @@ class Group {
     await this.#check(number)
   }
 
-  /** When this ends, every box is there, and one leads. */
+  /** When this returns, every box is up, and one leads. */
   async #strike(fault: Fault, random: (below: number) => number): Promise<void> {
     const old = this.#leader
     const board = this.#boards[old]!
@@ -210,7 +210,7 @@ class Group {
     }
   }
 
-  /** Who led before ends by itself; what it shows until then is what was shown before. */
+  /** The previous leader exits on its own; what it shows until then is what was shown before. */
   async #outlive(old: number): Promise<void> {
     const board = this.#boards[old]!
     const client = new Client(board.address, '')
@@ -235,7 +235,7 @@ class Group {
     client.close()
   }
 
-  /** Every box, one that follows too, has everything. */
+  /** Every box, followers too, has everything. */
   async checkAll(): Promise<void> {
     const leader = await this.#boxes[this.#leader]!.ends()
     for (const [n, board] of this.#boards.entries()) {

@@ -1,4 +1,4 @@
-/** The ways in for many commands, for a board that dies while they are answered: `POST /v1/commands` and `/v1/stream`. */
+/** The interfaces for many commands, for a board that dies while they are answered: `POST /v1/commands` and `/v1/stream`. */
 import { request } from 'node:http'
 import WebSocket from 'ws'
 import type { Signed } from '../support/client.ts'
@@ -14,7 +14,7 @@ function outcomeOf({ status, data = {}, error }: AnswerJson): Outcome {
   return { status, data, code: error?.code }
 }
 
-/** Sends commands as the lines of one body. An answer counts as soon as its line is whole, also where the rest never comes. */
+/** Sends commands as the lines of one body. An answer counts as soon as its line is complete, even if the rest never arrives. */
 export function sendBatch(
   address: string,
   commands: readonly Signed[],

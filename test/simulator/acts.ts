@@ -1,4 +1,4 @@
-/** What people do on a board: each act makes a command, of what is known and by chance. */
+/** What people do on a board: each act makes a command from what is known, at random. */
 import type { Chance } from '../support/chance.ts'
 import { type Model, type Post, type Room, type Sent, secretMark, type Work } from './model.ts'
 import { type Fields, type Person, signerOf } from './people.ts'
@@ -6,19 +6,19 @@ import { type Fields, type Person, signerOf } from './people.ts'
 export type Command = {
   readonly by: Person
   readonly fields: Fields
-  /** Another of their keys signs, or a delegate's of this name. */
+  /** Another of their keys signs, or a delegate's with this name. */
   readonly key?: number | string
-  /** A second key proves that it agrees. */
+  /** A second key proves its consent. */
   readonly proves?: string | number
   readonly nonce?: string
-  /** It has to be refused, with one of these codes; with any where there is none. */
+  /** It has to be refused, with one of these codes; with any if there are none. */
   readonly refusedAs?: readonly string[]
-  /** That still holds: what was sent meanwhile may have changed it. */
+  /** Whether that still holds: commands sent meanwhile may have changed it. */
   readonly holds?: () => boolean
   readonly took?: Sent['took']
   /** The same bytes that were sent before. */
   readonly again?: Sent
-  /** The content of this one with its request id: answered as this one was. */
+  /** Its content is sent again with its request id: the answer must be the same. */
   readonly like?: Sent
 }
 
@@ -34,12 +34,12 @@ function roomFor(model: Model, chance: Chance, isPrivate: boolean): Room | undef
   return chance.pick([...model.rooms.values()].filter((room) => room.isPrivate === isPrivate))
 }
 
-/** Somebody who may be in the room. */
+/** A person who may be in the room. */
 function insider({ isPrivate, mayEver }: Room, model: Model, chance: Chance): Person {
   return isPrivate ? chance.pick([...mayEver])! : someone(model, chance)
 }
 
-/** Newer ones are more likely to be picked. */
+/** Newer items are more likely to be picked. */
 function recent<Item>(
   items: ReadonlyMap<string, Item>,
   chance: Chance,
@@ -54,7 +54,7 @@ function textOf(room: Room, chance: Chance, step: number): string {
   return `${word}text ${step} `.padEnd(20 + chance.below(chance.below(10) === 0 ? 1_500 : 120), 'x')
 }
 
-/** What an accepted post says of itself. */
+/** Records an accepted post in the model. */
 export function tookPost(by: Person, room: string, text: string, supersedes = ''): Sent['took'] {
   return (answer, model) => {
     const event = answer.event as { event_id: string; seq: number; thread: string } | undefined
@@ -93,7 +93,7 @@ const reply: Act = (model, chance, step) => {
   return postInto(room, by, chance, step, { reply_to: to.id })
 }
 
-/** Its text leaves by itself. */
+/** Its text expires. */
 const passing: Act = (model, chance, step) => {
   const room = roomFor(model, chance, chance.below(2) === 0)
   if (room === undefined) return undefined
@@ -262,9 +262,9 @@ const transfer: Act = (model, chance) => ({
 
 type WorkShown = { readonly id: string; readonly state: string; readonly fence: number; readonly result_id?: string }
 
-/** Every answer about a work shows how it stands. */
+/** Every answer about a work shows its current state. */
 const tookWork: Sent['took'] = (answer, { works }) => {
-  // Absent where the disk failed a read: what was decided stands all the same.
+  // Absent if the disk failed a read: the decision stands all the same.
   const shown = answer.work as WorkShown | undefined
   if (shown === undefined) return
   const work = works.get(shown.id)
@@ -500,7 +500,7 @@ function moderate(name: 'pin' | 'lock'): Act {
     const thread = recent(model.posts, chance, ({ id, original }) => id === original)
     if (thread === undefined) return undefined
     const isOn = chance.below(2) === 0
-    // Any post names its thread.
+    // Any post identifies its thread.
     if (name === 'lock' && !isOn) model.end(model.locked, thread.thread)
     const ended = model.ended
     const by = model.rooms.get(thread.room)!.owner ?? model.operator
@@ -788,7 +788,7 @@ const grantByAnyone: Act = (model, chance) => {
 
 const roleByAnyone: Act = (model, chance) => {
   const room = roomFor(model, chance, true)
-  // A member, who sees the room, or one from outside.
+  // A member, who sees the room, or an outsider.
   const by = room !== undefined && chance.below(3) > 0 ? chance.pick([...room.mayEver])! : someone(model, chance)
   if (room === undefined || room.mayOwn.has(by) || by === model.operator) return undefined
   const fields = { operation: 'room.member.add', room: room.name, target: by.id }
@@ -830,16 +830,16 @@ const deleteHook: Act = (model, chance) => {
   return { by: hook.by, fields: { operation: 'webhook.delete', target: hook.id }, took }
 }
 
-/** What stands still, or waits for its next attempt, goes on. */
+/** Resumes a suspended webhook, or one that waits for its next attempt. */
 const redeliver: Act = (model, chance) => {
   const hook = chance.pick([...model.hooks.values()])
   return hook && { by: hook.by, fields: { operation: 'webhook.redeliver', target: hook.id } }
 }
 
-/** Those for which a board uses a file that only this machine has. */
+/** Acts for which a board uses a file that only this machine has. */
 export const ofDeliveries: ReadonlySet<string> = new Set(['create a webhook', 'delete a webhook', 'resume a webhook'])
 
-/** By name, with how often each is taken. */
+/** By name, with their relative frequencies. */
 export const acts: Readonly<Record<string, Kind>> = {
   post: { weight: 160, act: post },
   'private post': { weight: 60, act: privatePost },

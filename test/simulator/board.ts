@@ -1,4 +1,4 @@
-/** A whole board on a simulated machine, all of it but its port: started, asked, and ended in every way that a process ends. */
+/** A whole board on a simulated machine, everything but its port: started, queried, and ended in every way that a process can end. */
 
 import { nameOf } from '../../actors/log/book.ts'
 import { parseEntry } from '../../actors/records/entry.ts'
@@ -26,7 +26,7 @@ import { FollowerFront } from '../../src/replication/follower-front.ts'
 import type { Leader } from '../../src/replication/leader.ts'
 import { keptFromLeading } from '../../src/replication/may-lead.ts'
 import type { FeedAsk } from '../../src/workers/feed-answers.ts'
-// A board loads them when it needs them, which takes real time: they have to be there before.
+// A board loads them when it needs them, which takes real time, so they have to be loaded before.
 import '../../src/replication/replica-key.ts'
 import '../../src/replication/routes.ts'
 import '../../src/replication/writer.ts'
@@ -38,14 +38,14 @@ export type Ack = Exclude<ReplicationSettings['ack'], 'local'>
 export type Layout = {
   readonly placement: Placement
   readonly shards: number
-  /** It is replicated, and answers when a stream has what it answers, or a follower besides: another box can take its place. */
+  /** Set if it is replicated: it answers once a stream has its answer, or a follower too, and another box can take over. */
   readonly ack?: Ack
 }
 
 export const dataDirectory = '/board/data'
 export const markFile = '/board/data.mark'
 export const address = 'http://board.example'
-/** What followers bear. */
+/** The key that followers authenticate with. */
 export const replicaKey = '7'.repeat(64)
 const replicaKeyFile = '/board/replica.key'
 
@@ -60,7 +60,7 @@ const door = { via: 'command', address: '192.0.2.1' }
 type FrontOptions = ConstructorParameters<typeof FollowerFront>[0]
 type Open = Awaited<ReturnType<typeof openBoard>>
 
-/** What was found wrong. Its message says what, and is the same whenever the same is found. */
+/** A violation that was found. Its message describes it, and is the same whenever the same is found. */
 export class Violation extends Error {
   override readonly name = 'Violation'
 }
@@ -74,11 +74,11 @@ type BoardOptions = {
   readonly layout: Layout
   /** Identity ids. */
   readonly operators: readonly string[]
-  /** Roots of all heads that were shown to anybody, by size: by whichever box. */
+  /** Roots of all heads that were shown to anybody, by size: by any box. */
   readonly heads: Map<number, string>
-  /** Of a follower: how a thread with this clock asks the box that leads. */
+  /** For a follower: how a thread with this clock queries the leader. */
   readonly leader?: (clock: Clock) => Leader
-  /** How a main thread with this clock asks other hosts. */
+  /** How a main thread with this clock contacts other hosts. */
   readonly outgoing: (clock: Clock) => Outgoing
 }
 
@@ -87,9 +87,9 @@ export class SimulatedBoard {
   readonly heads: Map<number, string>
   readonly #options: BoardOptions
   #open: Open | undefined
-  /** Of a follower. */
+  /** Only on a follower. */
   #front: FollowerFront | undefined
-  /** What its followers ask; undefined: it has none. */
+  /** The handler for its followers' requests; undefined: it has none. */
   #door: RouteHandler | undefined
   /** The life of its machine in which it was started. */
   #life = 0
@@ -116,16 +116,16 @@ export class SimulatedBoard {
     })
     return {
       ...given,
-      // Small, so that faults meet segments that are being sealed, and a disk that fills up.
+      // Small, so that faults hit segments that are being sealed, and a disk that fills up.
       segmentBytesMax: 24 * 1024,
-      // So that most of what is asked for is old.
+      // So that most of what is requested is old.
       recentEvents: 16,
       diskReserveBytes: 4 * 1024,
       ...(leader !== undefined ? { follow } : ack === undefined ? {} : { replication: this.replication }),
     }
   }
 
-  /** Of a board that is replicated, as it leads: its servers are the simulation's. */
+  /** Settings of a replicated board that leads: its servers are simulated. */
   get replication(): ReplicationSettings {
     const { ack = 'quorum' } = this.#options.layout
     return { servers: [], keyFile: '', systemKeyFile: '', replicaKeyFile, ack }
@@ -136,7 +136,7 @@ export class SimulatedBoard {
     return this.#options.layout.ack === 'copy'
   }
 
-  /** The log that grows. */
+  /** The active log. */
   get log(): LogIdentity {
     return this.#running.log
   }
@@ -154,7 +154,7 @@ export class SimulatedBoard {
     return this.#running.directory.facts.shards
   }
 
-  /** Leaves of the log, as far as it has told. */
+  /** Leaves of the log, as far as it has reported. */
   get size(): number {
     return this.#running.news.head.size
   }
@@ -163,17 +163,17 @@ export class SimulatedBoard {
     return this.#running.log.vkey
   }
 
-  /** Of a follower: for how many milliseconds the leader has had more than it. */
+  /** For a follower: for how many milliseconds the leader has had more than it. */
   get behindMs(): number {
     return this.#front?.behindMs ?? Number.POSITIVE_INFINITY
   }
 
-  /** What answers its followers; undefined: it does not run. */
+  /** The handler for its followers' requests; undefined: it does not run. */
   get door(): RouteHandler | undefined {
     return this.machine.isDown || this.machine.life !== this.#life ? undefined : this.#door
   }
 
-  /** Rejects with the error that a start ends with. */
+  /** Rejects with the error of a failed start. */
   async start(): Promise<void> {
     const { platform, life } = this.machine
     const { disk, clock, random } = platform
@@ -216,7 +216,7 @@ export class SimulatedBoard {
     await this.#parts.stop()
   }
 
-  /** Undefined: the outcome is unknown. Never settles when the board ends first. */
+  /** Undefined: the outcome is unknown. Never settles if the board ends first. */
   send(body: Buffer): Promise<Reply | undefined> {
     const { front } = this.#running
     return new Promise((resolve) =>
@@ -255,7 +255,7 @@ export class SimulatedBoard {
     return Buffer.concat(chunks)
   }
 
-  /** All of a public room as its tail begins with it, as server-sent events. */
+  /** Everything that the tail of a public room begins with, as server-sent events. */
   async past(room: string): Promise<string> {
     const whole = { room, format: 'sse', last: Number.MAX_SAFE_INTEGER, since: '', reader: '' } as const
     let text = ''
@@ -291,7 +291,7 @@ export class SimulatedBoard {
     return answer as Answer
   }
 
-  /** Every head that anybody sees: one root for each size, ever. */
+  /** Records every head that anybody sees: one root per size, ever. */
   noteHead(checkpoint: string): void {
     const [, size = '', root = ''] = checkpoint.split('\n')
     const known = this.heads.get(Number(size))

@@ -1,4 +1,4 @@
-/** What has to be true of a board that is at rest, whatever happened to it: asked of it as anybody may, and of its files. */
+/** Invariants of a board at rest, whatever happened to it: checked through its interface, and in its files. */
 
 import { isDeepStrictEqual } from 'node:util'
 import { codes } from '../../actors/works/market/ledger.ts'
@@ -12,14 +12,14 @@ import { dataDirectory, markFile, must, type SimulatedBoard } from './board.ts'
 import { type Model, type Post, type Reply, secretMark } from './model.ts'
 import type { Fields, Person } from './people.ts'
 
-/** Asks the board; in the name of whom. Without one nobody signs. */
+/** Sends a request to the board, signed by `by`; unsigned without it. */
 export type Ask = (fields: Fields, by?: Person) => Promise<Reply>
 
 type ToCheck = {
   readonly board: SimulatedBoard
   readonly model: Model
   readonly ask: Ask
-  /** Of exports. */
+  /** Parses exports. */
   readonly reader: PartReader
 }
 
@@ -54,7 +54,7 @@ async function verified(board: SimulatedBoard, reader: PartReader, bytes: Buffer
   return report
 }
 
-/** Every size that a head was ever shown of has the root of the leaves as they are now. */
+/** Every size for which a head was ever shown has the root of the current leaves. */
 function checkHeads(board: SimulatedBoard, leaves: Buffer): void {
   const range = new CompactRange()
   const into = Buffer.alloc(64 + 32 * 54)
@@ -69,7 +69,7 @@ function checkHeads(board: SimulatedBoard, leaves: Buffer): void {
   must(Math.max(0, ...board.heads.keys()) <= leaves.length / 32, 'a head of more entries was shown than the log has')
 }
 
-/** The export: what is there was sent, once, as it was acknowledged; and everything that was. */
+/** The export: everything in it was sent, appears once, as it was acknowledged; and everything acknowledged is in it. */
 async function checkExport({ board, model, reader }: ToCheck): Promise<void> {
   const bytes = await board.exported()
   must(!bytes.includes(secretMark), 'something private is in the export')
@@ -83,7 +83,7 @@ async function checkExport({ board, model, reader }: ToCheck): Promise<void> {
   const found = new Map<string, Line>()
   for (const line of lines) {
     if (line.type !== 'event' && line.type !== 'tombstone') continue
-    // An event comes once more where it was changed later, as it is now.
+    // An event appears again if it was changed later, in its current state.
     found.set(line.event_id, line)
     if (line.author?.id === board.ownId) continue
     const sent = model.sent.get(line.event_id)
@@ -118,7 +118,7 @@ function checkPost(line: Line, post: Post, model: Model): void {
   if (!isShown) must(model.mayBeGone(post.id), 'a text is gone that nobody took back')
 }
 
-/** With a damaged file: all of the export and of tails is as it was acknowledged, or says that it cannot be read. */
+/** With a damaged file: everything in the export and in tails is as it was acknowledged, or reported as unreadable. */
 export async function checkReadable(board: SimulatedBoard, model: Model): Promise<void> {
   const posts = [...model.posts.values()].filter(
     ({ room, original }) => !model.isPrivate(room) && !model.passing.has(original),
@@ -144,7 +144,7 @@ function checkSurviving(lines: readonly Line[], posts: Iterable<Post>, model: Mo
   must(unreadable <= 1, `one bit costs more of ${where} than the record that it is in`)
 }
 
-/** The log has a delegation before anything public that was done by it. */
+/** The log has a delegation before anything public that was done with it. */
 async function checkDelegated(board: SimulatedBoard, { delegated }: Model): Promise<void> {
   if (delegated.size === 0) return
   const entries = await board.entries()
@@ -164,7 +164,7 @@ function linesOf(bytes: Buffer): Line[] {
 type Posting = { readonly debit: string; readonly credit: string; readonly code: number; readonly amount: number }
 type Balance = { readonly available: number; readonly held: number }
 
-/** Credits: as many as were made, wherever they are. */
+/** Credits: as many as were created, wherever they are. */
 async function checkCredits({ board, model, ask, reader }: ToCheck): Promise<void> {
   const bytes = await board.exported('ledger')
   must(!bytes.includes(secretMark), 'something private is in the ledger')
@@ -212,7 +212,7 @@ async function checkSecrets(board: SimulatedBoard, ask: Ask): Promise<void> {
     must(!bytes.includes(secretMark), `something private is in ${name}`)
 }
 
-/** Private rooms: what was acknowledged is there once, in the order of its numbers, for those inside. */
+/** Private rooms: everything acknowledged is there once, in the order of its numbers, for members. */
 async function checkPrivate(model: Model, ask: Ask): Promise<void> {
   for (const { name, isPrivate, owner } of model.rooms.values()) {
     if (!isPrivate || owner === undefined) continue
@@ -226,7 +226,7 @@ async function checkPrivate(model: Model, ask: Ask): Promise<void> {
         data: JSON.stringify({ schema: 1, order: 'asc', after }),
       }
       const { ok, data } = await ask(fields, owner)
-      // Who owns it may have left it to another.
+      // The owner may have transferred it.
       if (!ok) break
       const { events } = data as unknown as { events: readonly Line[] }
       for (const event of events) {
@@ -250,8 +250,8 @@ async function checkPrivate(model: Model, ask: Ask): Promise<void> {
 }
 
 /**
- * Names of fields that lead to the first difference; undefined: there is none. A cursor is sealed anew each time, and each box has
- * made its index of the tools directory at a time of its own.
+ * Names of fields that lead to the first difference; undefined: there is none. A cursor is sealed anew each time, and each box has built
+ * its index of the tools directory at a different time.
  */
 function differs(one: unknown, other: unknown): string | undefined {
   if (isDeepStrictEqual(one, other)) return undefined
@@ -273,7 +273,7 @@ type Alike = {
   readonly exportedSecond: () => Promise<Buffer>
 }
 
-/** Who follows a board that is at rest, and has everything, answers as that does. */
+/** A follower of a board at rest that has everything answers as the board does. */
 export async function checkAlike({ model, ask, askSecond, exported, exportedSecond }: Alike): Promise<void> {
   const alike = async (fields: Fields, by?: Person): Promise<void> => {
     const asked = async () => [await ask(fields, by), await askSecond(fields, by)] as const
@@ -283,7 +283,7 @@ export async function checkAlike({ model, ask, askSecond, exported, exportedSeco
     const place = differs(first, second)
     must(place === undefined, `a follower answers ${fields.operation} otherwise than its leader: ${place}`)
     const { next_cursor: cursor } = Object(first.data)
-    // A place in a list of the one is a place in that of the other.
+    // A position in a list of the one is valid in that of the other.
     if (typeof cursor === 'string' && !('cursor' in fields)) await alike({ ...fields, cursor }, by)
   }
   for (const fields of publicLists) await alike(fields)

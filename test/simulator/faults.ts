@@ -1,11 +1,11 @@
-/** What goes wrong on the machine of a board. Each kind has a name, and can be switched off by it. */
+/** Faults of a board's machine. Each kind has a name, and can be switched off by it. */
 import { FOOTER_BYTES, listSegments, SEGMENT_HEADER_BYTES, segmentPath } from '../../storage/segment.ts'
 import type { Copy } from '../support/memory-disk.ts'
 import { dataDirectory, must, Violation } from './board.ts'
 import type { Rows } from './targets.ts'
 import type { World } from './world.ts'
 
-/** What a board that is replicated is not put through: its stream would show that it is not the one that wrote it. */
+/** Faults that a replicated board is spared: its stream would show that another board wrote it. */
 export const ofOneBox: ReadonlySet<string> = new Set([
   'copy taken',
   'old copy put back',
@@ -19,7 +19,7 @@ export type FaultKind = { readonly weight: number; readonly go: (world: World) =
 
 export const faults: Readonly<Record<string, FaultKind>> = {
   'power cut': { weight: 3, go: ({ sim, chance }) => sim.memory.cutAfter(1 + chance.below(60)) },
-  // Points that are seldom met get as many cuts as the others.
+  // Rare points get as many cuts as the others.
   'power cut at a point': {
     weight: 6,
     go: ({ sim, chance }) => {
@@ -57,7 +57,7 @@ export const faults: Readonly<Record<string, FaultKind>> = {
     go: (world) => {
       world.mayFault = true
       const { memory } = world.sim
-      // Half of them at a kind of file, however seldom it is read.
+      // Half of them at one kind of file, however seldom it is read.
       const kinds = [...memory.points.seen.keys()].filter((name) => name.startsWith('read'))
       if (world.chance.below(2) === 0) memory.readFailsAfter = world.chance.below(30)
       else memory.readFailsAt = world.chance.pick(kinds)
@@ -98,7 +98,7 @@ function set<Name extends string>(of: Record<Name, number>, name: Name, value: n
   of[name] = value
 }
 
-/** It answers otherwise, or says otherwise whose it is and whether it wants to be listed. */
+/** It answers differently, or changes its owner or whether it wants to be listed. */
 function changeHost({ hosts, model, chance }: World): void {
   const tool = chance.pick([...model.tools.values()])
   if (tool === undefined) return
@@ -118,7 +118,7 @@ function changeHost({ hosts, model, chance }: World): void {
   }
 }
 
-/** With much under way: the next start finds what was written and not synced, and the power goes off when the log has covered that. */
+/** With much in progress: the next start finds data that was written and not synced, and the power goes off when the log has covered it. */
 async function killed(world: World): Promise<void> {
   world.postTogether()
   await world.wait(world.chance.below(30))
@@ -134,7 +134,7 @@ async function stopped(world: World): Promise<void> {
   await world.startAgain()
 }
 
-/** Everything is on disk, and what was shown of it is in the mark. False: the board went down before. */
+/** Everything is on disk, and everything shown of it is in the mark. False: the board went down before. */
 export async function atRest(world: World): Promise<boolean> {
   await world.settle()
   world.heal()
@@ -147,7 +147,7 @@ async function copied(world: World): Promise<void> {
   world.copy = { size: world.board.size, files: world.sim.memory.copy(dataDirectory) }
 }
 
-/** What an error of a start is called; undefined: it runs. */
+/** The error of a start; undefined: it runs. */
 async function startError(world: World): Promise<Error | undefined> {
   try {
     await world.sim.until(world.board.start())
@@ -158,7 +158,7 @@ async function startError(world: World): Promise<Error | undefined> {
   }
 }
 
-/** A directory of yesterday in the place of today's: the mark beside it knows more, so no start may sign on. */
+/** Yesterday's directory in place of today's: the mark beside it knows more, so no start may continue to sign. */
 async function putBack(world: World): Promise<void> {
   const old = world.copy
   if (old === undefined || !(await atRest(world))) return
@@ -174,13 +174,13 @@ async function putBack(world: World): Promise<void> {
 
 type Today = { readonly files: Copy; readonly deliveries: Rows; readonly heads: ReadonlyMap<number, string> }
 
-/** The process ends, and all that it left is kept. */
+/** The process ends, and everything that it left is saved. */
 async function endToday({ sim, board, targets }: World): Promise<Today> {
   await sim.kill()
   return { files: sim.memory.copy(dataDirectory), deliveries: targets.rows, heads: new Map(board.heads) }
 }
 
-/** What a board with other files has done since is not of this board. */
+/** Discards what a board with other files has done since. */
 async function backToToday(world: World, { files, deliveries, heads }: Today): Promise<void> {
   await world.sim.kill()
   world.sim.memory.putBack(dataDirectory, files)
@@ -189,7 +189,7 @@ async function backToToday(world: World, { files, deliveries, heads }: Today): P
   await world.startAgain()
 }
 
-/** One bit of a sealed segment, before a start or while the board runs: it costs what it is in, and changes nothing else. */
+/** One bit of a sealed segment, before a start or while the board runs: it affects only what it is in. */
 async function rot(world: World, where: 'shard' | 'log'): Promise<void> {
   const { chance, sim } = world
   if (!(await atRest(world))) return
@@ -217,7 +217,7 @@ async function rot(world: World, where: 'shard' | 'log'): Promise<void> {
   await backToToday(world, today)
 }
 
-/** The newest acknowledged frame of a shard: the log proves it, so it is not cut but named. */
+/** The newest acknowledged frame of a shard: the log proves it, so it is not cut but reported. */
 async function damagedTail(world: World): Promise<void> {
   const { chance, sim } = world
   if (!(await atRest(world))) return
@@ -238,7 +238,7 @@ async function damagedTail(world: World): Promise<void> {
   await backToToday(world, today)
 }
 
-/** The journal of the log alone is that of a moment ago; no mark was written since. */
+/** Only the journal of the log is that of a moment ago; no mark was written since. */
 async function logPutBack(world: World): Promise<void> {
   const { sim, board } = world
   if (!(await atRest(world))) return
@@ -250,7 +250,7 @@ async function logPutBack(world: World): Promise<void> {
   const today = await endToday(world)
   sim.memory.putBack(directory, old)
   if ((await startError(world)) === undefined) {
-    // It may go on where the same leaves follow, and sign the same heads.
+    // It may continue where the same leaves follow, and sign the same heads.
     await world.checkDamaged()
     await world.postUnnoticed()
   }

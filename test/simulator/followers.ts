@@ -1,4 +1,4 @@
-/** One who follows what is new with a cursor, over every restart: nothing is missing and nothing comes twice. */
+/** A client that follows news with a cursor, over every restart: nothing is missing and nothing arrives twice. */
 import { Violation } from './board.ts'
 import type { Ask } from './checks.ts'
 import type { Model } from './model.ts'
@@ -14,10 +14,10 @@ type Updates = {
 }
 
 export class Follower {
-  /** Undefined: a stranger. */
+  /** Undefined: unsigned. */
   readonly #by: Person | undefined
   readonly #got = new Map<string, string>()
-  /** Known when it began: not its concern. */
+  /** Known when it began, so not expected. */
   #before: ReadonlySet<string> | undefined
   #cursor = ''
 
@@ -25,7 +25,7 @@ export class Follower {
     this.#by = by
   }
 
-  /** Takes what is new. False: not answered, or refused. */
+  /** Fetches news. False: not answered, or refused. */
   async poll(ask: Ask, model: Model): Promise<boolean> {
     const known = new Set(model.sent.keys())
     for (;;) {
@@ -46,7 +46,7 @@ export class Follower {
     }
   }
 
-  /** At rest: all public posts since it began have come. */
+  /** At rest: all public posts since it began have arrived. */
   async check(ask: Ask, model: Model): Promise<void> {
     if (!(await this.poll(ask, model))) return
     for (const { id, room, original, by } of model.posts.values()) {

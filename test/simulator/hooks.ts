@@ -1,4 +1,4 @@
-/** What has to be true of webhooks: what comes to an address is for it and signed, nothing is missing, nothing comes after the end. */
+/** Invariants of webhooks: each delivery is for its address and signed, nothing is missing, and nothing arrives after the end. */
 import { SigningKey, secretKey, signatures } from '../../src/webhooks/signature.ts'
 import { must } from './board.ts'
 import { type Hook, type Model, type Post, secretMark } from './model.ts'
@@ -10,10 +10,10 @@ type Delivery = {
   readonly data: { readonly event_id?: string; readonly room?: string }
 }
 
-/** Something came to the address of a webhook. */
+/** Checks a delivery to the address of a webhook. */
 export function checkLetter({ id, hook: name, timestamp, signature, body }: Letter, model: Model): void {
   const hook = model.hooks.get(name)
-  // One that was refused, or was cut off before its answer and is not known yet, may have come this far.
+  // A webhook whose creation was refused, or cut off before its answer, may have got this far.
   if (hook === undefined) return
   const { secret } = (model.sent.get(name)?.reply?.data?.webhook ?? {}) as { readonly secret?: string }
   if (secret !== undefined) {
@@ -39,7 +39,7 @@ export function checkLetter({ id, hook: name, timestamp, signature, body }: Lett
   must(hook.endedAt === undefined || sent.number < hook.endedAt, 'a webhook got what came after its end')
 }
 
-/** It has the text of a conversation that was opened with them. */
+/** Whether it has the text of a conversation that was opened with them. */
 function isSpokenTo({ id }: Person, body: string, { sent }: Model): boolean {
   return [...sent.values()].some(({ fields: { operation, members, text } }) => {
     return (
@@ -48,7 +48,7 @@ function isSpokenTo({ id }: Person, body: string, { sent }: Model): boolean {
   })
 }
 
-/** A post that a webhook is for and has not got. */
+/** A post that a webhook is for and has not received. */
 export function undelivered(model: Model): { readonly hook: Hook; readonly post: Post } | undefined {
   for (const hook of model.hooks.values()) {
     const made = model.sent.get(hook.id)!

@@ -1,4 +1,4 @@
-/** Hosts of tools, as strangers run them: they answer well, late, with garbage, or not at all, and remember what they were asked. */
+/** Hosts of tools, as strangers run them: they answer well, late, with garbage, or not at all, and remember their requests. */
 import type { Clock } from '../../src/clock.ts'
 import {
   type Answered,
@@ -9,7 +9,7 @@ import {
 } from '../../src/outgoing/request.ts'
 import type { Simulation } from '../support/simulation.ts'
 
-/** What a host does with a request. `deaf`: it takes it and never answers. */
+/** What a host does with a request. `deaf`: it accepts it and never answers. */
 const moods = ['well', 'late', 'refuses', 'breaks', 'fails', 'garbage', 'redirects', 'deaf'] as const
 type Mood = (typeof moods)[number]
 
@@ -17,7 +17,7 @@ type Mood = (typeof moods)[number]
 export type Visit = {
   readonly host: string
   readonly path: string
-  /** What a call says by which it is known; undefined: it says nothing of the kind. */
+  /** The word that identifies a call; undefined: it has none. */
   readonly call: string | undefined
 }
 
@@ -35,18 +35,18 @@ export class SimulatedHosts {
   readonly #moods = new Map<string, Mood>()
   readonly #said = new Map<string, Said>()
 
-  /** `take`: a request has come to a host. */
+  /** `take`: called for each request to a host. */
   constructor(sim: Simulation, take: (visit: Visit) => void) {
     this.#sim = sim
     this.#take = take
   }
 
-  /** The way out of a board whose main thread has this clock. */
+  /** The outgoing connection of a board whose main thread has this clock. */
   outgoing(clock: Clock): Outgoing {
     return { request: (asked) => this.#request(clock, asked), close: () => {} }
   }
 
-  /** This host does otherwise from now on. */
+  /** This host behaves differently from now on. */
   change(host: string): void {
     this.#moods.set(host, moods[this.#sim.chance(moods.length)]!)
   }
@@ -55,14 +55,14 @@ export class SimulatedHosts {
     this.#moods.clear()
   }
 
-  /** It names this identity as an owner, and no other. */
+  /** It names this identity as its only owner. */
   name(host: string, identity: string): void {
     const { owners } = this.#saidBy(host)
     owners.clear()
     owners.add(identity)
   }
 
-  /** It wants to be in no directory, or in one again. */
+  /** It opts out of directories, or in again. */
   optOut(host: string, isOut: boolean): void {
     this.#saidBy(host).isOut = isOut
   }
@@ -82,7 +82,7 @@ export class SimulatedHosts {
       const giveUp = () => resolve(notAnswered('timeout', true))
       const cancel = clock.later(giveUp, totalMs)
       signal?.addEventListener('abort', () => resolve(notAnswered('unknown', true)), { once: true })
-      // It is on its way: nothing that happens to the board ends it.
+      // It is in flight: nothing that happens to the board ends it.
       this.#sim.elsewhere(
         () => {
           const answer = this.#answer(host, mood, asked)
@@ -103,7 +103,7 @@ export class SimulatedHosts {
     return 1 + this.#sim.chance(60)
   }
 
-  /** Undefined: none comes. */
+  /** Undefined: no answer. */
   #answer(host: string, mood: Mood, { url, body }: OutgoingRequest): Answered | NotAnswered | undefined {
     const { pathname: path, searchParams } = new URL(url)
     const message = path === mcpPath ? (JSON.parse(String(body)) as McpMessage) : undefined

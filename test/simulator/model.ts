@@ -1,4 +1,4 @@
-/** What those who use a board know of it: what they sent, what was answered, and what follows from that. */
+/** What the users of a board know of it: what they sent, what was answered, and what follows from that. */
 import { reviewsRoom } from '../../actors/tools/tools.ts'
 import type { Fields, Person } from './people.ts'
 
@@ -20,7 +20,7 @@ type Receipt = {
 }
 
 export type Sent = {
-  /** What it was meant as. */
+  /** The name of its act. */
   readonly name: string
   readonly id: string
   readonly body: Buffer
@@ -32,19 +32,19 @@ export type Sent = {
   readonly number: number
   answeredAt?: number
   standing: Standing
-  /** What makes it refused still holds. */
+  /** Whether the reason for its refusal still holds. */
   readonly holds?: () => boolean
   /** It was sent before, and may have been done then. */
   mayBeDone: boolean
   reply?: Reply
-  /** It changes what is known when it is accepted. */
+  /** Updates the model when it is accepted. */
   readonly took?: (data: Readonly<Record<string, unknown>>, model: Model) => void
 }
 
 export type Room = {
   readonly name: string
   readonly isPrivate: boolean
-  /** Everyone who was ever given a way in, asked for or not: none but these may see or do anything in it. */
+  /** Everyone who was ever given access, wanted or not: only these may see or do anything in it. */
   readonly mayEver: Set<Person>
   readonly owner: Person | undefined
   /** Everyone to whom it may have been transferred. */
@@ -84,27 +84,27 @@ export type Hook = {
   readonly by: Person
   /** Of `room.post`; undefined: it is about something else. */
   readonly room: string | undefined
-  /** Posts that came to its address. */
+  /** Posts that were delivered to its address. */
   readonly got: Set<string>
-  /** It may be ended. */
+  /** Its end may have been requested. */
   mayEnd: boolean
   /** How many commands were sent before its end was answered. */
   endedAt?: number
 }
 
-/** A listing of the tools directory, as it was written last. */
+/** A listing of the tools directory, as it was last written. */
 export type Tool = {
   readonly id: string
-  /** What reviews of it name; undefined: it was imported, which does not say. */
+  /** What its reviews name; undefined: it was imported, which does not say. */
   readonly subject: string | undefined
   readonly host: string
   readonly isMcp: boolean
-  /** Who wrote it last; undefined: it was imported. */
+  /** Who last wrote it; undefined: it was imported. */
   owner: Person | undefined
   name: string
   description: string
   isWithdrawn: boolean
-  /** Nobody lists it again: who withdrew it was the operator, and not its owner. */
+  /** Nobody can list it again: the operator withdrew it, and not its owner. */
   isOut: boolean
   /** How often it was written. */
   version: number
@@ -122,11 +122,11 @@ export type Review = {
 
 /** What is known of a host of tools. */
 type Host = {
-  /** Whom it has ever named as its owners. */
+  /** Everybody it has ever named as its owner. */
   readonly named: Set<Person>
-  /** It has ever wanted to be in no directory. */
+  /** It has ever opted out of directories. */
   wasOut: boolean
-  /** How often it was asked whose it is, and on which days, UTC. */
+  /** How often it was asked who owns it, and on which days, UTC. */
   looks: number
   readonly days: Set<number>
 }
@@ -136,7 +136,7 @@ export type Call = {
   readonly by: Person
   /** Virtual seconds. */
   readonly at: number
-  /** It counts against the allowance of its day; undefined: whether it does is not known yet. */
+  /** Whether it counts against the allowance of its day; undefined: not known yet. */
   readonly counts: boolean | undefined
 }
 
@@ -163,43 +163,43 @@ export class Model {
   readonly posts = new Map<string, Post>()
   readonly works = new Map<string, Work>()
   readonly docs = new Map<string, Doc>()
-  /** That nobody asked to be deleted. */
+  /** Files whose deletion nobody requested. */
   readonly files = new Map<string, File>()
   readonly receivers: Receiver[] = []
   readonly conversations: { readonly room: string; readonly members: readonly Person[] }[] = []
-  /** Erased for certain, which nothing ends. */
+  /** Erased for certain, which is permanent. */
   readonly erased = new Set<Person>()
-  /** Ids of reports that nobody has looked at. */
+  /** Ids of unresolved reports. */
   readonly reports: string[] = []
   readonly invites: { readonly code: string; readonly room: string }[] = []
-  /** First versions of posts whose text may be gone: somebody asked for it. */
+  /** First versions of posts whose text may be gone: somebody requested it. */
   readonly takenBack = new Set<string>()
   /** First versions of posts that expire: they are in no export. */
   readonly passing = new Set<string>()
-  /** Of these it is gone for certain. */
+  /** First versions of posts whose text is gone for certain. */
   readonly redacted = new Set<string>()
-  /** All of whose posts may be hidden. */
+  /** All of their posts may be hidden. */
   readonly hidden = new Set<Person>()
   /** Suspended for certain: it was answered, and nothing that ends it was sent since. */
   readonly suspended = new Set<Person>()
-  /** Suspended at some time, or it was to be so. */
+  /** Possibly suspended at some time. */
   readonly everSuspended = new Set<Person>()
-  /** Webhooks, by the id of the command that made them. */
+  /** Webhooks, by the id of the command that created them. */
   readonly hooks = new Map<string, Hook>()
   readonly tools = new Map<string, Tool>()
   readonly reviews: Review[] = []
   readonly calls: Call[] = []
-  /** Calls that have come to their tools, by what they say. */
+  /** Calls that have reached their tools, by their words. */
   readonly visits = new Set<string>()
   readonly #hosts = new Map<string, Host>()
   /** Threads that are locked for certain. */
   readonly locked = new Set<string>()
-  /** How often something of this was to end. */
+  /** How often the end of one of these was requested. */
   ended = 0
   readonly #mutes = new Set<string>()
-  /** Keys that were left for certain, with whose they were. */
+  /** Keys that were rotated away for certain, with their owners. */
   readonly retired: { readonly person: Person; readonly key: number }[] = []
-  /** Credits that the operator made. */
+  /** Credits that the operator created. */
   minted = 0
   readonly delegates: Delegate[] = []
   /** Public posts that a delegate signed, with the id of the delegation. */
@@ -221,13 +221,13 @@ export class Model {
     return true
   }
 
-  /** Something that held for certain is to end. What was under way then says no more whether it holds. */
+  /** Something that held for certain is to end. Commands in flight no longer tell whether it holds. */
   end<Item>(held: Set<Item>, item: Item): void {
     held.delete(item)
     this.ended++
   }
 
-  /** It is none of those that are known, or somebody asked that its text goes. */
+  /** It is unknown, or somebody requested the removal of its text. */
   mayBeGone(id: string): boolean {
     const post = this.posts.get(id)
     return (
@@ -242,7 +242,7 @@ export class Model {
     this.#mutes.add(`${by.name} ${target.name}`)
   }
 
-  /** A list that this reader signs for may leave out what they wrote. */
+  /** A list that this reader signs for may leave out posts of this author. */
   mayMute(reader: Person | undefined, { name }: Person): boolean {
     return reader !== undefined && this.#mutes.has(`${reader.name} ${name}`)
   }

@@ -1,7 +1,7 @@
 /**
- * Does the net catch? Puts each mutation into a copy of the code and runs the simulator there: `npm run mutate`.
+ * Does the simulator find faults? Puts each mutation into a copy of the code and runs the simulator there: `npm run mutate`.
  *
- * Prints a table. Exit code 1 when one was not found.
+ * Prints a table. Exit code 1 if one was not found.
  */
 import { execFile } from 'node:child_process'
 import { cpSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs'

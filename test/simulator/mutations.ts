@@ -1,11 +1,11 @@
-/** Faults to put into the code, each in one place, by what it takes away. Each of them has to be found. */
+/** Faults to put into the code, each in one place, named by what they break. Each of them has to be found. */
 
 export type Mutation = {
   readonly name: string
-  /** Of a run that comes upon it soon, where others do not. */
+  /** Of a run that finds it soon, where others do not. */
   readonly seed?: string
   readonly file: string
-  /** Stands in the file exactly once. */
+  /** Occurs in the file exactly once. */
   readonly from: string
   readonly to: string
 }

@@ -1,4 +1,4 @@
-/** The way from a follower to the box that leads: requests arrive at its `/replica/`, and some get lost. */
+/** The connection from a follower to the leader: requests arrive at its `/replica/`, and some get lost. */
 
 import type { Clock } from '../../src/clock.ts'
 import type { Header, RouteHandler } from '../../src/http/port.ts'
@@ -14,11 +14,11 @@ export class Network {
   readonly #sim: Simulation
   readonly #key: string
   readonly #address: string
-  /** What answers under `/replica/`; undefined: no board runs there. */
+  /** The handler of `/replica/`; undefined: no board runs there. */
   readonly #door: () => RouteHandler | undefined
   /** Requests for these paths do not get through. */
   cut: RegExp | undefined
-  /** So many of a hundred requests get lost, or their answers do. */
+  /** Percentage of requests that get lost, or whose answers do. */
   lost = 0
 
   /** `key`: 64 hex. */
@@ -34,7 +34,7 @@ export class Network {
     this.lost = 0
   }
 
-  /** As a thread with this clock asks it: what comes when that has ended reaches nobody. */
+  /** As a thread with this clock queries it: answers after the end of that thread reach nobody. */
   leader(clock: Clock): Leader {
     return new Leader([this.#address], this.#key, (_address, path, asked) => this.#ask(clock, path, asked))
   }
@@ -43,7 +43,7 @@ export class Network {
     const sim = this.#sim
     const isCut = this.cut?.test(path) === true
     const isLost = isCut || sim.chance(100) < this.lost
-    // The request, or the answer to it.
+    // Whether the request, or the answer to it, gets through.
     const isHeard = !isLost || (!isCut && sim.chance(2) === 0)
     return new Promise((resolve, reject) => {
       const giveUp = clock.later(() => reject(this.#outOfReach()), asked.beginsWithinMs)
@@ -75,13 +75,13 @@ export class Network {
   }
 }
 
-/** A disk that cannot be read is answered with 500, as by an engine. All else is a fault of the board. */
+/** An unreadable disk is answered with 500, as by an engine. Everything else is a bug in the board. */
 function onFault(error: unknown): string {
   if (isUnreadable(error)) return '{}'
   throw error
 }
 
-/** A request as the board that leads gets it. `answered`: without an answer its connection was closed. */
+/** A request as the leader receives it. `answered`: without an answer its connection was closed. */
 class SimulatedExchange extends EngineExchange {
   readonly method: string
   readonly path: string

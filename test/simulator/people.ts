@@ -1,4 +1,4 @@
-/** Those who use a board, each with keys to move to, and the commands that they sign. */
+/** The users of a board, each with keys to rotate to, and the commands that they sign. */
 import { createHash } from 'node:crypto'
 import { type PartReader, readHere } from '../../src/export-check/readers.ts'
 import { type Signer, signerFromSeed } from '../../src/format/signer.ts'
@@ -15,14 +15,14 @@ export type Person = {
   readonly name: string
   readonly id: string
   readonly keys: readonly Signer[]
-  /** Place of the key that the board takes. */
+  /** Index of the key that the board accepts. */
   key: number
 }
 
 const keysEach = 4
 const names = ['olga', 'ada', 'ben', 'cai', 'dot', 'eve', 'fay', 'gus', 'hal', 'ida']
 
-/** Keys cost more than all else, and are the same in every run. */
+/** Keys cost more than everything else, and are the same in every run. */
 const signers = new Map<string, Signer>()
 
 export function signerOf(name: string): Signer {
@@ -41,7 +41,7 @@ export function makePeople(): Person[] {
 
 const backend = chooseBackend()
 
-/** Signatures of one run. Those that were made here are good, which is not computed again: it would be a twentieth of a run. */
+/** Signatures of one run. Those made here are valid without being verified, which would take a twentieth of a run. */
 export class Signatures {
   readonly #made = new Map<string, { readonly message: Buffer; readonly publicKey: string }>()
   readonly #backend: Ed25519Backend = {
@@ -54,7 +54,7 @@ export class Signatures {
     },
   }
 
-  /** Of exports. */
+  /** Parses exports. */
   get reader(): PartReader {
     return readHere(this.#backend)
   }
@@ -66,7 +66,7 @@ export class Signatures {
     return signature.toString('base64url')
   }
 
-  /** What a verifying thread says of a batch. */
+  /** The verdicts of a verifying thread on a batch. */
   judge(letter: ArrayBuffer): Uint8Array {
     return judgeBatch(this.#backend, unpackBatch(letter))
   }
@@ -79,7 +79,7 @@ type Signing = {
   readonly signatures: Signatures
 }
 
-/** `proves`: a second key signs the same bytes, as a proof that it agrees. */
+/** `proves`: a second key signs the same bytes, as a proof of consent. */
 export function signed(
   fields: Fields,
   signer: Signer,

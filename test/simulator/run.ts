@@ -1,8 +1,8 @@
 /**
  * Runs boards on simulated machines until something is found: `npm run simulate`.
  *
- * SIGINT and SIGTERM end it when the boards under way have ended; it says with which board to go on, in this run or on another day.
- * Exit code 1 when something was found, 2 when it could not run.
+ * SIGINT and SIGTERM end it once the running boards have ended; it prints the board with which to continue, in this run or on another day.
+ * Exit code 1 if something was found, 2 if it could not run.
  */
 import { randomInt } from 'node:crypto'
 import { isMainThread, parentPort, Worker, workerData } from 'node:worker_threads'
@@ -17,24 +17,24 @@ import { takeOvers } from './take-overs.ts'
 import { type Outcome, type Run, runWorld, stepsEach } from './world.ts'
 
 const shrinkRunsMax = 200
-/** Objects of one step are collected while they are young: 3 percent of a run. */
+/** Objects of one step are collected while they are young: this saves 3 percent of a run. */
 const resourceLimits = { maxYoungGenerationSizeMb: 64 }
 
 type Plan = {
   readonly seed: string
   readonly steps: number
-  /** No board is begun after so long. */
+  /** No board is started after this time. */
   readonly seconds: number
   readonly board: number | undefined
-  /** The first board that is run: those before it were, some other time. */
+  /** The first board to run: those before it were run some other time. */
   readonly from: number
   readonly only: ReadonlySet<number> | undefined
   readonly layout: Layout | undefined
-  /** Every board is replicated, and waits for so much. */
+  /** Every board is replicated, and waits for this. */
   readonly ack: Ack | undefined
   readonly off: ReadonlySet<string>
   readonly jobs: number
-  /** A failure is not made short. */
+  /** A failure is not shrunk. */
   readonly brief: boolean
 }
 
@@ -52,7 +52,7 @@ function runOf({ seed, steps, only, layout, ack, off }: Plan, board: number): Ru
   }
 }
 
-/** What all boards together came to. */
+/** Totals of all boards. */
 class Sum {
   readonly counts = new Map<string, number>()
   readonly seen = new Map<string, number>()
@@ -69,7 +69,7 @@ class Sum {
       for (const [name, count] of from) into.set(name, (into.get(name) ?? 0) + count)
   }
 
-  /** Operations of the disk that met a cut, and those that never did. */
+  /** Operations of the disk that were hit by a cut, and those that never were. */
   get coverage(): { readonly struck: number; readonly missed: readonly string[] } {
     const points = [...this.seen.keys()].filter((point) => !point.startsWith('read'))
     const missed = points.filter((point) => !this.struck.has(`cut · ${point}`))
@@ -77,14 +77,14 @@ class Sum {
   }
 }
 
-/** What a run came to. */
+/** The result of a run. */
 type Ran = {
   readonly found: Done | undefined
-  /** The first board that was not run; undefined: all of the plan were. */
+  /** The first board that was not run; undefined: the plan was completed. */
   readonly next: number | undefined
 }
 
-/** All boards of a plan, on so many threads at a time; it stops at the first that fails. */
+/** Runs all boards of a plan, on this many threads at a time; stops at the first that fails. */
 async function runAll(plan: Plan, sum: Sum, progress: Progress): Promise<Ran> {
   const first = plan.board ?? plan.from
   const end = plan.board === undefined ? Math.ceil(plan.steps / stepsEach) : first + 1
@@ -125,7 +125,7 @@ async function runAll(plan: Plan, sum: Sum, progress: Progress): Promise<Ran> {
   return { found, next: found === undefined && next < end ? next : undefined }
 }
 
-/** What was found, in as few steps as it takes, for people. */
+/** The failure, in as few steps as possible, for people. */
 async function explain(plan: Plan, { board, outcome }: Done): Promise<object> {
   const { seed } = plan
   const layout = plan.layout === undefined ? '' : ` --shards ${plan.layout.shards}`

@@ -1,4 +1,4 @@
-/** A box that follows, in situations that real machines meet seldom: the simulator comes upon them by chance, and these tests at once. */
+/** A follower in situations that are rare on real machines: the simulator finds them by chance, and these tests directly. */
 import { createHash } from 'node:crypto'
 import { afterAll, afterEach, expect, test } from 'vitest'
 import { envelopeOf, type Reply } from '../../src/format/reply.ts'
@@ -58,7 +58,7 @@ async function takesOver(second: SecondBox): Promise<boolean> {
   return isLeading
 }
 
-/** Where it lies on either box. */
+/** Its path on either box. */
 async function putFile(): Promise<string> {
   const bytes = Buffer.from(`a file of step ${world.step}`)
   const fields = { operation: 'blob.put', room: 'lobby', filename: 'a.txt', media_type: 'text/plain' }
@@ -77,13 +77,13 @@ test('a follower that has heard nothing of the stream may lead: its leader gave 
   world.look()
 })
 
-test('attachments that the leader could not give any more come from the stream', async () => {
+test('attachments that the leader could no longer send are in the stream', async () => {
   const second = await begin('attachment')
   second.servers.areCutOff = true
   second.network.cut = /^blob/
   await follows(second)
   const file = await putFile()
-  // What has no answer is given up after 5 s.
+  // A request without an answer is abandoned after 5 s.
   await world.wait(15_000)
   const { memory } = second.board.machine
   expect(memory.fileExists(`${dataDirectory}/missing-attachments.json`)).toBe(true)
@@ -94,7 +94,7 @@ test('attachments that the leader could not give any more come from the stream',
   world.look()
 })
 
-test.each([1, 7, 8, 9])('a follower that starts keeps the attachments that come meanwhile: %i', async (n) => {
+test.each([1, 7, 8, 9])('a follower that starts stores the attachments that arrive meanwhile: %i', async (n) => {
   const second = await begin(`start ${n}`)
   await follows(second)
   await putFile()
@@ -106,7 +106,7 @@ test.each([1, 7, 8, 9])('a follower that starts keeps the attachments that come 
   expect(second.board.machine.memory.fileExists(file)).toBe(true)
 })
 
-test('what is deleted or taken down leaves the disk of a follower too', async () => {
+test('deleted and taken-down files leave the disk of a follower too', async () => {
   const second = await begin('deleted')
   await follows(second)
   const [deleted, takenDown, kept] = [await putFile(), await putFile(), await putFile()]
@@ -119,11 +119,11 @@ test('what is deleted or taken down leaves the disk of a follower too', async ()
   await caughtUp(second)
   expect([deleted, takenDown, kept].map((file) => memory.fileExists(file))).toEqual([false, false, true])
   expect([deleted, takenDown, kept].map((file) => world.sim.memory.fileExists(file))).toEqual([false, false, true])
-  // A takedown leaves records that nobody signed: by them `fsck` knows that the file need not be there.
+  // A takedown leaves unsigned records: they tell `fsck` that the file need not be there.
   checkFiles(world.board)
 })
 
-test('requests to the leader that get lost keep a follower from the stream for a few seconds only', async () => {
+test('lost requests to the leader keep a follower from the stream for a few seconds only', async () => {
   const second = await begin('lost frames', 'copy')
   await follows(second)
   second.network.cut = /^frames$/
@@ -134,7 +134,7 @@ test('requests to the leader that get lost keep a follower from the stream for a
   expect(world.now - begun).toBeLessThan(12)
 })
 
-test('a leader that gives no attachment is waited for once, however many a follower lacks', async () => {
+test('a leader that sends no attachment is waited for once, however many a follower lacks', async () => {
   const second = await begin('lost attachments')
   await follows(second)
   await second.stop(async () => {})

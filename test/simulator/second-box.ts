@@ -1,4 +1,4 @@
-/** A second box that has the board too: it follows the first one, answers reads, passes writes on, and can take its place. */
+/** A second box of the same board: it follows the first one, answers reads, forwards writes, and can take over. */
 import { dirname } from 'node:path'
 import { replicationFile } from '../../src/board-directory.ts'
 import type { LogIdentity } from '../../src/log/signed-log.ts'
@@ -12,7 +12,7 @@ import { dataDirectory, markFile, type SimulatedBoard } from './board.ts'
 import type { Network } from './network.ts'
 import type { SimulatedServers } from './servers.ts'
 
-/** Of a machine: its data directory, and the mark beside it. */
+/** On each machine: its data directory, and the mark beside it. */
 export const machineDirectory = '/board'
 
 export const silent = () => {}
@@ -38,7 +38,7 @@ export class SecondBox {
     this.#machine = board.machine
   }
 
-  /** It has the board, as far as it has heard. */
+  /** It has the board, as far as it has been told. */
   get isFollower(): boolean {
     return this.#machine.memory.fileExists(`${dataDirectory}/board.json`)
   }
@@ -54,7 +54,7 @@ export class SecondBox {
     if (!this.#machine.isDown) this.#machine.memory.heal()
   }
 
-  /** Has these files of the first box, which is at rest: the stream has all of them. */
+  /** Gets these files of the first box, which is at rest: the stream has all of them. */
   copy(files: Copy, log: LogIdentity): void {
     const { memory } = this.#machine
     const left = new Set([markFile, replicationFile(dataDirectory)])
@@ -63,7 +63,7 @@ export class SecondBox {
     this.hasKey = true
   }
 
-  /** Follows from here on. The power may go off on the way, after so many operations of its disk. False: it does not run. */
+  /** Follows from here on. The power may go off on the way, after this many disk operations. False: it does not run. */
   async start(operations: number, onFirstDown: () => Promise<void>): Promise<boolean> {
     await this.end()
     this.#machine.memory.heal()
@@ -71,27 +71,27 @@ export class SecondBox {
     try {
       this.#isRunning = await this.#until(this.board.start(), onFirstDown)
     } catch (error) {
-      // Nobody could be asked for the beginning of the journals.
+      // No box was reachable for the beginning of the journals.
       if (!(error instanceof OutOfReach)) throw error
     }
     if (!this.#isRunning) await this.#machine.startAgain()
     return this.#isRunning
   }
 
-  /** What runs there is asked something. Undefined: it ended meanwhile. */
+  /** Sends a request to whatever runs there. Undefined: it ended meanwhile. */
   ask<Answer>(ask: (board: SimulatedBoard) => Promise<Answer>): Promise<Answer | undefined> {
     return Promise.race([ask(this.board), this.#machine.ended.then(() => undefined)])
   }
 
   /** As a service manager stops it. */
   async stop(onFirstDown: () => Promise<void>): Promise<void> {
-    // It finishes even if the first box goes down: a follower that is half stopped neither follows nor can be started.
+    // It finishes even if the first box goes down: a half-stopped follower neither follows nor can be started.
     if (this.isRunning) await this.#sim.until(this.board.stop(), () => this.#machine.isDown)
     await this.end()
     if (this.#sim.isDown) await onFirstDown()
   }
 
-  /** Whatever runs there is gone. */
+  /** Ends whatever runs there. */
   async end(): Promise<void> {
     this.hasKey ||= this.isRunning && this.board.behindMs === 0
     this.#isRunning = false
@@ -99,14 +99,14 @@ export class SecondBox {
   }
 
   /**
-   * Takes the place of the first box. Its own power goes off `cuts` times on the way; `onFirstDown` is called when the first box goes down.
+   * Takes over from the first box. Its own power goes off `cuts` times on the way; `onFirstDown` is called when the first box goes down.
    * False: it may not, because it is new and has never had everything, or the leader has not written to the stream yet.
    */
   async lead(cuts: number, onFirstDown: () => Promise<void>): Promise<boolean> {
     const { memory } = this.#machine
     await this.end()
     memory.heal()
-    // Who makes a follower that may lead brings the keys.
+    // Whoever sets up a follower that may lead copies the keys.
     for (const [name, { bytes, mode }] of this.#sim.memory.copy(`${dataDirectory}/keys`)) {
       memory.makeDirectory(dirname(name))
       memory.writeAtomic(name, bytes, mode)
@@ -141,7 +141,10 @@ export class SecondBox {
     }
   }
 
-  /** The first box gets the files of this one, which leads, and this one those of the first, which follows: from here on they are the other. */
+  /**
+   * The first box gets the files of this one, which leads, and this one those of the first, which follows: from here on their roles are
+   * swapped.
+   */
   swap(): void {
     const { memory } = this.#machine
     const files = memory.copy(machineDirectory)

@@ -1,4 +1,4 @@
-/** NATS servers as a board sees them: a stream on other machines, which outlives every fault of the board. What is sent may get lost. */
+/** NATS servers as a board sees them: a stream on other machines, which survives every fault of the board. Messages may get lost. */
 import { type Clock, pause } from '../../src/clock.ts'
 import { type Part, parseHeader } from '../../src/replication/batch.ts'
 import type { FollowedStream } from '../../src/replication/follower.ts'
@@ -9,9 +9,9 @@ import type { Simulation } from '../support/simulation.ts'
 
 type Message = { readonly header: string; readonly bytes: Buffer }
 
-/** As the client of the servers has it. */
+/** As in the client of the servers. */
 const answersWithinMs = 5_000
-/** A message that got stuck comes so late, at most. */
+/** The maximum delay of a stuck message. */
 const lateMsMax = 20_000
 
 export class SimulatedServers {
@@ -25,7 +25,7 @@ export class SimulatedServers {
   areAway = false
   /** The follower cannot reach them. */
   areCutOff = false
-  /** So many of a hundred messages get lost or come late, or their acknowledgments do. */
+  /** Percentage of messages that get lost or delayed, or whose acknowledgments do. */
   lost = 0
 
   constructor(sim: Simulation) {
@@ -49,7 +49,7 @@ export class SimulatedServers {
     return this.#messages.length
   }
 
-  /** The stream as a follower reads it whose thread has this clock. */
+  /** The stream as read by a follower whose thread has this clock. */
   async reader(clock: Clock): Promise<FollowedStream> {
     const reach = () => this.#reach(clock, this.areCutOff)
     await reach()
@@ -91,7 +91,7 @@ export class SimulatedServers {
     for (const each of this.#waiting.splice(0)) each()
   }
 
-  /** Nobody keeps it: the board that hears it now is told. */
+  /** Nobody stores it: the board that listens now is notified. */
   #tellCopied(clock: Clock, ends: Ends): void {
     if (this.areAway || this.areCutOff || this.#sim.chance(100) < this.lost) return
     clock.later(() => this.#hearsCopies?.(ends), this.#sim.chance(10))

@@ -1,4 +1,4 @@
-/** The simulator itself: a seed gives the same run, what was found once is not found again, and a failure is made short. */
+/** The simulator itself: a seed gives the same run, past findings are not found again, and a failure is shrunk. */
 import { readFileSync } from 'node:fs'
 import { afterAll, expect, test } from 'vitest'
 import { setLogLevel } from '../../src/observe.ts'
@@ -27,12 +27,12 @@ test.each([
   expect([again.trace, again.story, again.counts]).toEqual([first.trace, first.story, first.counts])
 })
 
-test.each(known)('what seed $seed found is mended: $what', async ({ seed, layout }) => {
+test.each(known)('the bug that seed $seed found is fixed: $what', async ({ seed, layout }) => {
   const { found } = await runWorld({ seed, steps: stepsEach, off, ...(layout === undefined ? {} : { layout }) })
   expect(found).toBeUndefined()
 })
 
-test('a failure is made short: steps that it does not need are left out', async () => {
+test('a failure is shrunk by leaving out steps that it does not need', async () => {
   const needed = [17, 18, 93]
   const again = async ({ steps, only }: Run) => {
     const isThere = needed.every((step) => step <= steps && only?.has(step) !== false)
@@ -44,7 +44,7 @@ test('a failure is made short: steps that it does not need are left out', async 
   expect(runs).toBeLessThan(100)
 })
 
-test('every mutation fits its file in one place', () => {
+test('every mutation fits its file in exactly one place', () => {
   for (const { name, file, from, to } of mutations) {
     const text = readFileSync(new URL(`../../${file}`, import.meta.url), 'utf8')
     expect(text.split(from).length - 1, name).toBe(1)

@@ -1,4 +1,4 @@
-/** Readers who follow a room live on either box, and come back after every end of a stream: in order, nothing left out and nothing twice. */
+/** Clients that follow a room live on either box, and reconnect after every end of a stream: in order, without gaps or duplicates. */
 import type { ByteStream } from '../../src/http/port.ts'
 import { EngineExchange } from '../../src/http/wire.ts'
 import type { Simulation } from '../support/simulation.ts'
@@ -18,12 +18,12 @@ type Event = {
   readonly text?: string
 }
 
-/** A stream is open, or its answer is waited for. */
+/** A stream that is open, or whose answer is pending. */
 type Open = { readonly board: SimulatedBoard; readonly life: number; readonly request: TailRequest }
 
 type Hears = {
   readonly event: (from: SimulatedBoard) => void
-  /** It got what it should not have got. */
+  /** Called when it got something it should not have. */
   readonly wrong: (error: unknown) => void
 }
 
@@ -35,7 +35,7 @@ export class TailReader {
   readonly #model: Model
   readonly #hears: Hears
   #open: Open | undefined
-  /** Id and number of the newest that came. */
+  /** Id and number of the newest that arrived. */
   #since = ''
   #seq = 0
   #part = ''
@@ -53,18 +53,18 @@ export class TailReader {
     return board !== undefined && board.machine.life === life && !board.machine.isDown && !request!.isOver
   }
 
-  /** Something has come. */
+  /** Whether something has arrived. */
   get hasAny(): boolean {
     return this.#since !== ''
   }
 
-  /** It has everything that was acknowledged. */
+  /** Whether it has everything that was acknowledged. */
   get hasAll(): boolean {
     for (const { room, seq } of this.#model.posts.values()) if (room === this.room && seq > this.#seq) return false
     return true
   }
 
-  /** Follows on this box from here on. `token`: of a private room. */
+  /** Follows on this box from here on. `token`: for a private room. */
   connect(board: SimulatedBoard, token: string | undefined): void {
     this.leave()
     this.#part = ''
@@ -76,7 +76,7 @@ export class TailReader {
       takes: (text) => this.#take(text),
       later: (callback) =>
         this.#sim.elsewhere(() => {
-          // What waits ends with the process.
+          // A pending callback ends with the process.
           if (board.machine.life === life) board.machine.inMain(callback)
         }, slowMs),
     })
@@ -91,7 +91,7 @@ export class TailReader {
     board.machine.inMain(() => request.lost())
   }
 
-  /** Takes nothing for a while after each piece, or all at once again. */
+  /** Takes nothing for a while after each piece, or everything immediately again. */
   set isSlow(isSlow: boolean) {
     if (this.isOpen) this.#open!.request.isSlow = isSlow
   }
@@ -108,7 +108,7 @@ export class TailReader {
     }
   }
 
-  /** Without an id it is a word of the board, or says what became of something. */
+  /** Without an id it is a message of the board, or says what became of something. */
   #block(block: string): void {
     must(this.by !== undefined || !block.includes(secretMark), 'a tail of a public room has something private')
     const [id, data] = block.split('\n')
@@ -161,7 +161,7 @@ class TailRequest extends EngineExchange {
     this.isOver = true
   }
 
-  /** A reader may go away before its answer has begun. */
+  /** A reader may disconnect before its answer has begun. */
   override lost(): void {
     super.lost()
     this.isOver = true

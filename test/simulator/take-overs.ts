@@ -1,4 +1,4 @@
-/** What goes wrong with a board that is replicated: its servers, the box that follows it, and its place, which that one takes. */
+/** Faults of a replicated board: of its servers and its follower, and take-overs by that follower. */
 import { handOver } from '../../src/replication/hand-over.ts'
 import { standDown } from '../../src/replication/stand-down.ts'
 import { Violation } from './board.ts'
@@ -49,19 +49,19 @@ export const takeOvers: Readonly<Record<string, FaultKind>> = Object.fromEntries
   Object.entries(kinds).map(([name, { weight, go }]) => [name, { weight, go: (world) => go(world, world.second!) }]),
 )
 
-/** The second box has the board. False: it could not get it now. */
+/** Makes sure that the second box has the board. False: it could not get it now. */
 async function hasFollower(world: World, second: SecondBox): Promise<boolean> {
   if (second.isFollower) return true
   second.servers.heal()
   if (!(await atRest(world))) return false
-  // What was lost before is published again.
+  // Lost messages are published again.
   await world.wait(60_000)
   if (!world.model.isCertain) return false
   second.copy(world.sim.memory.copy(machineDirectory), world.board.log)
   return true
 }
 
-/** From files of the first box, or from nothing, as one that is new. */
+/** With files of the first box, or with nothing, as a new one. */
 async function follow(world: World, second: SecondBox): Promise<void> {
   const { chance } = world
   if (second.isRunning) return
@@ -95,11 +95,11 @@ async function endFollower(world: World, second: SecondBox): Promise<void> {
   else second.board.machine.killThread()
 }
 
-/** Under load, with a leader that is gone, or one that knows of nothing and goes on. */
+/** Under load, with a leader that is gone, or one that knows nothing of it and continues. */
 async function takeOver(world: World, second: SecondBox): Promise<void> {
   const { sim, chance } = world
   if (!(await hasFollower(world, second))) return
-  // Some of it is on the disk of the leader alone when that is gone.
+  // Some of it is only on the leader's disk when the leader is gone.
   second.servers.lost = chance.below(100)
   if (chance.below(2) === 0) world.postTogether()
   world.postInside()
@@ -134,7 +134,7 @@ async function takeOver(world: World, second: SecondBox): Promise<void> {
   await leadHere(world, second)
 }
 
-/** What was said of it is nowhere else than on the first box: it publishes nothing, and shows no head. */
+/** What it knows is nowhere else than on the first box: it publishes nothing, and shows no head. */
 async function refusesToLead(world: World): Promise<void> {
   const { sim, board } = world
   sim.memory.heal()

@@ -1,4 +1,4 @@
-/** Addresses of users that webhooks are delivered to, and the file in which a board keeps how far it is with that. */
+/** Addresses that webhooks are delivered to, and the file in which a board stores the state of its deliveries. */
 import type { DatabaseSync, SQLInputValue } from 'node:sqlite'
 import type { Clock } from '../../src/clock.ts'
 import type { Posted, Poster, PostTarget } from '../../src/outgoing/poster.ts'
@@ -19,14 +19,14 @@ export type Letter = {
   readonly body: string
 }
 
-/** What an address does with what is sent to it. `deaf`: it takes it, and nobody hears its answer. */
+/** What an address does with a delivery. `deaf`: it accepts it, and its answer is lost. */
 const moods = ['well', 'refuses', 'fails', 'deaf'] as const
 type Mood = (typeof moods)[number]
 
 const tables = ['tails', 'hooks', 'recent', 'verified']
 export type Rows = readonly (readonly [table: string, rows: readonly Readonly<Record<string, SQLInputValue>>[]])[]
 
-/** One of so many commits is remembered, to be what a power cut leaves. */
+/** One in this many commits is remembered, as what a power cut may leave. */
 const rememberedOf = 8
 
 export class SimulatedTargets {
@@ -35,10 +35,10 @@ export class SimulatedTargets {
   readonly #moods = new Map<string, Mood>()
   #database: DatabaseSync
   #older: Rows = []
-  /** The only way from a database to this object: SQLite keeps a database that has statements for good, and all that it points to. */
+  /** The only reference from a database to this object: SQLite never frees a database with statements, nor anything that it references. */
   readonly #commits = { happened: () => {} }
 
-  /** `take`: what came to a target. */
+  /** `take`: called for each delivery to a target. */
   constructor(sim: Simulation, take: (letter: Letter) => void) {
     this.#sim = sim
     this.#take = take
@@ -60,7 +60,7 @@ export class SimulatedTargets {
       poster: this.#posterOf(here.clock),
     })
 
-  /** Some address does otherwise from now on. */
+  /** Some address behaves differently from now on. */
   change(url: string): void {
     this.#moods.set(url, moods[this.#sim.chance(moods.length)]!)
   }
@@ -76,7 +76,7 @@ export class SimulatedTargets {
     ])
   }
 
-  /** The file is that of another time. */
+  /** Restores the file of another time. */
   putBack(rows: Rows): void {
     this.#database = opened(rows, this.#commits)
   }

@@ -17,7 +17,7 @@ export const wordOfAll = 'simulated'
 
 const listingWrites: ReadonlySet<unknown> = new Set(['tools.update', 'tools.withdraw', 'tools.import'])
 
-/** A write is under way that may change it: what comes last is known only of writes that follow each other. */
+/** A write in flight may change it: the last value is known only for writes that follow each other. */
 function isBusy({ sent }: Model, { id, owner }: Tool): boolean {
   for (const { standing, fields } of sent.values()) {
     if (standing !== 'open' && standing !== 'doubtful') continue
@@ -31,7 +31,7 @@ function toolFor(model: Model, chance: Chance, fits: (tool: Tool) => boolean = (
   return chance.pick([...model.tools.values()].filter(fits))
 }
 
-/** Whoever published it, or whom its host has ever named. */
+/** Its publisher, and everybody its host has ever named. */
 function mayChange(model: Model, { owner, host }: Tool, person: Person): boolean {
   return person === owner || model.hostOf(host).named.has(person)
 }
@@ -83,7 +83,7 @@ const publish: Act = (model, chance, step) => {
   }
 }
 
-/** Someone who may change the tool, or, one time in four, anyone at all. */
+/** A person who may change the tool, or, one time in four, anyone at all. */
 function changedBy(model: Model, tool: Tool, chance: Chance): Person | undefined {
   if (chance.below(4) === 0) return someone(model, chance)
   return chance.pick(model.people.filter((each) => mayChange(model, tool, each)))
@@ -97,7 +97,7 @@ const update: Act = (model, chance, step) => {
   const fields = { operation: 'tools.update', target: tool.id, data: data({ name, description, ...more }) }
   if (!mayChange(model, tool, by))
     return { by, fields, refusedAs: ['forbidden'], holds: () => !mayChange(model, tool, by) }
-  // Whom a host named is its owner once the board has asked the host.
+  // An identity named by a host owns it once the board has asked the host.
   if (tool.isOut) return { by, fields, refusedAs: by === tool.owner ? ['wrong_state'] : ['wrong_state', 'forbidden'] }
   return {
     by,
@@ -213,7 +213,7 @@ const probe: Act = (model, chance) => {
   }
 }
 
-/** What is known of a call by its answer. */
+/** What an answer tells of a call. */
 type Called = {
   readonly status: number
   readonly failure?: string
@@ -223,7 +223,7 @@ type Called = {
   readonly receipt?: { readonly accepted_at: number }
 }
 
-/** Of these a request is not sent, or did not leave. */
+/** With these a request is not sent, or did not leave. */
 const unsent: ReadonlySet<unknown> = new Set(['refused', 'circuit_open', 'blocked'])
 
 function tookCall(by: Person, tool: Tool, word: string): Sent['took'] {
@@ -240,7 +240,7 @@ function tookCall(by: Person, tool: Tool, word: string): Sent['took'] {
   }
 }
 
-/** `word`: of this call alone. */
+/** `word`: unique to this call. */
 export function callOf(tool: Tool, by: Person, word: string): Command {
   const more = tool.isMcp ? { method: 'work', body: { call: word } } : { query: { call: word } }
   const fields = { operation: 'tools.call', target: tool.id, data: data(more) }
@@ -266,7 +266,7 @@ const callOwn: Act = (model, chance, step): Command => {
   }
 }
 
-/** By name, with how often each is taken. */
+/** By name, with their relative frequencies. */
 export const toolActs: Readonly<Record<string, Kind>> = {
   'list a tool': { weight: 10, act: publish },
   'change a listing': { weight: 12, act: update },

@@ -1,4 +1,4 @@
-/** What has to be true of tools: what was written last is shown, what was withdrawn is not found, and no command calls or probes twice. */
+/** Invariants of tools: the last write is shown, withdrawn listings are not found, and no command calls or probes twice. */
 import { isDeepStrictEqual } from 'node:util'
 import { dayOf } from '../../actors/kernel/day.ts'
 import { identityLimits } from '../../actors/tool-calls/tool-calls.ts'
@@ -10,11 +10,11 @@ import type { Model, Reply, Review, Sent, Tool } from './model.ts'
 import type { Fields } from './people.ts'
 import { wordOfAll } from './tool-acts.ts'
 
-/** All calls come from one network, which has so many times what an identity has. */
+/** All calls come from one network, which has this many times what an identity has. */
 const networkTimes = 3
 const secondsOfCheck = 60
 
-/** A request came to a host. */
+/** Checks a request to a host. */
 export function checkVisit({ host, path, call }: Visit, model: Model, now: number): void {
   if (path === wellKnownPath) {
     const known = model.hostOf(host)
@@ -84,7 +84,7 @@ async function searched(ask: Ask): Promise<ReadonlySet<string>> {
   }
 }
 
-/** A host is asked once for each command, and once a day where it has named an owner. */
+/** A host is asked once for each command, and once a day if it has named an owner. */
 function checkLooks(host: string, model: Model): void {
   const { named, looks, days } = model.hostOf(host)
   const here = [...model.tools.values()].filter((each) => each.host === host).map(({ id }) => id)
@@ -98,7 +98,7 @@ function checkLooks(host: string, model: Model): void {
 
 type ReviewShown = Pick<Review, 'kind' | 'text'> & { readonly event_id: string; readonly author: string }
 
-/** Of each author the newest counts, of those that cannot be gone; one that may be is passed over for the one before, or for none. */
+/** The newest review of each author counts, unless it may be gone; then the one before may count, or none. */
 async function checkReviews(subject: string, model: Model, ask: Ask): Promise<void> {
   const written = [...model.reviews]
     .filter((each) => each.subject === subject)
@@ -122,7 +122,7 @@ async function checkReviews(subject: string, model: Model, ask: Ask): Promise<vo
     )
 }
 
-/** What is left of a day is all of it without what was called. */
+/** What is left of a day is the full allowance without the calls made. */
 async function checkAllowances(model: Model, ask: Ask, now: number): Promise<void> {
   const { calls: each } = identityLimits(dayLimits)
   const today = model.calls.filter(({ at, counts }) => dayOf(at) === dayOf(now) && counts !== false)
@@ -143,17 +143,17 @@ async function checkAllowances(model: Model, ask: Ask, now: number): Promise<voi
   }
 }
 
-/** An answer to the same command again says something else. `ageSeconds`: of the first. */
+/** The answer to a repeated command differs. `ageSeconds`: of the first answer. */
 export function differsAgain({ fields, reply }: Sent, again: Reply, ageSeconds: number): boolean {
   const [first, second] = [reply?.data, again.data]
-  // What became of it was not known yet, or is known no more.
+  // Its outcome was not known yet, or has expired.
   if (first?.failure === 'unknown' && first.output_expired === undefined) return false
   if (second?.output_expired === true && ageSeconds > outcomeKeptSeconds) return false
   const names = answeredAlike[fields.operation] ?? []
   return names.some((name) => !isDeepStrictEqual(first?.[name], second?.[name]))
 }
 
-/** An outcome of a call is certainly kept for so long. */
+/** How long the outcome of a call is certainly stored. */
 const outcomeKeptSeconds = 170_000
 const answeredAlike: Readonly<Record<Fields['operation'], readonly string[]>> = {
   'tools.publish': ['tool'],

@@ -1,6 +1,6 @@
 /**
- * One run: people use a board and it fails under them, step by step. Every step draws its chances from the seed and its own
- * number, so that a run without some of its steps is still much the same run: this is how a failure is made short.
+ * One run: people use a board and it fails under them, step by step. Every step draws its chances from the seed and its own number, so that
+ * a run without some of its steps is still much the same run: this is how a failure is shrunk.
  */
 import { createHash } from 'node:crypto'
 import { pause } from '../../src/clock.ts'
@@ -32,14 +32,14 @@ import { type Letter, SimulatedTargets } from './targets.ts'
 import { callOf, toolActs } from './tool-acts.ts'
 import { checkTools, checkVisit, differsAgain } from './tool-checks.ts'
 
-/** Of one board: more make its starts slow, and fewer leave little to go wrong. */
+/** Per board: more make its starts slow, and fewer leave little to go wrong. */
 export const stepsEach = 400
 
 export type Run = {
   readonly seed: string
   readonly steps: number
   readonly layout?: Layout
-  /** Whatever the layout is. */
+  /** For any layout. */
   readonly ack?: Ack
   /** All other steps are left out. */
   readonly only?: ReadonlySet<number>
@@ -66,7 +66,7 @@ const layouts: readonly Layout[] = [
   { placement: 'threads', shards: 2 },
   { placement: 'clerks', shards: 3 },
 ]
-/** Of so many boards one is replicated, and of so many of these one waits for a copy. */
+/** One in this many boards is replicated, and one in this many of these waits for a copy. */
 const replicatedEvery = 4
 const waitingEvery = 3
 function layoutOf(chance: Chance): Layout {
@@ -77,20 +77,20 @@ function layoutOf(chance: Chance): Layout {
 
 const threads = ['shard', 'log', 'back', 'feed', 'clerk', 'tools'] as const
 const pendingMax = 16
-/** Seconds: after so long a follower answers a write whether it shows it or not. */
+/** Seconds after which a follower answers a write whether it shows it or not. */
 const shownWithin = 9
-/** Seconds: a follower that has not heard of its leader for so long shows nothing private. */
+/** Seconds after which a follower without contact to its leader shows nothing private. */
 const privateWithin = 8
-/** Looks at whether a follower has everything. */
+/** How often to check whether a follower has everything. */
 const catchUpTries = 40
 const tailsMax = 4
-/** Looks at whether a tail has everything. */
+/** How often to check whether a tail has everything. */
 const tailTries = 60
-/** Minutes in which a follower has to have removed what its leader has removed. */
+/** Minutes in which a follower has to remove what its leader has removed. */
 const removalTries = 3
-/** Looks at whether the tools directory answers. */
+/** How often to check whether the tools directory answers. */
 const directoryTries = 40
-/** Looks at whether all webhooks have what they are for. */
+/** How often to check whether all webhooks have received everything. */
 const deliveryTries = 30
 
 type Kind = { readonly name: string; readonly weight: number; readonly go: (world: World) => Promise<void> | void }
@@ -127,14 +127,14 @@ function kindsOf(off: ReadonlySet<string>, isReplicated: boolean): readonly Kind
   return [...ofActs, ...ofTime, ...failing]
 }
 
-/** What is on other machines than those of the board. */
+/** Machines other than those of the board. */
 type Others = { readonly targets: SimulatedTargets; readonly hosts: SimulatedHosts }
 
 export class World {
   readonly sim: Simulation
   readonly board: SimulatedBoard
   readonly model: Model
-  /** Of a board that is replicated. */
+  /** Of a replicated board. */
   readonly second: SecondBox | undefined
   readonly targets: SimulatedTargets
   readonly hosts: SimulatedHosts
@@ -149,14 +149,14 @@ export class World {
   step = 0
   #pending: Promise<void>[] = []
   #asked = 0
-  /** What was sent in an earlier one is waited for no longer. */
+  /** Commands sent in an earlier one are no longer waited for. */
   #life = 0
   #failed: { readonly error: unknown } | undefined
   /** All files as they were at some time, and how many leaves the log had. */
   copy: { readonly size: number; readonly files: Copy } | undefined
-  /** The power goes off so many operations of the disk after so many more commands were accepted. */
+  /** The power goes off this many disk operations after this many more commands were accepted. */
   #cut: { answers: number; readonly operations: number } | undefined
-  /** What may be answered as `internal`: a fault that a read met. */
+  /** Reads may answer `internal`, because of a disk fault. */
   mayFault = false
 
   private constructor(
@@ -235,7 +235,7 @@ export class World {
     return this.#trace.copy().digest('hex')
   }
 
-  /** Its outcome becomes part of the trace. */
+  /** Adds its outcome to the trace. */
   note(what: string): void {
     this.#trace.update(`${this.step} ${what}\n`)
   }
@@ -282,7 +282,7 @@ export class World {
   }
 
   #pend(work: Promise<void>): void {
-    // What is found counts, also when the board goes down before it is waited for.
+    // A violation counts, also when the board goes down before it is awaited.
     const kept = work.catch((error: unknown) => {
       this.#failed ??= { error }
     })
@@ -298,7 +298,7 @@ export class World {
     const life = this.#life
     const toSecond = this.#goesToSecond()
     const given = await this.#sendTo(toSecond, sent.body)
-    // It was waited for no longer.
+    // It was no longer waited for.
     if (life !== this.#life) return
     if (given === undefined) {
       sent.standing = 'doubtful'
@@ -322,7 +322,7 @@ export class World {
     if (toSecond && isPublicPost(sent, this.model)) await this.#checkShown(sent)
   }
 
-  /** Who wrote by way of a follower reads there what they wrote. */
+  /** A person who wrote through a follower reads there what they wrote. */
   async #checkShown({ id, reply, at }: Sent): Promise<void> {
     const life = this.#life
     if (reply?.data?.event === undefined || this.now - at > shownWithin) return
@@ -331,12 +331,12 @@ export class World {
     throw new Violation(`a follower answers a post that it does not show: ${found.error?.code}`)
   }
 
-  /** Whether the next request goes to the box that follows. */
+  /** Whether the next request goes to the follower. */
   #goesToSecond(): boolean {
     return this.second?.isRunning === true && this.chance.below(3) === 0
   }
 
-  /** A follower passes a command on, and answers when it shows what was done. */
+  /** A follower forwards a command, and answers when it shows the effect. */
   #sendTo(toSecond: boolean, body: Buffer): Promise<Envelope | undefined> {
     if (!toSecond) return this.board.send(body)
     this.count('commands to a follower')
@@ -350,7 +350,7 @@ export class World {
     this.count(`${fields.operation} ${code ?? 'accepted'}`)
     if (code === 'internal' && !this.mayFault)
       throw new Violation(`${fields.operation} is answered with internal: ${reply.error?.message}`)
-    // Who is too busy to look does not say what became of it before.
+    // A refusal because of overload does not tell what became of it before.
     if (!reply.ok && sent.mayBeDone && allowed(reply, ['internal'])) {
       sent.standing = 'doubtful'
       return
@@ -371,10 +371,10 @@ export class World {
     if (this.#cut !== undefined && --this.#cut.answers === 0) this.sim.memory.cutAfter(this.#cut.operations)
   }
 
-  /** Where the board waits for a copy, the follower has each write on its disk. What is found at a start waits for none. */
+  /** If the board waits for a copy, the follower has each write on its disk. Frames found at a start wait for none. */
   #checkCopied({ id, fields }: Sent, { data }: Reply): void {
     const { receipt } = data ?? {}
-    // Of one that changed nothing, nothing is kept.
+    // A command that changed nothing leaves no record.
     if (fields.operation === 'inbox.seen') return
     if (!this.board.waitsForCopy || receipt === undefined || receipt.duplicate === true) return
     if (!this.second!.board.machine.memory.hasDurably(Buffer.from(id, 'hex')))
@@ -391,7 +391,7 @@ export class World {
 
   #same(reply: Reply, old: Sent): void {
     const { operation } = old.fields
-    // Of one that changed nothing, nothing is kept.
+    // A command that changed nothing leaves no record.
     if (operation === 'inbox.seen') return
     if (!reply.ok && allowed(reply, [])) return
     if (reply.error?.code === 'internal' && this.mayFault) return
@@ -417,18 +417,18 @@ export class World {
     const given = await this.board.send(body)
     if (given === undefined) return
     const reply = envelopeOf(given) as Reply
-    // What was taken back since cannot be compared.
+    // Content redacted since cannot be compared.
     if (reply.error?.code === 'request_id_reused' && this.model.mayBeGone(old.id)) return
     this.#same(reply, old)
   }
 
   readonly ask: Ask = (fields, by) => this.#ask(fields, by, (body) => this.board.send(body))
 
-  /** Of the box that follows. */
+  /** Sends to the follower. */
   readonly #askSecond: Ask = (fields, by) =>
     this.#ask(fields, by, (body) => this.second!.ask((board) => board.send(body)))
 
-  /** One that has not heard of its leader for a while cannot know who may read by now. */
+  /** A follower that has not heard of its leader for a while cannot know who may read by now. */
   async askPrivateOfFollower(): Promise<void> {
     const { second } = this
     const room = this.chance.pick([...this.model.rooms.values()].filter(({ isPrivate }) => isPrivate))
@@ -471,7 +471,7 @@ export class World {
     return reply
   }
 
-  /** Something came to the address of a webhook. */
+  /** A webhook delivery arrived. */
   #heard(letter: Letter): void {
     try {
       this.count('deliveries')
@@ -481,7 +481,7 @@ export class World {
     }
   }
 
-  /** Something came to a host of tools. */
+  /** A request to a host of tools arrived. */
   #visited(visit: Visit): void {
     try {
       this.count('requests to tools')
@@ -493,7 +493,7 @@ export class World {
 
   // ---- time
 
-  /** No fault is left to come, and nothing is slow. */
+  /** No fault is pending, and nothing is slow. */
   heal(): void {
     this.sim.memory.heal()
     this.sim.delayMs = 5
@@ -510,14 +510,14 @@ export class World {
     await this.#until(pause(this.sim.platform.clock, ms))
   }
 
-  /** The machine sleeps so long, with nothing under way: what fell due is done when it wakes. */
+  /** The machine sleeps for this long, with nothing in progress: overdue work is done when it wakes. */
   async jump(seconds: number): Promise<void> {
     await this.settle()
     this.sim.sleep(1_000 * seconds)
     await this.wait(10)
   }
 
-  /** Waits until all that is under way is answered; what has no answer is sent again. */
+  /** Waits until everything in progress is answered; commands without an answer are sent again. */
   async settle(): Promise<void> {
     const pending = this.#pending.splice(0)
     if (!(await this.#until(Promise.all(pending)))) return
@@ -530,7 +530,7 @@ export class World {
     await this.#until(unlessUnanswered(follower.poll(ask, this.model)))
   }
 
-  /** One of them goes to the box that follows. */
+  /** One of them moves to the follower. */
   async followOnSecond(): Promise<void> {
     if (this.second?.isRunning) await this.#connect(this.#someTail(), true)
   }
@@ -539,7 +539,7 @@ export class World {
     return this.#tails.length < tailsMax ? this.#newTail() : this.chance.pick(this.#tails)!
   }
 
-  /** One of them follows on some box, goes away, or reads slowly for a while. */
+  /** One of them follows on some box, leaves, or reads slowly for a while. */
   async followTail(): Promise<void> {
     const reader = this.#someTail()
     if (!reader.isOpen) return this.#connect(reader, this.chance.below(2) === 0)
@@ -564,7 +564,7 @@ export class World {
     })
   }
 
-  /** A box that is behind may not know of the newest event that the reader has, or that they may read the room. */
+  /** A box that is behind may not know the newest event that the reader has, or that they may read the room. */
   async #connect(reader: TailReader, toSecond: boolean): Promise<void> {
     const isThere = toSecond && this.second?.isRunning === true
     const token = await this.#readToken(reader, isThere ? this.#askSecond : this.ask)
@@ -586,7 +586,7 @@ export class World {
     return token
   }
 
-  /** At rest, on whichever box: every tail has everything after a while. Who is in a room no more is refused. */
+  /** At rest, on any box: every tail has everything after a while. Former members are refused. */
   async #checkTails(): Promise<void> {
     for (const reader of this.#tails) {
       const mayBeOut = reader.by !== undefined
@@ -600,11 +600,11 @@ export class World {
     }
   }
 
-  /** Everything is checked. The board is at rest meanwhile. */
+  /** Checks everything. The board is at rest meanwhile. */
   async audit(): Promise<void> {
     await this.settle()
     this.heal()
-    // Where messages to the stream were lost, they are published again after some seconds, one after the other.
+    // Lost messages to the stream are published again after some seconds, one after the other.
     await this.wait(this.second === undefined ? 1_500 : 60_000)
     if (!this.model.isCertain) await this.#insist()
     if (!this.model.isCertain) return
@@ -620,7 +620,7 @@ export class World {
     await this.compareFollower()
   }
 
-  /** With nothing under way: who follows has everything after a while, and answers as the leader does. */
+  /** With nothing in progress: a follower has everything after a while, and answers as the leader does. */
   async compareFollower(): Promise<void> {
     const { second } = this
     if (!second?.isRunning) return
@@ -644,7 +644,7 @@ export class World {
       exportedSecond: async () => (await second.ask((board) => board.exported())) ?? raise(new Unanswered()),
     })
     if (!(await this.#until(unlessUnanswered(compared))) || !isSame()) return
-    // A start removes what is not needed, and what runs on removes it with the texts that it destroys every minute.
+    // A start removes what is not needed, and a running follower removes it with the texts that it destroys every minute.
     for (let tries = 0; ; tries++) {
       const files = this.board.attachments
       if ([...second.board.attachments].every((file) => files.has(file))) break
@@ -655,7 +655,7 @@ export class World {
     this.count('followers compared')
   }
 
-  /** When the directory answers: after a fault it rests for a minute. */
+  /** Once the directory answers: after a fault it pauses for a minute. */
   async #checkTools(): Promise<void> {
     const { model } = this
     if (model.tools.size === 0) return
@@ -671,7 +671,7 @@ export class World {
     if (model.isCertain) await this.#until(checkTools(model, this.ask, this.now))
   }
 
-  /** Every webhook is told to go on, and gets all that it is for. */
+  /** Every webhook is resumed, and receives everything that it is for. */
   async #deliverAll(): Promise<void> {
     if (this.model.hooks.size === 0) return
     for (const { id, by } of this.model.hooks.values())
@@ -687,7 +687,7 @@ export class World {
     await fault.go(this)
   }
 
-  /** With a damaged file: what is shown is what was acknowledged, or that it cannot be read. */
+  /** With a damaged file: everything shown is as it was acknowledged, or reported as unreadable. */
   async checkDamaged(): Promise<void> {
     await this.#until(checkReadable(this.board, this.model))
   }
@@ -697,12 +697,12 @@ export class World {
     const by = this.model.operator
     for (const { room, text, fields } of this.#somePosts()) {
       this.#send('post', { by, fields, nonce: text, took: tookPost(by, room, text) })
-      // One by one: each has a head of its own.
+      // One by one: each has its own head.
       await this.settle()
     }
   }
 
-  /** Many post at once, into rooms of all shards, and the power goes off when some of them are answered. */
+  /** Many post concurrently, into rooms of all shards, and the power goes off when some of them are answered. */
   async cutAtAnswer(): Promise<void> {
     await this.settle()
     const isOfCalls = this.chance.below(3) === 0 && this.#callTogether()
@@ -714,7 +714,7 @@ export class World {
     await this.settle()
   }
 
-  /** Some people call tools at once, on a slow disk. Is not waited for. False: there is none to call. */
+  /** Some people call tools concurrently, on a slow disk. Not awaited. False: there is none to call. */
   #callTogether(): boolean {
     const tools = [...this.model.tools.values()].filter(({ isWithdrawn }) => !isWithdrawn)
     if (tools.length === 0) return false
@@ -730,7 +730,7 @@ export class World {
     return true
   }
 
-  /** Is not waited for. On a slow disk, so that shards overtake each other, and files have more than is synced. */
+  /** Not awaited. On a slow disk, so that shards overtake each other, and files have more than is synced. */
   postTogether(): void {
     this.sim.memory.slowMs = this.chance.below(60)
     for (const { room, text, fields } of [...this.#somePosts(), ...this.#somePosts()]) {
@@ -739,7 +739,7 @@ export class World {
     }
   }
 
-  /** In every private room, which the log proves nothing of. Is not waited for. */
+  /** In every private room, of which the log proves nothing. Not awaited. */
   postInside(): void {
     for (const { name: room, isPrivate, owner: by } of this.model.rooms.values()) {
       if (!isPrivate || by === undefined) continue
@@ -775,14 +775,14 @@ export class World {
     })
   }
 
-  /** Lets it go on until it is settled. False: the board went down, and is up again. */
+  /** Runs until it is settled. False: the board went down, and is up again. */
   async #until(work: Promise<unknown>): Promise<boolean> {
     if ((await this.sim.until(work)) !== 'dark') return true
     await this.recover()
     return false
   }
 
-  /** A board that is made: the power may go off in the middle of it. */
+  /** Creates a board: the power may go off in the middle of it. */
   async firstStart(): Promise<void> {
     this.chance.reseed(`${this.#seed} first`)
     for (let cuts = this.chance.below(3); cuts > 0; cuts--) {
@@ -801,7 +801,7 @@ export class World {
     return life === this.#life
   }
 
-  /** The board is down, by whatever: it starts again from what the disk has. */
+  /** The board is down, for whatever reason: it starts again from what the disk has. */
   async recover(): Promise<void> {
     this.#forgetPending()
     if (this.sim.memory.isDark || this.chance.below(3) === 0) await this.sim.cutPower()
@@ -816,14 +816,14 @@ export class World {
       if (sent.standing === 'open') Object.assign(sent, { standing: 'doubtful', mayBeDone: true })
   }
 
-  /** `cut`: the power goes off so many operations after the log has begun to write. */
+  /** `cut`: the power goes off this many operations after the log has begun to write. */
   async startAgain(cut?: number): Promise<void> {
     this.#forgetPending()
     this.heal()
     this.mayFault = false
     this.#cut = undefined
     this.count('starts')
-    // The next cut may come while the board finds out what the last one left.
+    // The next cut may come while the board recovers from the last one.
     for (let cuts = this.chance.below(4) === 0 ? 1 + this.chance.below(3) : 0; cuts > 0; cuts--) {
       this.sim.memory.cutAfter(1 + this.chance.below(40))
       if ((await this.sim.until(this.board.start())) === 'dark') this.count('cuts during a start')
@@ -837,9 +837,9 @@ export class World {
     await this.#until(Promise.all(asked.map((old) => (old === undefined ? undefined : this.#repeat(old)))))
   }
 
-  /** What had no answer is sent again: it is done once, whatever was done of it before. */
+  /** Resends everything without an answer: each is done once, whatever was done of it before. */
   async #insist(): Promise<void> {
-    // A stream that was away is asked again after some seconds.
+    // A stream that was away is tried again after some seconds.
     const triesMax = this.second === undefined ? 8 : 24
     for (let tries = 0; tries < triesMax; tries++) {
       const doubtful = [...this.model.sent.values()].filter(({ standing }) => standing === 'doubtful')
@@ -864,7 +864,7 @@ export class World {
   }
 }
 
-/** Of a box that follows, which calls and probes nothing. */
+/** For a follower, which calls and probes nothing. */
 const asksNobody: Outgoing = {
   request: () => {
     throw new Violation('a follower asks other hosts')
@@ -872,7 +872,7 @@ const asksNobody: Outgoing = {
   close: () => {},
 }
 
-/** The board was asked, and its thread died. */
+/** The board was queried, and its thread died. */
 class Unanswered extends Error {}
 
 function raise(error: Error): never {
@@ -891,7 +891,7 @@ function isPublicPost({ fields }: Sent, model: Model): boolean {
   return fields.operation === 'post' && !model.isPrivate(String(fields.room))
 }
 
-/** A key may be left, and its identity suspended, while something of it is under way. */
+/** A key may be rotated, and its identity suspended, while one of its commands is in flight. */
 const ofTheSigner = ['key_rotated', 'suspended']
 
 function hookOf({ id, by, fields }: Sent): Hook {
@@ -917,12 +917,12 @@ function describe({ by, fields, again, like }: Command): string {
   return `${by.name}, ${operation}${room === undefined ? '' : ` in ${room}`}${target === undefined ? '' : ` of ${target.slice(0, 8)}`}${what}`
 }
 
-/** The same for the same fault, whichever event it struck. */
+/** The same for the same fault, whichever event it hit. */
 function withoutNames(message: string): string {
   return message.replaceAll(/[0-9a-f-]{32,}/g, 'ID').replaceAll(/\d+/g, 'N')
 }
 
-/** One run from its beginning to its end, or to what was found. */
+/** One run from its beginning to its end, or to a violation. */
 export async function runWorld(run: Run): Promise<Outcome> {
   const world = await World.begin(run)
   const kinds = kindsOf(run.off, world.second !== undefined)

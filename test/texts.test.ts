@@ -1,6 +1,4 @@
-/**
- * Texts for readers of the repository: what they link to exists, and the commands they show can be run.
- */
+/** Texts for readers of the repository: their links work, and the commands they show can be run. */
 import { execFileSync } from 'node:child_process'
 import { existsSync, readFileSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
@@ -18,7 +16,7 @@ function read(file: string): string {
   return readFileSync(join(root, file), 'utf8')
 }
 
-/** A text without what stands between fences, where `[x](y)` is no link and `#` no heading. */
+/** A text without fenced code, where `[x](y)` is no link and `#` no heading. */
 function prose(file: string): string {
   return read(file).replace(/^```[\s\S]*?^```/gm, '')
 }
@@ -34,7 +32,7 @@ function anchorOf(heading: string): string {
   return kept.replaceAll(' ', '-')
 }
 
-test('every relative link points at a file that exists, and at a heading of it', () => {
+test('every relative link points to an existing file, and to one of its headings', () => {
   const broken = texts.flatMap((file) =>
     [...prose(file).matchAll(/\]\(([^)\s]+)\)/g)].flatMap(([, target]) => {
       if (/^[a-z]+:/.test(target!)) return []
@@ -48,7 +46,7 @@ test('every relative link points at a file that exists, and at a heading of it',
   expect(broken).toEqual([])
 })
 
-test('every file and folder that a text names in code exists', () => {
+test('every file and folder that a text mentions as code exists', () => {
   const named = /`((?:src|actors|storage|test|bench|\.ci)\/[\w./<>*-]*)`/g
   const missing = texts.flatMap((file) =>
     [...read(file).matchAll(named)]

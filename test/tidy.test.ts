@@ -40,12 +40,12 @@ function importsOf(file: string): string[] {
   for (const [, specifier] of text.matchAll(/(?:^|\n)\s*(?:import|export)\b[^'";]*?\bfrom\s+'([^']+)'/g))
     found.push(specifier!)
   for (const [, specifier] of text.matchAll(/\bimport\('([^']+)'\)/g)) found.push(specifier!)
-  // Who fills an open interface depends on the file that declares it.
+  // What an open interface contains depends on the file that declares it.
   for (const [, specifier] of text.matchAll(/^declare module '(\.[^']+)'/gm)) found.push(specifier!)
   return found.map((specifier) => (specifier.startsWith('.') ? normalize(join(dirname(file), specifier)) : specifier))
 }
 
-/** Roles: what a kind of file never imports, whatever room it is in. */
+/** Roles: what a kind of file never imports, whatever folder it is in. */
 const roles: readonly (readonly [role: string, is: RegExp, neverImports: RegExp, instead: string])[] = [
   [
     'the pure core of a capability',
@@ -122,7 +122,7 @@ test('storage imports only node, packages and itself; actors import storage; src
   expect(wrong).toEqual([])
 })
 
-test('a room has never heard of HTTP, JSON schema or signatures, and storage never of a room', () => {
+test('actors know nothing of HTTP, JSON schema or signatures, and storage nothing of rooms', () => {
   const wrong = faults((file) => {
     const packages = importsOf(file).filter(
       (target) => !/^(src|actors|storage)\//.test(target) && !target.startsWith('node:'),
@@ -143,7 +143,7 @@ test('MessagePack is imported in one place, which says why it is not the whole p
   expect(importers).toEqual(['actors/kernel/msgpack.ts'])
 })
 
-test('no file imports in a circle', () => {
+test('no imports are circular', () => {
   const circles: string[] = []
   const done = new Set<string>()
   const visit = (file: string, path: readonly string[]): void => {
@@ -159,7 +159,7 @@ test('no file imports in a circle', () => {
   expect(circles).toEqual([])
 })
 
-/** What each folder imports, by the name that `folderOf` gives to the folder of a file, with a file that does. */
+/** What each folder imports, by the name that `folderOf` gives to the folder of a file, with an example file. */
 function foldersOf(folderOf: (file: string) => string, among: ReadonlySet<string>): Map<string, Map<string, string>> {
   const folders = new Map<string, Map<string, string>>()
   for (const file of among) {
@@ -172,7 +172,7 @@ function foldersOf(folderOf: (file: string) => string, among: ReadonlySet<string
   return folders
 }
 
-/** The floor of each folder: it stands above all that it imports. Throws where they import in a circle. */
+/** The layer of each folder: above everything that it imports. Throws if imports are circular. */
 function floorsOf(folders: ReadonlyMap<string, ReadonlyMap<string, string>>): Map<string, number> {
   const floors = new Map<string, number>()
   const floorOf = (folder: string, path: readonly string[]): number => {
@@ -194,12 +194,12 @@ function floorsOf(folders: ReadonlyMap<string, ReadonlyMap<string, string>>): Ma
 }
 
 test('folders import in one direction', () => {
-  // The files in src itself have one reason each, and stand for themselves.
+  // The files in src itself have one purpose each, and count as folders.
   const folder = (file: string): string => (/^src\/[^/]+$/.test(file) ? file : dirname(file))
   expect(() => floorsOf(foldersOf(folder, new Set(house)))).not.toThrow()
 })
 
-test('the house has at most 10 floors: storage, actors, each folder of src, bench', () => {
+test('the code has at most 10 layers: storage, actors, each folder of src, bench', () => {
   const benches = sources.filter((file) => file.startsWith('bench/'))
   const room = (file: string): string => /^src\/[^/]+|^[^/]+/.exec(file)![0]
   const floors = floorsOf(foldersOf(room, new Set([...house, ...benches])))
@@ -232,15 +232,15 @@ function visit(node: Node, take: (node: Node) => void): void {
   }
 }
 
-/** What stands at the edges: each of these numbers may fall and never rise. */
+/** Casts at the edges: each of these numbers may fall and never rise. */
 const castsMax = { typed: 10, parsed: 12, twice: 13, parses: 40 }
 /** Names whose types follow the declarations. */
 const declaredNames =
   /^\(*(?:[\w#$]+[!?]*\.)*(?:facts|args|data|command|reply|letter|verified)\b[\w.!?[\]]*(?:\s*\?\?[\s\S]*)?\)*$/
 
-test('what is declared is not cast: facts, arguments, data, command fields, replies and parsed JSON', () => {
+test('declared types are not cast: facts, arguments, data, command fields, replies and parsed JSON', () => {
   const found = { typed: [] as string[], parsed: [] as string[], twice: [] as string[], parses: [] as string[] }
-  // The client imports nothing, so it reads the answers of boards by itself.
+  // The client imports nothing, so it parses the answers of boards itself.
   for (const file of house.filter((each) => each !== 'src/client/broadside.ts')) {
     const text = read(file)
     const textOf = ({ start, end }: Node): string => text.slice(start, end)
@@ -285,9 +285,9 @@ const words: readonly (readonly [rule: string, pattern: RegExp, allowed: RegExp]
     /^storage\/machine-disk\.ts$/,
   ],
   [
-    // The lock is between processes of one machine. SQLite opens files by itself, and fsck looks at a copy of them. The rest
-    // reads what is installed or what the operator wrote (programs, styles, source maps, limits, a wallet's key), or is run
-    // by a person (the command line, the build, the client and the program of /for-agents).
+    // The lock is between processes of one machine. SQLite opens files itself, and fsck checks copies of them. The rest reads what is
+    // installed or what the operator wrote (programs, styles, source maps, limits, a wallet's key), or is run by a person (the command
+    // line, the build, the client and the program of /for-agents).
     'a board keeps its files on the disk that is handed in',
     /\bfrom 'node:fs(\/promises)?'/,
     /^(storage\/(machine-disk|lock)|src\/(search\/search-index|fsck\/fsck|program|observe|http\/engine|pages\/assets|sign-in\/sign-in-page|payments\/wallet|build|cli\/.*|client\/served|docs\/for-agents\/programs))\.ts$/,
@@ -299,7 +299,7 @@ const words: readonly (readonly [rule: string, pattern: RegExp, allowed: RegExp]
     /^(storage\/machine-disk|src\/(platform|search\/search-index|webhooks\/store|cli\/mirror-store))\.ts$/,
   ],
   [
-    // The program that /for-agents serves and the client run elsewhere. The disk of the machine measures how long its own reads take.
+    // The program that /for-agents serves and the client run elsewhere. The machine's disk measures how long its own reads take.
     'only src/clock.ts reads a clock: be handed one',
     /\b(Date\.now|performance\.now)\(|\bnew Date\(\)/,
     /^(storage\/machine-disk|src\/(clock|client\/broadside|docs\/for-agents\/programs))\.ts$/,
@@ -310,13 +310,13 @@ const words: readonly (readonly [rule: string, pattern: RegExp, allowed: RegExp]
     /^src\/(platform|observe|cli\/.*)\.ts$/,
   ],
   [
-    // The socket libraries own the timers of the engines; the command line, the client and the program of /for-agents run by themselves.
+    // The socket libraries own the timers of the engines; the command line, the client and the program of /for-agents run on their own.
     'only src/clock.ts sets timers: be handed them',
     /(?<!\.)\b(setTimeout|setInterval|setImmediate)\(/,
     /^src\/(clock|cli\/.*|client\/broadside|http\/(uws|uws-stream|node|held-answer)|docs\/for-agents\/programs)\.ts$/,
   ],
   [
-    // What piscina runs is told its backend so.
+    // Code run by piscina is told its backend this way.
     'a thread is a plain function: only the entry knows that it is a worker',
     /\b(parentPort|workerData)\b/,
     /^src\/(platform|workers\/(entry|verify)|runtime\/thread-pool)\.ts$/,
@@ -327,7 +327,7 @@ const words: readonly (readonly [rule: string, pattern: RegExp, allowed: RegExp]
     /^src\/(platform|runtime\/thread-pool)\.ts$/,
   ],
   [
-    // Beside the command line: names of files, secret seeds of hash tables, and ids of faults, on which no answer depends.
+    // Besides the command line: names of files, secret seeds of hash tables, and ids of faults, on which no answer depends.
     'chance comes from src/platform.ts: be handed it',
     /\b(randomBytes|randomUUID|randomInt|getRandomValues|Math\.random)\(/,
     /^(src\/(platform|cli\/.*|client\/broadside|http\/engine|workers\/thread|docs\/for-agents\/programs)|storage\/(machine-disk|journal)|actors\/records\/(id-table|retry-memory))\.ts$/,
@@ -359,7 +359,7 @@ for (const [rule, pattern, allowed] of words) {
   })
 }
 
-test('no test is skipped or focused in silence', () => {
+test('no test is silently skipped or focused', () => {
   const wrong = faults(
     (file) =>
       /\b(it|test|describe)\.(skip|only|todo)\(/.test(read(file))
@@ -370,7 +370,7 @@ test('no test is skipped or focused in silence', () => {
   expect(wrong).toEqual([])
 })
 
-test('what a test waits for may take as long as a slow machine needs', () => {
+test('waits in tests may take as long as a slow machine needs', () => {
   const wrong = faults(
     (file) => {
       const text = read(file)
@@ -398,7 +398,7 @@ test('every dependency has an exact version, and the lock file names no address'
   expect(read('package-lock.json')).not.toContain('"resolved"')
 })
 
-test('the house stands on packages that package.json names', () => {
+test('the code depends only on packages that package.json names', () => {
   const { dependencies, devDependencies } = JSON.parse(read('package.json')) as Record<string, Record<string, string>>
   const wrong = faults((file) => {
     const named = file === 'src/build.ts' ? { ...dependencies, ...devDependencies } : dependencies!
@@ -422,7 +422,7 @@ test('every test that the list of the log’s invariants names exists', () => {
   expect(missing.map(([line]) => line)).toEqual([])
 })
 
-test('the top level holds what the plan of the house names', () => {
+test('the top level holds what the project plan names', () => {
   const known = new Set([
     'package.json',
     'package-lock.json',

@@ -1,4 +1,4 @@
-/** A reader that somebody wrote in Python from storage/README.md alone opens a board, recomputes it, and finds what was changed. */
+/** An independent reader, written in Python from storage/README.md alone, opens a board, recomputes it, and finds changes. */
 import { spawnSync } from 'node:child_process'
 import { cpSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -56,32 +56,29 @@ beforeAll(() => {
   unpackBoard(kept)
 })
 
-test.skipIf(skipped)(
-  `it reads a board that got another number of shards, and finds the same records and logs${note}`,
-  () => {
-    const directory = boardDirectory()
-    cpSync(kept, directory, { recursive: true })
-    const before = read(kept, ['--vkey', told.log.vkey])
-    for (const shards of ['5', '3']) {
-      const args = [program, 'reshard', '--shards', shards, '--data', directory]
-      expect(spawnSync(process.execPath, args, { encoding: 'utf8' }).stderr).toBe('')
-      const after = read(directory, ['--vkey', told.log.vkey])
-      expect(after.problems).toEqual([])
-      expect(Object.keys(after.journals)).toHaveLength(Number(shards) + 1)
-      expect(total(after.records)).toBe(total(before.records))
-      expect(sorted(after.events)).toEqual(sorted(before.events))
-      expect(after.attachments).toBe(before.attachments)
-      expect(after.without_signed_bytes).toBe(before.without_signed_bytes)
-      const known = ({ logs }: Report) => logs.map(({ origin, size, root }) => ({ origin, size, root }))
-      expect(known(after)).toEqual(known(before))
-    }
-  },
-)
+test.skipIf(skipped)(`it reads a resharded board, and finds the same records and logs${note}`, () => {
+  const directory = boardDirectory()
+  cpSync(kept, directory, { recursive: true })
+  const before = read(kept, ['--vkey', told.log.vkey])
+  for (const shards of ['5', '3']) {
+    const args = [program, 'reshard', '--shards', shards, '--data', directory]
+    expect(spawnSync(process.execPath, args, { encoding: 'utf8' }).stderr).toBe('')
+    const after = read(directory, ['--vkey', told.log.vkey])
+    expect(after.problems).toEqual([])
+    expect(Object.keys(after.journals)).toHaveLength(Number(shards) + 1)
+    expect(total(after.records)).toBe(total(before.records))
+    expect(sorted(after.events)).toEqual(sorted(before.events))
+    expect(after.attachments).toBe(before.attachments)
+    expect(after.without_signed_bytes).toBe(before.without_signed_bytes)
+    const known = ({ logs }: Report) => logs.map(({ origin, size, root }) => ({ origin, size, root }))
+    expect(known(after)).toEqual(known(before))
+  }
+})
 
 const total = (records: Report['records']) => Object.values(records).reduce((sum, each) => sum + each, 0)
 const sorted = (events: Report['events']) => events.toSorted((a, b) => (a.id < b.id ? -1 : 1))
 
-test.skipIf(skipped)(`it reads the kept board, and counts what fsck counted${note}`, () => {
+test.skipIf(skipped)(`it reads the fixture board, and counts what fsck counted${note}`, () => {
   const report = read(kept, ['--vkey', told.log.vkey])
   expect(report.problems).toEqual([])
   const { fsck } = JSON.parse(readFixture('said.json')) as { fsck: Said }
@@ -90,24 +87,21 @@ test.skipIf(skipped)(`it reads the kept board, and counts what fsck counted${not
   expect(report.logs.reduce((sum, { size }) => sum + size, 0)).toBe(Number(leaves))
   expect(report.logs.map(({ origin }) => origin)).toEqual(told.log.origins)
   expect(report.logs.map(({ heads }) => heads)).toEqual(report.logs.map(({ signed }) => signed))
-  // Sealed segments and their indexes, what compaction left, room made in advance, and the torn write.
+  // Sealed segments and their indexes, what compaction left, preallocated room, and the torn write.
   expect(report.journals['shard-00']).toMatchObject({ sealed: 3, indexes: 3, stubs: 1, end: 'zeros' })
   expect(report.journals['shard-01']).toMatchObject({ sealed: 3, indexes: 3, stubs: 1, end: 'a torn write' })
   expect(report.attachments).toBe(2)
   expect(report.without_signed_bytes).toBe(2)
 })
 
-test.skipIf(skipped)(
-  `it finds every text that is still there, of private rooms too, and none that has left${note}`,
-  () => {
-    const { events } = read(kept)
-    const texts = new Map(events.map(({ id, text }) => [id, text]))
-    const { post, cellar, compacted, pending, load } = told
-    for (const { id, text } of [post, cellar, pending, ...load.acknowledged]) expect(texts.get(id)).toBe(text)
-    expect(texts.has(compacted.id)).toBe(true)
-    expect(texts.get(compacted.id)).toBeUndefined()
-  },
-)
+test.skipIf(skipped)(`it finds every remaining text, of private rooms too, and none that was removed${note}`, () => {
+  const { events } = read(kept)
+  const texts = new Map(events.map(({ id, text }) => [id, text]))
+  const { post, cellar, compacted, pending, load } = told
+  for (const { id, text } of [post, cellar, pending, ...load.acknowledged]) expect(texts.get(id)).toBe(text)
+  expect(texts.has(compacted.id)).toBe(true)
+  expect(texts.get(compacted.id)).toBeUndefined()
+})
 
 test.skipIf(skipped)(
   `it reads a new board on which every operation was used, and the page names every act${note}`,
@@ -122,10 +116,10 @@ test.skipIf(skipped)(
       const { status, text } = await world.send(operation, await setups[operation.name]!(world))
       expect([operation.name, status, status === 200 ? '' : text]).toEqual([operation.name, 200, ''])
     }
-    // The signed bytes hold a secret, so they are not kept whole.
+    // The signed bytes contain a secret, so they are not stored whole.
     const secret = JSON.stringify({ schema: 1, hmac_secret: 'a secret of sixteen bytes or more' })
     await world.done(world.someone(), { operation: 'receiver.create', data: secret })
-    // What the board does by itself has no signature.
+    // Acts of the board itself have no signature.
     const flooder = world.someone()
     const flood = await world.post(flooder)
     const suspension = { operation: 'identity.suspend', target: flooder.id, reason: 'x' }
@@ -176,7 +170,7 @@ function first(directory: string, folder: string, ending: string): string {
   )
 }
 
-/** Changes a text in a frame of the newest segment, and makes its CRC right again: only hashes tell. */
+/** Changes a text in a frame of the newest segment, and recomputes its CRC: only hashes reveal the change. */
 function rewrite(path: string, from: string, to: string): void {
   const bytes = readFileSync(path)
   const seed = crc32(bytes.subarray(4, 20))

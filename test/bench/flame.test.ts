@@ -14,7 +14,7 @@ const profile: CpuProfile = {
   timeDeltas: [100, 50, 9_000, 100, 25],
 }
 
-test('a frame has the time of what it calls, and a thread none of the time it waits for events', () => {
+test('the time of a frame includes its callees, and a thread’s excludes the time it waits for events', () => {
   const thread = framesOf('shard', profile)
   expect(thread.us).toBe(275)
   const [turn] = [...thread.children.values()]
@@ -25,7 +25,7 @@ test('a frame has the time of what it calls, and a thread none of the time it wa
   ])
 })
 
-test('a picture holds no directory of the machine, loads nothing, and is well-formed whatever functions are called', () => {
+test('a picture contains no directory of the machine, loads nothing, and is well formed whatever functions are called', () => {
   const thread = framesOf('shard', withoutDirectory(profile, '/srv/board/'))
   const svg = flameSvg({ title: 'a & b', note: '<c>', threads: [thread] })
   expect(svg).toContain('dist/src/shard.js:10')

@@ -1,4 +1,4 @@
-/** Runs targets: each with its own chain of random numbers from the seed, so that one of them can be repeated alone. */
+/** Runs targets: each with its own sequence of random numbers from the seed, so that one of them can be repeated alone. */
 import { randomFrom } from '../support/load.ts'
 import { type Target, targets } from './targets.ts'
 
@@ -10,7 +10,7 @@ type FuzzOptions = {
   readonly target?: string | undefined
 }
 
-/** Gives a line for each target that held. Throws an Error with target, round, seed and input where one did not. */
+/** Yields a line for each target that held. Throws an Error with target, round, seed and input if one did not. */
 export async function* fuzz({ rounds, seed, target: only }: FuzzOptions): AsyncGenerator<string> {
   let ran = 0
   for (const make of targets) {

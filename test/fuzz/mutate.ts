@@ -1,6 +1,6 @@
-/** Bytes that are almost right: what a fuzzer tries on a reader of bytes. */
+/** Almost valid bytes, for fuzzing parsers. */
 
-/** A number from 0 up to, and without, `below`. */
+/** A number from 0 up to, but not including, `below`. */
 export type Random = (below: number) => number
 
 /** Values at which lengths, counts and types change their meaning. */
@@ -8,7 +8,7 @@ const borders = [
   0x00, 0x01, 0x0a, 0x0d, 0x20, 0x22, 0x2c, 0x3a, 0x5b, 0x5c, 0x7b, 0x7f, 0x80, 0xc0, 0xc1, 0xdf, 0xfe, 0xff,
 ]
 
-/** A sample with one to six changes: bits, borders, bytes inserted, left out, repeated, moved, or taken from another sample. */
+/** A sample with one to six changes: bits, boundary values, bytes inserted, removed, repeated, moved, or taken from another sample. */
 export function mutated(samples: readonly Buffer[], random: Random): Buffer {
   let bytes: Buffer = Buffer.from(samples[random(samples.length)]!)
   for (let changes = 1 + random(6); changes > 0; changes--) bytes = changed(bytes, samples, random)

@@ -1,7 +1,7 @@
 /**
- * Tries changed bytes on everything that reads bytes: `npm run fuzz`.
+ * Tries mutated bytes on every parser: `npm run fuzz`.
  *
- * A million inputs for each target unless it says otherwise. Exit code 1 when something was found, with the seed and the round.
+ * A million inputs for each target unless it says otherwise. Exit code 1 if something was found, with the seed and the round.
  */
 import { readOptions, wholeNumber } from '../support/script-options.ts'
 import { fuzz } from './fuzz.ts'

@@ -1,7 +1,7 @@
 /**
- * What reads bytes that anybody may have written: each target tries one mutated input, and throws where a promise is broken.
+ * Parsers of bytes that anybody may have written: each target tries one mutated input, and throws if a promise is broken.
  *
- * A reader may refuse what it gets in its own way. It never takes what was changed for what was written, and never ends the process.
+ * A parser may refuse its input in its own way. It never accepts a mutated input as the original, and never ends the process.
  */
 import { isDeepStrictEqual } from 'node:util'
 import { Packr, Unpackr } from '../../actors/kernel/msgpack.ts'
@@ -23,9 +23,9 @@ import { mutated, type Random } from './mutate.ts'
 
 export type Target = {
   readonly name: string
-  /** Tries one input. Throws where a promise is broken. */
+  /** Tries one input. Throws if a promise is broken. */
   readonly attempt: (random: Random) => void | Promise<void>
-  /** Inputs under way at once; 1 where an attempt waits for nothing. */
+  /** Inputs in flight at once; 1 if an attempt waits for nothing. */
   readonly together?: number
   readonly close?: () => Promise<void>
 }
@@ -46,7 +46,7 @@ function broken(what: string, input: Uint8Array): never {
   throw new Error(`${what}; the input in base64: ${Buffer.from(input).toString('base64')}`)
 }
 
-/** Takes no more than JSON.parse does, and understands it in the same way. */
+/** Accepts no more than JSON.parse does, with the same result. */
 function strictJson(): Target {
   const samples = [
     '{"operation":"post","room":"lobby","text":"a \\u00fc \\ud83d\\ude00","ttl":0,"data":"{}","attachments":[]}',
@@ -84,7 +84,7 @@ function cursors(): Target {
   }
 }
 
-/** A frame comes back as it was written, or not at all. */
+/** A frame is decoded as it was written, or not at all. */
 function frames(): Target {
   const seed = 0x12345678
   const written = [1, 2, 3].map((seq) => ({ seq, ...numbered(seq) }))
@@ -115,7 +115,7 @@ function frames(): Target {
 const journalDirectory = '/journal'
 const journalFrames = 40
 
-/** A journal with one changed file opens with frames that were written, each at its number, or says what is damaged. */
+/** A journal with one changed file opens with frames that were written, each at its number, or reports the damage. */
 function journals(): Target {
   const disk = emptyDisk()
   const open = (on: MemoryDisk) => Journal.open({ disk: on, directory: journalDirectory, segmentBytesMax: 4_096 })
@@ -153,7 +153,7 @@ function emptyDisk(): MemoryDisk {
   return disk
 }
 
-/** Of all that is changed around a signed head, its origin, size and root stay what was signed. */
+/** Whatever is changed around a signed head, its origin, size and root are the signed ones. */
 function checkpoints(): Target {
   const { signer, vkey } = createNoteKey('board.example/log/2026a', Buffer.alloc(32, 5))
   const key = parseVkey(vkey)
@@ -190,7 +190,7 @@ function tilePaths(): Target {
   }
 }
 
-/** Whatever comes, it is read or refused with an error; none of it takes memory that the input does not have. */
+/** Any input is decoded or refused with an error, and allocates no more memory than its size warrants. */
 function messagePack(): Target {
   const coder = new Packr({ useRecords: false })
   const decoder = new Unpackr({ useRecords: false })
@@ -221,10 +221,10 @@ const requests = [
   'HEAD /echo HTTP/1.0\r\nHost: a\r\nX-Forwarded-For: 10.0.0.1\r\n\r\n',
 ].map((text) => Buffer.from(text, 'latin1'))
 
-/** Requests looked at between two questions whether the server is alive. */
+/** Requests between two checks whether the server is alive. */
 const attemptsPerCheck = 64
 
-/** An engine answers in HTTP or closes, has no fault of its own, and goes on. */
+/** An engine answers in HTTP or closes, has no internal error, and continues. */
 async function http(engine: 'uws' | 'node'): Promise<Target> {
   // The native engine reads it when it is loaded.
   process.env.UWS_HTTP_MAX_HEADERS_SIZE = String(headBytesMax)

@@ -1,24 +1,24 @@
-/** Somebody else's MCP server on loopback, of @modelcontextprotocol/server: its tools answer, fail, hang, and answer too much. */
+/** A third-party MCP server on loopback, of @modelcontextprotocol/server: its tools answer, fail, hang, and answer too much. */
 import { randomUUID } from 'node:crypto'
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createMcpHandler, McpServer, WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/server'
 import { z } from 'zod'
 
-/** `modern`: 2026-07-28, each request by itself. `sessions`: 2025-11-25, by its own transport, answers as event streams. */
+/** `modern`: 2026-07-28, each request on its own. `sessions`: 2025-11-25, with its own transport, answers as event streams. */
 export type McpKind = 'modern' | 'sessions'
 
 const accepts = [{ scheme: 'exact', network: 'eip155:8453', amount: '2500', payTo: `0x${'11'.repeat(20)}` }]
 
 export class McpTools {
-  /** What was asked for: a method of the protocol, with the name of the tool behind it. */
+  /** Requests received: a method of the protocol, followed by the name of the tool. */
   readonly asked: string[] = []
   /** Headers of the last request. */
   headers: IncomingMessage['headers'] = {}
   readonly #sessions = new Map<string, WebStandardStreamableHTTPServerTransport>()
   readonly #modern = createMcpHandler(() => server(this.isAlone))
   #server: Server | undefined
-  /** It has one tool and no more. */
+  /** It has only one tool. */
   isAlone = false
   port = 0
 

@@ -1,4 +1,4 @@
-/** A seller that is none of ours: the server of mppx with its method `tempo`, intent `charge`, over a node of our own (tempo-node.ts). */
+/** A third-party seller: the server of mppx with its method `tempo`, intent `charge`, over a node of our own (tempo-node.ts). */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { loadPeer } from './npm-peers.ts'
 import { Seller, type Settled } from './seller.ts'
@@ -22,7 +22,7 @@ const sponsorKey = `0x${'5a'.repeat(32)}`
 export class MppSeller extends Seller {
   protected readonly header = 'authorization'
   readonly node: TempoNode
-  /** Who pays the network's fee in place of the buyer, where somebody does. */
+  /** Who pays the network's fee instead of the buyer, if anybody does. */
   readonly sponsor: Account | undefined
   readonly #charging: Charging
 

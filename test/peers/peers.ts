@@ -1,7 +1,6 @@
 /**
- * Finds the programs we are checked against. Not having one is no success: on
- * a developer's machine the tests that need it are skipped and say how to get
- * it; in CI (CI=true) they fail.
+ * Finds the programs we are checked against. A missing one is not a success: on a developer's machine the tests that need it are skipped
+ * and say how to get it; in CI (CI=true) they fail.
  */
 import { spawn, spawnSync } from 'node:child_process'
 import { once } from 'node:events'
@@ -14,35 +13,35 @@ const HOW = 'install it as root with: sh test/peers/install.sh'
 const GOPATH = '/usr/share/gocode'
 const sumdb = join(GOPATH, 'src/golang.org/x/mod/sumdb')
 
-/** Where a program is, or nothing. */
+/** The path of a program, or undefined. */
 export function findProgram(name: string, ...furtherFolders: string[]): string | undefined {
   const folders = [...furtherFolders, ...(process.env.PATH ?? '').split(delimiter)]
   return folders.map((folder) => join(folder, name)).find((path) => existsSync(path))
 }
 
-/** What is missing for a test that needs this program, as a sentence; nothing when it is there. */
+/** A sentence on what is missing for a test that needs this program; undefined if it is there. */
 export function missingProgram(name: string): string | undefined {
   return findProgram(name) === undefined ? `${name} is missing; ${HOW}` : undefined
 }
 
-/** Where a shared library of this machine is, named from its folder of libraries, or nothing. */
+/** The path of a shared library of this machine, relative to its library folder, or undefined. */
 export function findLibrary(name: string): string | undefined {
   const folders = ['/usr/lib/x86_64-linux-gnu', '/usr/lib/aarch64-linux-gnu', '/usr/lib64', '/usr/lib']
   return folders.map((folder) => join(folder, name)).find((path) => existsSync(path))
 }
 
-/** A nats-server as a release of Debian packages it; where `install.sh` unpacks it. */
+/** The path of nats-server as packaged by a Debian release, where `install.sh` unpacks it. */
 export function natsServer(release: 'forky' | 'bookworm'): string {
   return join(import.meta.dirname, `nats/${release}/usr/sbin/nats-server`)
 }
 
-/** What is missing for a test that needs NATS, as a sentence; nothing when it is there. */
+/** A sentence on what is missing for a test that needs NATS; undefined if it is there. */
 export function missingNats(): string | undefined {
   const isThere = existsSync(natsServer('forky')) && existsSync(natsServer('bookworm'))
   return isThere ? undefined : `nats-server is missing; ${HOW}`
 }
 
-/** What is missing for a test that needs this library, as a sentence; nothing when it is there. */
+/** A sentence on what is missing for a test that needs this library; undefined if it is there. */
 export function missingLibrary(name: string): string | undefined {
   return findLibrary(name) === undefined ? `${name} is missing; ${HOW}` : undefined
 }
@@ -50,7 +49,7 @@ export function missingLibrary(name: string): string | undefined {
 /** Where the packages of test/peers/package.json are. */
 const packages = join(import.meta.dirname, 'node_modules')
 
-/** What is missing for a test that needs this package from npm, as a sentence; nothing when it is there. */
+/** A sentence on what is missing for a test that needs this npm package; undefined if it is there. */
 export function missingPackage(name: string): string | undefined {
   if (existsSync(join(packages, name, 'package.json'))) return undefined
   return `${name} is missing; install it with: npm ci --ignore-scripts --prefix test/peers`
@@ -61,7 +60,7 @@ export async function peerPackage<Module>(name: string, file: string): Promise<M
   return (await import(join(packages, name, file))) as Module
 }
 
-/** What is missing for the Go verifier, as a sentence; nothing when it can be built. */
+/** A sentence on what is missing for the Go verifier; undefined if it can be built. */
 export function missingForGoVerifier(): string | undefined {
   if (findGo() === undefined) return `Go is missing; ${HOW}`
   return existsSync(sumdb) ? undefined : `golang.org/x/mod is missing; ${HOW}`
@@ -79,18 +78,18 @@ export function skipWithout(missing: string | undefined): boolean {
   return true
 }
 
-/** For the name of the skipped tests, so that the report says why. */
+/** For the title of the skipped tests, so that the report says why. */
 export function skipNote(missing: string | undefined): string {
   return missing === undefined ? '' : ` [skipped: ${missing}]`
 }
 
-/** What the Go verifier is asked. Hashes and entries are standard base64. */
+/** A request to the Go verifier. Hashes and entries are standard base64. */
 export type GoRequest = {
   readonly vkey: string
   readonly checkpoint: string
   readonly proofs?: readonly {
     readonly index: number
-    /** The leaf hash is computed in Go from the entry, or taken as given without one. */
+    /** Go computes the leaf hash from the entry; without one it is taken as given. */
     readonly entry?: string
     readonly leaf_hash?: string
     readonly path: readonly string[]
@@ -102,9 +101,9 @@ export type GoRequest = {
     readonly to_root: string
     readonly path: readonly string[]
   }[]
-  /** Entries and older heads that Go proves by itself, with the tiles of a running board. */
+  /** Entries and older heads that Go proves on its own, with the tiles of a running board. */
   readonly tiles?: {
-    /** The prefix of the log, without a slash at its end. */
+    /** The prefix of the log, without a trailing slash. */
     readonly url: string
     readonly entries: readonly number[]
     readonly heads: readonly { readonly size: number; readonly root: string }[]
@@ -114,10 +113,10 @@ export type GoRequest = {
 export type GoAnswer = { readonly agrees: boolean; readonly sentence: string }
 
 /**
- * Builds the Go verifier into a folder: `ask` gives whether Go agrees, and its sentence; `askMeanwhile` does so while this
- * process goes on, which may be who answers Go's requests for tiles.
+ * Builds the Go verifier into a folder: `ask` returns whether Go agrees, and its sentence; `askMeanwhile` does so while this process runs
+ * on, which may have to answer Go's requests for tiles.
  *
- * @throws when it cannot be built; ask {@link missingForGoVerifier} before
+ * @throws if it cannot be built; call {@link missingForGoVerifier} before
  */
 export function buildGoVerifier(folder: string): {
   ask(request: GoRequest): GoAnswer
@@ -142,19 +141,19 @@ export function buildGoVerifier(folder: string): {
   }
 }
 
-/** What is missing to compile patterns with RE2, as a sentence; nothing when it is there. */
+/** A sentence on what is missing to compile patterns with RE2; undefined if nothing is. */
 export function missingForGo(): string | undefined {
   return findGo() === undefined ? `Go is missing; ${HOW}` : undefined
 }
 
-/** What RE2 (Go's regexp) has against these patterns. */
+/** The objections of RE2 (Go's regexp) to these patterns. */
 export function faultsOfRe2(patterns: readonly string[], folder: string): readonly string[] {
   const run = spawnSync(buildGo('patterns', folder), { input: JSON.stringify(patterns), encoding: 'utf8' })
   if (run.status !== 0) throw new Error(`the Go program fell over: ${run.error ?? run.stderr}`)
   return JSON.parse(run.stdout) as string[]
 }
 
-/** Builds a program of the folder beside this into `folder`; its path. */
+/** Builds a program of the folder next to this file into `folder`; returns its path. */
 function buildGo(name: string, folder: string): string {
   const program = join(folder, name)
   const go = findGo()

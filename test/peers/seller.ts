@@ -1,11 +1,11 @@
 /**
- * What sellers of either protocol are for a test: one tool on loopback, paid by a header. What came to it can be looked at,
- * any answer on its way can be dropped, and each step can be waited at.
+ * What sellers of either protocol have in common: one tool on loopback, paid by a header. A test can inspect its requests, drop any answer,
+ * and wait at each step.
  */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-/** A transfer that the seller's chain has made. `nonce`: what makes it the only one of its kind. */
+/** A transfer that the seller's chain has made. `nonce`: makes it unique. */
 export type Settled = { readonly from: string; readonly to: string; readonly value: bigint; readonly nonce: string }
 
 export type Step = 'asked' | 'paid' | 'answered' | 'delivered'
@@ -13,15 +13,15 @@ export type Step = 'asked' | 'paid' | 'answered' | 'delivered'
 export abstract class Seller {
   /** In order. */
   abstract readonly settled: readonly Settled[]
-  /** Lower-case name of the header that carries a payment. */
+  /** Lowercase name of the header that carries a payment. */
   protected abstract readonly header: string
   /** Requests that reached the tool, by whether they carried a payment. */
   readonly requests: { readonly paid: boolean; readonly header: string }[] = []
-  /** What happens to the answer to the next paid request: never taken in, or lost when all is done. */
+  /** What happens to the answer to the next paid request: it is not processed, or its answer is lost at the end. */
   drop: 'before' | 'after' | undefined
-  /** It does not see that it is paid, and asks again. */
+  /** It does not notice that it is paid, and demands payment again. */
   isBlind = false
-  /** Called when a request has come, and when its answer is made; the answer waits for it. */
+  /** Called when a request has arrived, and when its answer is ready; the answer waits for it. */
   when: (step: Step) => unknown = () => {}
   /** Dollars. */
   price = '0.0025'
@@ -29,7 +29,7 @@ export abstract class Seller {
   #server: Server | undefined
   port = 0
 
-  /** What its chain has made of the payment that a receipt names. */
+  /** The transfer on its chain for the payment that a receipt names. */
   abstract transferIn(receipt: { readonly transaction?: string; readonly reference?: string }): Settled | undefined
 
   protected abstract answer(request: IncomingMessage, response: ServerResponse): unknown

@@ -1,7 +1,7 @@
 /**
- * A node of Tempo's test network (chain 42431) that is a ledger in memory: as much of its JSON-RPC as those need who settle
- * payments there and those who ask whether one was made. A transaction is read and its signers are found by ox; what the
- * network refuses is refused: another chain, a time that is over, one that was taken before, more than there is.
+ * A node of Tempo's test network (chain 42431) with an in-memory ledger: the part of its JSON-RPC that sellers need to settle payments and
+ * others to look them up. ox parses a transaction and recovers its signers. It refuses what the network refuses: another chain, an expired
+ * validity, a repeated transaction, an amount above the balance.
  */
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -37,7 +37,7 @@ const transferTopic = '0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4
 const transferWithMemoTopic = '0x57bc7354aa85aed339e000bccffabbc529466af35f0772c8f8ee1145927de7f0'
 const transferWithMemo = '0x95777d59'
 const authorizationState = '0xe94a0102'
-/** An expiring nonce is good for so long at most. */
+/** The maximum validity of an expiring nonce. */
 const expirySecondsMax = 30
 const gasUsed = 50_000n
 
@@ -48,18 +48,18 @@ const failure = (message: string) => Object.assign(new Error(message), { code: -
 export class TempoNode {
   /** Transfers in order; `nonce` is the memo. */
   readonly settled: Settled[] = []
-  /** Methods that were asked for, in order. */
+  /** Methods that were called, in order. */
   readonly asked: string[] = []
-  /** Millionths of a dollar that the network took as fees, by who paid them. */
+  /** Millionths of a dollar that the network took as fees, by payer. */
   readonly fees = new Map<string, bigint>()
-  /** Nonces of EIP-3009 that a token of this network would call used. */
+  /** Nonces of EIP-3009 that a token of this network would report as used. */
   usedAuthorizations: () => readonly string[] = () => []
-  /** Seconds that its newest block is ahead of this machine's clock. */
+  /** Seconds by which its newest block is ahead of this machine's clock. */
   ahead = 0
   chainId = tempoChain
   readonly #balances = new Map<string, bigint>()
   readonly #receipts = new Map<string, Receipt>()
-  /** What senders have signed: one expiring nonce is taken once, whoever pays the fee. */
+  /** What senders have signed: an expiring nonce is accepted once, whoever pays the fee. */
   readonly #taken = new Set<string>()
   readonly #envelopes: Envelopes
   readonly #secp256k1: Recover

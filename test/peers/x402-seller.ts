@@ -1,7 +1,4 @@
-/**
- * A seller that is none of ours: @x402/express with the real facilitator scheme of @x402/evm over a chain that is a map in
- * memory.
- */
+/** A third-party seller: @x402/express with the real facilitator scheme of @x402/evm over a chain that is a map in memory. */
 import { randomBytes } from 'node:crypto'
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http'
 import { loadPeer } from './npm-peers.ts'

@@ -1,6 +1,6 @@
 /**
- * A process that appends to the journal in argv[2] for ever, argv[3] frames at a time, and prints each seq after `append`
- * returned. It is there to be killed.
+ * A process that keeps appending to the journal in argv[2], argv[3] frames at a time, and prints each seq after `append` returned. Tests
+ * kill it.
  */
 
 import { writeSync } from 'node:fs'

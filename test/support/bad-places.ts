@@ -1,4 +1,4 @@
-/** A disk with bad places: the files of the machine, of which some cannot be opened, read or written (EIO) while `isBad`. */
+/** A disk with bad places: the machine's files, some of which cannot be opened, read or written (EIO) while `isBad`. */
 import type { Disk, DiskFile } from '../../storage/disk.ts'
 import { machineDisk } from '../../storage/machine-disk.ts'
 
@@ -9,7 +9,7 @@ export class BadPlaces {
   isBad = true
   readonly disk: Disk
 
-  /** `suffix`: of the paths of the files; `place`: what of them cannot be read, where that is not all. */
+  /** `suffix`: of the paths of the files; `place`: the unreadable part, if not all of it is. */
   constructor(
     suffix: string,
     refused: 'openFile' | 'readAt' | 'writeAt',

@@ -14,7 +14,7 @@ export type BlobJson = {
   readonly room?: string
 }
 
-/** The blob of an answer; throws with the whole answer where there is none. */
+/** The blob in an answer; throws with the whole answer if there is none. */
 export function blobOf({ data, text }: Answer): BlobJson {
   const { blob } = data as { blob?: BlobJson }
   if (blob === undefined) throw new Error(text)
@@ -35,7 +35,7 @@ export function filesOf(directory: string, room: string): string[] {
   return existsSync(path) ? readdirSync(path).sort() : []
 }
 
-/** `status code field`, as a caller tells answers apart. */
+/** `status code field`, the parts by which a caller distinguishes answers. */
 export function told({ status, code, field }: Answer): string {
   return `${status} ${code ?? 'ok'}${field === undefined ? '' : ` ${field}`}`
 }

@@ -1,6 +1,6 @@
 /**
- * Boards that are to be killed, refused or run under a tracer: each in a process group of its own, so that what it runs
- * under dies with it, and ended at the latest with this process. Tests import `board-process.ts`; this is also for scripts.
+ * Boards that are to be killed, refused or run under a tracer: each in its own process group, so that what it runs under dies with it, and
+ * ended at the latest with this process. Tests import `board-process.ts`; this is also for scripts.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createInterface } from 'node:readline'
@@ -10,12 +10,12 @@ import { program } from './program.ts'
 
 export type BoardOptions = {
   readonly directory: string
-  /** Environment of src/config.ts; rates are lifted unless it says otherwise. */
+  /** Environment of src/config.ts; rate limits are off unless it says otherwise. */
   readonly env?: Readonly<Record<string, string>>
   readonly port?: number
-  /** `follow`: a follower; by default a board of its own. */
+  /** `follow`: a follower; by default an independent board. */
   readonly command?: 'serve' | 'follow'
-  /** A follower that may take the place of its leader. */
+  /** A follower that may take over from its leader. */
   readonly mayLead?: boolean
   /** A program and its arguments to run the board under. */
   readonly under?: readonly string[]
@@ -52,13 +52,13 @@ export class Board {
     if (!this.#isEnded) process.kill(-this.child.pid!, name)
   }
 
-  /** SIGTERM, and how the process ended. */
+  /** Sends SIGTERM and returns how the process ended. */
   async stop(): Promise<Ended> {
     this.signal('SIGTERM')
     return this.ended
   }
 
-  /** SIGKILL: the process has no say in it. */
+  /** SIGKILL: the process cannot react. */
   async kill(): Promise<void> {
     this.signal('SIGKILL')
     await this.ended
@@ -99,26 +99,26 @@ function launch({ directory, env = {}, port = 0, under = [], command: verb = 'se
   return board
 }
 
-/** The address that a starting board prints, or undefined when it ends before. */
+/** The address that a starting board prints, or undefined if it exits before. */
 async function readyAddress(board: Board): Promise<string | undefined> {
   const lines = createInterface({ input: board.child.stdout! })
   const address = await new Promise<string | undefined>((done) => {
     lines.on('line', (line) => done(/^Broadside is ready at (\S+)$/.exec(line)?.[1]))
     lines.on('close', () => done(undefined))
   })
-  // What it says later is read and dropped: a full pipe would stop it.
+  // Later output is read and dropped: a full pipe would block it.
   board.child.stdout!.resume()
   return address
 }
 
-/** Whether these are the words of a board whose port somebody else took, which may also happen to one that it chose itself. */
+/** Whether this is the message of a board whose port is taken, which may also happen to a port that it chose itself. */
 export function isPortTaken(words: string): boolean {
   return /in use.*Set HOST/.test(words)
 }
 
 /**
- * Starts a board and waits until it answers. Throws with its last words when it does not start. A port that is taken is
- * waited for; a board that chooses its port chooses another.
+ * Starts a board and waits until it answers. Throws with its last output if it does not start. It waits for a port that is taken; a board
+ * that chooses its port chooses another.
  */
 export async function startBoard(options: BoardOptions): Promise<Board> {
   const until = performance.now() + patience.timeout
@@ -132,7 +132,7 @@ export async function startBoard(options: BoardOptions): Promise<Board> {
   }
 }
 
-/** Starts a board that may end before it is ready: the running board, or how it ended and what it said. */
+/** Starts a board that may exit before it is ready: returns the running board, or how it ended and its output. */
 export async function tryBoard(options: BoardOptions): Promise<Board | (Ended & { readonly words: string })> {
   const board = launch(options)
   options.onLaunch?.(board)
@@ -142,7 +142,7 @@ export async function tryBoard(options: BoardOptions): Promise<Board | (Ended & 
   return board
 }
 
-/** Starts a board that must refuse to: its exit code and words. */
+/** Starts a board that must refuse to: returns its exit code and output. */
 export async function refusedBoard(options: BoardOptions): Promise<Ended & { readonly words: string }> {
   const found = await tryBoard(options)
   if (!(found instanceof Board)) return found

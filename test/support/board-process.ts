@@ -1,4 +1,4 @@
-/** Boards for tests, as `board-launch.ts` starts them, and directories for them: ended and gone after the test file. */
+/** Boards for tests, as `board-launch.ts` starts them, and directories for them: ended and removed after the test file. */
 import { mkdtempSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -17,7 +17,7 @@ afterEachFile(async () => {
   }
 })
 
-/** A directory for a board, gone after the test file. */
+/** A directory for a board, removed after the test file. */
 export function boardDirectory(): string {
   const directory = mkdtempSync(join(tmpdir(), 'broadside-board-'))
   directories.push(directory)

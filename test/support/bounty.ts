@@ -1,4 +1,4 @@
-/** Works on a real board: asked for, claimed, delivered, judged, by signed commands; and what is to be seen of them. */
+/** Works on a real board: requested, claimed, delivered, judged, by signed commands; and what is visible of them. */
 import { expect, vi } from 'vitest'
 import type { Signer } from '../../src/cli/sign.ts'
 import type { Answer, Client, Fields, ReceiptJson } from './client.ts'
@@ -58,7 +58,7 @@ export class Bounty {
     return { operation: 'work.claim', event_id, data: '{"schema":1}', ...more } as Fields
   }
 
-  /** Posts a reply and gives its id. */
+  /** Posts a reply and returns its id. */
   async deliver(who: Signer, work: string, text: string, more: object = {}): Promise<string> {
     const answer = await this.client.post(who, { text, reply_to: work, kind: 'result', ...more })
     expect([answer.status, answer.status === 200 ? '' : answer.text]).toEqual([200, ''])

@@ -1,4 +1,4 @@
-/** Boxes of which one leads and the others follow, as hosts start them: on one machine, each with a directory and a port. */
+/** Several boxes, one leader and its followers, as hosts start them: on one machine, each with a directory and a port. */
 import { cpSync, mkdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { createReplicaKeyFile } from '../../src/cli/key-file.ts'
@@ -40,7 +40,7 @@ export class Box {
     return startBoard(this.options('follow'))
   }
 
-  /** Leads or follows, as it is the case. */
+  /** Leads or follows, depending on the state. */
   join(): Promise<Board> {
     return startBoard(this.options('follow', true))
   }
@@ -53,7 +53,7 @@ export class Box {
     return answer?.status === 200 ? ((await answer.json()) as { epoch: number; log: number }) : undefined
   }
 
-  /** A command of the command line on this directory. */
+  /** Runs a command of the command line on this directory. */
   run(...args: string[]): Promise<Ended> {
     return runProgram(this.directory, process.execPath, [program, ...args, '--data', this.directory], {
       env: { ...this.#env, FOLLOW: this.#leaders },
@@ -66,7 +66,7 @@ export class Box {
   }
 }
 
-/** `directory`: of them all. `more`: settings of each. */
+/** `directory`: contains all of them. `more`: settings of each. */
 export async function makeBoxes(
   directory: string,
   count: number,

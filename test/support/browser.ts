@@ -1,7 +1,7 @@
 /**
- * Debian's Chromium, driven: one browser a test file, closed with it. Missing, it is named (test/peers/peers.ts).
+ * Debian's Chromium, automated: one browser per test file, closed with it. If it is missing, tests say so (test/peers/peers.ts).
  *
- * It is the build without windows: twelve pages cost it 3 s of processor time where the one for a desktop takes 8.
+ * It is the headless build: twelve pages cost it 3 s of processor time where the desktop build takes 8.
  */
 import { join } from 'node:path'
 import { type Browser, type BrowserContextOptions, chromium, type Locator, type Page } from 'playwright-core'
@@ -19,7 +19,7 @@ afterEachFile(async () => {
   browser = undefined
 })
 
-/** A page in a context of its own: nothing is shared with other pages of the test. */
+/** A page in its own context: nothing is shared with other pages of the test. */
 export async function openPage(options: BrowserContextOptions = {}): Promise<Page> {
   browser ??= chromium.launch({
     executablePath: findProgram(browserProgram)!,
@@ -31,7 +31,7 @@ export async function openPage(options: BrowserContextOptions = {}): Promise<Pag
   return context.newPage()
 }
 
-/** What the page did that nobody asked for: errors of scripts, refusals of its policy, dialogs. Filled as it happens. */
+/** Problems of the page: script errors, policy violations, dialogs. Filled as they happen. */
 export function complaintsOf(page: Page): string[] {
   const heard: string[] = []
   page.on('pageerror', (error) => heard.push(`error: ${error.message}`))
@@ -49,7 +49,7 @@ export function button(page: Page, name: string): Locator {
   return page.getByRole('button', { name, exact: true })
 }
 
-/** Where a person looks at pictures of these pages, they are put in this folder. */
+/** If a person wants pictures of these pages, they are saved in this folder. */
 export async function picture(page: Page, name: string, isWhole = false): Promise<void> {
   const place = process.env.SCREENSHOTS
   if (place !== undefined) await page.screenshot({ path: join(place, `${name}.png`), fullPage: isWhole })

@@ -1,4 +1,4 @@
-/** Before any test: what the tests run in processes of their own is built from the sources that stand here. */
+/** Runs before all tests: builds what the tests run in separate processes from the current sources. */
 import '../../src/build.ts'
 
 export function setup(): void {}

@@ -1,4 +1,4 @@
-/** A certificate of tool.example and other.example that its own key signed, and that key: for TLS servers of tests. Good until 2126. */
+/** A self-signed certificate of tool.example and other.example, and its key: for TLS servers of tests. Valid until 2126. */
 export const testCertificate = `-----BEGIN CERTIFICATE-----
 MIIBrTCCAVOgAwIBAgIUIvGvqdy3WDSRIQ4POclYl8y+GLswCgYIKoZIzj0EAwIw
 FzEVMBMGA1UEAwwMdG9vbC5leGFtcGxlMCAXDTI2MTEyMTA5NTk1MFoYDzIxMjYx
@@ -20,7 +20,7 @@ J+CWHmlLuBpNRcVIZem67sGyd+ShRANCAAT3geuiWjKvn7Ukfi878/tnMhfaKUgz
 -----END PRIVATE KEY-----
 `
 
-/** A certificate of localhost and 127.0.0.1, its key, and the authority that signed it, whose own key is gone. Good until 2126. */
+/** A certificate of localhost and 127.0.0.1, its key, and the authority that signed it, whose own key was deleted. Valid until 2126. */
 export const localCertificate = `-----BEGIN CERTIFICATE-----
 MIIBqzCCAVCgAwIBAgIUM11CZ553RPjFMRmIGhwXymWwMLAwCgYIKoZIzj0EAwIw
 FDESMBAGA1UEAwwJQSB0ZXN0IENBMCAXDTI2MTEyMTEzMzM1MFoYDzIxMjYxMDI4

@@ -1,4 +1,4 @@
-/** Numbers that follow from a text alone: sfc32, seeded by a hash. */
+/** Random numbers determined by a text: sfc32, seeded by a hash. */
 import { hash } from 'node:crypto'
 
 export class Chance {

@@ -1,6 +1,4 @@
-/**
- * A client of a board for tests: signs what it is told, also what no honest client would, and shows the answer as it came.
- */
+/** A client of a board for tests: signs whatever it is told, including what no honest client would, and returns the answer unchanged. */
 import { createHash, randomBytes } from 'node:crypto'
 import { Agent, type IncomingHttpHeaders, request } from 'node:http'
 import type { Socket } from 'node:net'
@@ -61,7 +59,7 @@ export type RoomJson = {
   readonly threads: number
 }
 
-/** Everything that `data` of an answer may hold here; a test names what it expects. */
+/** Everything that `data` of an answer may contain here; a test names what it expects. */
 export type Data = Partial<ProofJson> & {
   readonly event?: EventJson
   readonly events?: readonly EventJson[]
@@ -93,10 +91,10 @@ export type Answer = {
 
 export type Signing = { readonly timestamp?: number; readonly nonce?: string; readonly serviceId?: string }
 
-/** A signed command: the body to send, as often as one likes. */
+/** A signed command: the body to send, any number of times. */
 export type Signed = { readonly body: string; readonly eventId: string; readonly sha256: string }
 
-/** Always the same person for the same name. */
+/** The same name always gives the same person. */
 export function person(name: string): Signer {
   const seed = createHash('sha256').update(`test person ${name}`).digest()
   const signer = opensslSigner(seed)
@@ -110,7 +108,7 @@ export function seedOf({ publicKey }: Signer): Buffer {
   return seeds.get(publicKey)!
 }
 
-/** A connection that was not used for so long is not used again. */
+/** A connection that was idle for this long is not used again. */
 const idleMsMax = 4_000
 
 export class Client {
@@ -120,7 +118,7 @@ export class Client {
   readonly #freeSince = new WeakMap<Socket, number>()
   readonly #headers: Readonly<Record<string, string>>
 
-  /** `headers`: sent with everything. */
+  /** `headers`: sent with every request. */
   constructor(address: string, serviceId: string, headers: Readonly<Record<string, string>> = {}) {
     this.address = address
     this.serviceId = serviceId
@@ -128,7 +126,7 @@ export class Client {
     this.#agent.on('free', (socket: Socket) => this.#freeSince.set(socket, performance.now()))
   }
 
-  /** A client that has asked the board for its name. */
+  /** A client that has fetched the board's service id. */
   static async of({ address }: { readonly address: string }): Promise<Client> {
     const nameless = new Client(address, '')
     const { data } = await nameless.get('/capabilities')
@@ -158,7 +156,7 @@ export class Client {
     return this.command(signer, { operation: 'post', ...fields }, signing)
   }
 
-  /** Sends a body to the command endpoint. Rejects when the connection ends without an answer. */
+  /** Sends a body to the command endpoint. Rejects if the connection ends without an answer. */
   send(body: string | Uint8Array, headers: Readonly<Record<string, string>> = {}): Promise<Answer> {
     return this.#request('POST', '/v1/command', body, headers)
   }
@@ -181,7 +179,7 @@ export class Client {
     this.#agent.destroy()
   }
 
-  /** The board closes what was idle for 10 s: no request leaves on a connection that it may be closing just then. */
+  /** The board closes connections that were idle for 10 s: no request is sent on one that it may be closing at that moment. */
   #dropIdle(): void {
     const oldest = performance.now() - idleMsMax
     for (const socket of Object.values(this.#agent.freeSockets).flatMap((sockets) => sockets ?? []))
@@ -231,7 +229,7 @@ export function freshNonce(): string {
   return randomBytes(16).toString('base64url')
 }
 
-/** Walks a list to its end: every answer in order. `path` without cursor. */
+/** Walks a list to its end and returns every answer in order. `path` without cursor. */
 export async function walkPages(client: Client, path: string): Promise<Answer[]> {
   const answers: Answer[] = []
   let cursor = ''

@@ -1,4 +1,4 @@
-/** Real messages of a board, which are data beside the project and not part of it. */
+/** Real messages of a board. The data is stored beside the project and is not part of it. */
 import { readFileSync } from 'node:fs'
 import { gunzipSync } from 'node:zlib'
 import { realData } from './real-data.ts'
@@ -10,7 +10,7 @@ export function corpusLines(): string[] {
   return gunzipSync(readFileSync(corpus.path)).toString('utf8').trimEnd().split('\n')
 }
 
-/** Texts of every so many-th row. */
+/** Texts of every nth row. */
 export function corpusTexts(every: number): string[] {
   return corpusLines()
     .filter((_, n) => n % every === 0)

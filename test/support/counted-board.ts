@@ -1,4 +1,4 @@
-/** A board whose main thread is counted while it is asked. */
+/** A board that counts the work of its main thread. */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
 import { boardDirectory } from './board-process.ts'
@@ -6,7 +6,7 @@ import type { Counted } from './counted-front.ts'
 
 export type CountedBoard = {
   readonly address: string
-  /** What the main thread did since it was asked last. */
+  /** The work of the main thread since the last call. */
   count(): Promise<Counted>
   stop(): Promise<void>
 }

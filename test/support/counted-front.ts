@@ -1,13 +1,13 @@
 /**
- * A board in a process that counts what its main thread does: how often each block of JavaScript is run (V8's precise coverage).
- * The count is the same on a fast machine and on a slow one. What runs in native code (parsing JSON, hashing, regular expressions)
- * is not in it: the bytes of an answer bound that. Started by `counted-board.ts` with a data directory.
+ * A board in a process that counts the work of its main thread: how often each block of JavaScript is run (V8's precise coverage). The
+ * count is the same on a fast machine and on a slow one. Native code (parsing JSON, hashing, regular expressions) is not counted: the size
+ * of the answer bounds it. Started by `counted-board.ts` with a data directory.
  */
 import { Session } from 'node:inspector/promises'
 import { startServer } from '../../src/board/server.ts'
 import { readConfig } from '../../src/config.ts'
 
-/** The busiest files, for whoever has to find out why. */
+/** `files`: the busiest ones, to find the cause. */
 export type Counted = { readonly steps: number; readonly files: readonly (readonly [file: string, steps: number])[] }
 
 const session = new Session()
@@ -16,7 +16,7 @@ await session.post('Profiler.enable')
 await session.post('Profiler.startPreciseCoverage', { callCount: true, detailed: true })
 const server = await startServer({ ...readConfig(process.argv[2]), port: 0, limitsOn: false })
 
-/** Steps since this was asked last. */
+/** Steps since the last call. */
 async function counted(): Promise<Counted> {
   const { result } = await session.post('Profiler.takePreciseCoverage')
   const files = result

@@ -1,4 +1,4 @@
-/** A way to a board that can be cut, as the lines of readers are. */
+/** A proxy to a board whose connections can be cut, as those of readers sometimes are. */
 import { connect, createServer, type Server, type Socket } from 'node:net'
 
 export type Way = {

@@ -1,4 +1,4 @@
-/** Delegations for tests: one key named the delegate of another, with the delegate's own signature as proof. */
+/** Delegations for tests: one key becomes the delegate of another, with the delegate's own signature as proof. */
 import type { Signer } from '../../src/cli/sign.ts'
 import { signingBytes } from '../../src/format/signing.ts'
 import { type Answer, type Client, now, type Signing } from './client.ts'
@@ -8,7 +8,7 @@ export type Delegating = {
   readonly ttl?: number
   readonly more?: Readonly<Record<string, string>>
   readonly signing?: Signing
-  /** Who signs as the delegate, where it is not the delegate. */
+  /** Who signs as the delegate, if not the delegate. */
   readonly prover?: Signer
 }
 

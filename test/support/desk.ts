@@ -48,7 +48,7 @@ export class Desk {
   readonly kept: Kept[] = []
   #count = 0
 
-  /** `who` says `op` to an actor; what is accepted is applied. */
+  /** `who` sends `op` to an actor; what is accepted is applied. */
   say(
     who: string,
     op: AnyWriteName,
@@ -98,7 +98,7 @@ export class Desk {
     return { ok: true, id: sha.toString('hex', 0, 16), reply: decision.reply, records: decision.records.length }
   }
 
-  /** The same records on a new state, and from a snapshot taken on the way: both must be what this one is. */
+  /** The same records on a new state, and from a snapshot taken halfway: both must equal this one. */
   again(): { readonly replayed: State; readonly unpacked: State } {
     const replayed = new State()
     for (const [n, kept] of this.kept.entries()) this.#apply(replayed, kept, n + 1)

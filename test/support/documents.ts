@@ -25,7 +25,7 @@ export type DocJson = {
   readonly merged?: Merge
 }
 
-/** The document of an answer; throws with the whole answer where there is none. */
+/** The document in an answer; throws with the whole answer if there is none. */
 export function docOf({ data, text }: Answer): DocJson {
   const { doc } = data as { doc?: DocJson }
   if (doc === undefined) throw new Error(text)
@@ -52,10 +52,10 @@ export function writeFields(target: string, base_version: number, text: string, 
   return { operation: 'docs.write', target, text, data: JSON.stringify({ schema: 1, base_version, ...more }) }
 }
 
-/** What a list of one's own asks for. */
+/** The request for a list of one's own documents. */
 export const own = { data: '{"schema":1,"own":true}' }
 
-/** Commands on documents through whatever client is open, signed by `usual` where nobody is named. */
+/** Commands on documents through the currently open client, signed by `usual` unless somebody is named. */
 export function documentsOf(client: () => Client, usual: Signer) {
   const send = (who: Signer | undefined, fields: Fields) =>
     who === undefined ? client().send(JSON.stringify(fields)) : client().command(who, fields)

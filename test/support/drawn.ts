@@ -1,6 +1,6 @@
 /**
- * A run may take a random part of many similar cases: BROADSIDE_TEST_SHARE of them, above 0 and at most 1. CI does, so that it ends in time;
- * without the variable all are taken.
+ * A run may take a random part of many similar cases: BROADSIDE_TEST_SHARE of them, above 0 and at most 1. CI does, so that it ends in
+ * time; without the variable all are taken.
  */
 import { chooseSeed, randomFrom } from './load.ts'
 
@@ -9,14 +9,14 @@ if (!(share > 0 && share <= 1))
   throw new Error(`BROADSIDE_TEST_SHARE is ${process.env.BROADSIDE_TEST_SHARE}. It has to be above 0 and at most 1.`)
 const random = share < 1 ? randomFrom(chooseSeed('drawn')) : () => 0
 
-/** At least one of them, in their order. */
+/** At least one of them, in order. */
 export function drawn<Item>(items: readonly Item[]): readonly Item[] {
   const left = [...items]
   while (left.length > shareOf(items.length)) left.splice(random(left.length), 1)
   return left
 }
 
-/** As many of so many: at least one. */
+/** That share of a count: at least one. */
 export function shareOf(count: number): number {
   return Math.max(1, Math.round(count * share))
 }

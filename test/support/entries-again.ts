@@ -1,12 +1,12 @@
-/** Entries of frames of a log that are made again from their records, held against those frames. */
+/** Entries of log frames that are rebuilt from their records, compared with those frames. */
 import { decodeLogFrame, entriesOf, logFrameType } from '../../actors/log/frame.ts'
 import { entriesBetween } from '../../actors/log/public-records.ts'
 import type { JournalReader } from '../../storage/journal.ts'
 import { leafHash } from '../../storage/merkle.ts'
 
 /**
- * For each frame of the log, and up to four side by side: how often they were made again as they were, otherwise, and not at all.
- * `through`: the newest frame. The readers may read everything.
+ * For each frame of the log, and up to four adjacent ones: how often they were rebuilt correctly, differently, and not at all. `through`:
+ * the newest frame. The readers may read everything.
  */
 export function entriesAgain(log: JournalReader, through: number, shards: readonly JournalReader[]) {
   const frames = Array.from({ length: through }, (_, n) => decodeLogFrame(log.read(n + 1)!))

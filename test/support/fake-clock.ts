@@ -1,4 +1,4 @@
-/** A board's wall clock in the hands of a test, by libfaketime. */
+/** A board's wall clock under the control of a test, through libfaketime. */
 import { main } from '../../src/cli/main.ts'
 import { systemClock } from '../../src/clock.ts'
 import { findLibrary, missingLibrary } from '../peers/peers.ts'
@@ -7,12 +7,12 @@ import { now } from './client.ts'
 
 const library = 'faketime/libfaketimeMT.so.1'
 
-/** What is missing for a test that sets a clock, as a sentence; nothing when it is there. */
+/** A sentence on what is missing for a test that sets a clock; undefined if it is there. */
 export const missingFakeClock = missingLibrary(library)
 
 /**
- * The environment of a board whose clock shows what stands in `clockFile`, read anew at every look: seconds ahead (`+60`), or a moment
- * at which it stands still (`2027-01-05 23:00:00`). The monotonic clock stays the machine's own.
+ * The environment of a board whose clock shows what is in `clockFile`, which is read at every call: seconds ahead (`+60`), or a time at
+ * which it stands still (`2027-01-05 23:00:00`). The monotonic clock stays the machine's own.
  */
 export function fakeClock(clockFile: string): Readonly<Record<string, string>> {
   return {
@@ -23,7 +23,7 @@ export function fakeClock(clockFile: string): Readonly<Record<string, string>> {
   }
 }
 
-/** The operator says that the clock of a running board, which shows so many seconds more than the machine's, is right. */
+/** The operator accepts the clock of a running board, which is this many seconds ahead of the machine's. */
 export async function acceptClock(directory: string, secondsAhead: number): Promise<void> {
   const terminal = { ...capturedTerminal(), clock: { ...systemClock, wallSeconds: () => now() + secondsAhead } }
   const code = await main(['clock', 'accept', '--data', directory], terminal)

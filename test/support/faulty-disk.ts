@@ -1,4 +1,4 @@
-/** A disk that fails on command: the files of the machine, with faults and counts of those that are open. */
+/** A disk that fails on command: the machine's files, with faults and a count of the open ones. */
 import { type Disk, type DiskFile, DiskFull, SyncFailed } from '../../storage/disk.ts'
 import { machineDisk } from '../../storage/machine-disk.ts'
 
@@ -13,14 +13,14 @@ export class FaultyDisk implements Disk {
   failNextSync = false
   /** The next write fails with this error after half of its bytes. */
   failNextWrite: Error | undefined
-  /** So many reads of open files from now one fails with EIO, or `failures` in a row. */
+  /** After this many further reads of open files, one fails with EIO, or `failures` in a row. */
   readsUntilFailure = Infinity
   failures = 1
 
   descriptorsMax = machineDisk.descriptorsMax
-  /** It takes long, so what will be read is prefetched. */
+  /** It is slow, so reads are prefetched. */
   isSlow = false
-  /** What was prefetched and what was read, in their order. */
+  /** Prefetches and reads, in order. */
   readonly heard: {
     readonly what: 'soon' | 'read'
     readonly path: string

@@ -1,8 +1,8 @@
-/** The files of a board that may be running: what goes while it is looked at is not there. */
+/** The files of a board that may be running: files deleted meanwhile are skipped. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
-/** What `read` gives; undefined where there is nothing any more. */
+/** What `read` returns; undefined if the file is gone. */
 function unlessGone<Found>(read: () => Found): Found | undefined {
   try {
     return read()
@@ -12,7 +12,7 @@ function unlessGone<Found>(read: () => Found): Found | undefined {
   }
 }
 
-/** Names, from the directory on, with their bytes. */
+/** Names, relative to the directory, with their bytes. */
 export function* filesUnder(directory: string, below = ''): Generator<readonly [name: string, bytes: Buffer]> {
   for (const entry of unlessGone(() => readdirSync(join(directory, below), { withFileTypes: true })) ?? []) {
     const name = join(below, entry.name)

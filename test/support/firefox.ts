@@ -1,4 +1,4 @@
-/** Debian's Firefox, driven over WebDriver BiDi: one browser for each color scheme, each with a profile of its own. */
+/** Debian's Firefox, automated over WebDriver BiDi: one browser for each color scheme, each with its own profile. */
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -46,7 +46,7 @@ function browserOf(scheme: Scheme): Promise<Browser> {
   return begun
 }
 
-/** A page in a context of its own. */
+/** A page in its own context. */
 export async function openFirefox(scheme: Scheme, width: number): Promise<Page> {
   const context = await (await browserOf(scheme)).createBrowserContext()
   const page = await context.newPage()
@@ -55,7 +55,7 @@ export async function openFirefox(scheme: Scheme, width: number): Promise<Page> 
   return page
 }
 
-/** The only file that was saved, once it is there. */
+/** The only file that was saved, once it exists. */
 export async function savedFile(scheme: Scheme): Promise<string> {
   const folder = downloadsOf(scheme)
   const whole = () =>
@@ -65,7 +65,7 @@ export async function savedFile(scheme: Scheme): Promise<string> {
 }
 
 type Role = 'button' | 'link' | 'textbox' | 'checkbox'
-/** What assistive technology finds under this name. */
+/** The element with this accessible name. */
 export const named = (role: Role, name: string) => `::-p-aria([name="${name}"][role="${role}"])`
-/** An element that holds these words. */
+/** An element that contains these words. */
 export const worded = (words: string) => `::-p-text(${words})`

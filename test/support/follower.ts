@@ -1,4 +1,4 @@
-/** A worker thread that follows a live journal: told a durable seq, it answers how many frames were as they should be. */
+/** A worker thread that follows a live journal: notified of a durable seq, it answers how many frames were correct. */
 
 import { parentPort, workerData } from 'node:worker_threads'
 import { JournalReader } from '../../storage/journal.ts'

@@ -2,12 +2,12 @@
 import { createHash } from 'node:crypto'
 import type { Place } from './posts-on-disk.ts'
 
-/** How many rooms and people a forum of so many posts has. */
+/** How many rooms and people a forum of this many posts has. */
 export function forumOf(posts: number): { readonly rooms: number; readonly authors: number } {
   return { rooms: Math.ceil(posts * 0.001173), authors: authorsBefore(posts) }
 }
 
-/** Every fifth or sixth post is somebody's first. */
+/** Every fifth or sixth post is its author's first. */
 function authorsBefore(post: number): number {
   return Math.ceil(post * 0.19)
 }
@@ -23,7 +23,7 @@ const threadLengths = [
 ] as const
 const postsABlock = threadLengths.reduce((sum, [length, count]) => sum + length * count, 0)
 
-/** Where in its block the thread of each post began. The threads of a block grow side by side. */
+/** Where in its block the thread of each post began. The threads of a block grow in parallel. */
 const roots = rootsOfABlock()
 
 function rootsOfABlock(): Uint16Array {

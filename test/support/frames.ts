@@ -1,8 +1,8 @@
-/** Frames whose content follows from their seq, so that any process can tell whether it reads the right ones. */
+/** Frames whose content is determined by their seq, so that any process can check that it reads the right ones. */
 import { createHash } from 'node:crypto'
 import { KEYED, type NewFrame } from '../../storage/journal.ts'
 
-/** 16 bytes, as even as an event id. */
+/** 16 bytes, as evenly distributed as an event id. */
 export function keyOf(seq: number): Buffer {
   return createHash('sha256').update(`key ${seq}`).digest().subarray(0, 16)
 }

@@ -1,11 +1,11 @@
-/** A board's first guest: after its first public post the welcome grant follows as an entry of its own, a moment later. */
+/** A board's first author: after the first public post the welcome grant follows as a separate entry, a moment later. */
 import type { Signer } from '../../src/cli/sign.ts'
 import type { Client } from './client.ts'
 
-/** Entries of the log of a fresh board when its only author was greeted: the post, what the pool begins with, the grant. */
+/** Entries of a new board's log after its only author was welcomed: the post, the pool's initial credits, the grant. */
 export const greetedLeaves = 3
 
-/** Posts once on a fresh board and waits for the grant: whatever this author posts from now on is one entry each. */
+/** Posts once on a new board and waits for the grant: every later post of this author is one entry. */
 export async function greeted(client: Client, signer: Signer, room = 'lobby'): Promise<string> {
   const { status, text, data } = await client.post(signer, { room, text: 'the first of them' })
   if (status !== 200) throw new Error(text)

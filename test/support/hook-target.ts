@@ -1,6 +1,6 @@
 /**
- * A target of webhooks, in this process: answers challenges, checks every signature by a library that is not ours, and keeps
- * what it was sent. It can be told to be dead, slow, or to lie.
+ * A target of webhooks, in this process: answers challenges, verifies every signature with a third-party library, and records its
+ * deliveries. It can be told to be dead, slow, or to lie.
  */
 import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
@@ -23,7 +23,7 @@ export type Arrived = {
   }
   /** Milliseconds. */
   readonly at: number
-  /** Its signature was good for the secret of its path. */
+  /** Its signature was valid for the secret of its path. */
   readonly verified: boolean
 }
 
@@ -31,15 +31,15 @@ export type Manner = (arrived: Arrived, response: ServerResponse) => void
 
 export class HookTarget {
   readonly #server: Server
-  /** Events, oldest first; challenges and control bodies are kept apart. */
+  /** Events, oldest first; challenges and control bodies are recorded separately. */
   readonly arrived: Arrived[] = []
   readonly challenges: Arrived[] = []
   readonly control: Arrived[] = []
-  /** By path: what deliveries there are signed with. */
+  /** By path: the secret that deliveries there are signed with. */
   readonly secrets = new Map<string, string>()
-  /** By path: how to answer events, 200 without. */
+  /** By path: how to answer events; 200 by default. */
   readonly manners = new Map<string, Manner>()
-  /** By path: what to say to a challenge, the right thing without. */
+  /** By path: how to answer a challenge; correctly by default. */
   readonly echoes = new Map<string, Manner>()
   #waiting: (() => void)[] = []
 
@@ -71,12 +71,12 @@ export class HookTarget {
     return `http://127.0.0.1:${this.port}${path}`
   }
 
-  /** Events that came to this path. */
+  /** Events that arrived at this path. */
   at(path: string): Arrived[] {
     return this.arrived.filter((each) => each.path === path)
   }
 
-  /** Resolves when the condition holds; it is looked at whenever something arrives. When nothing more comes, it says what did. */
+  /** Resolves when the condition holds, which is checked whenever something arrives. On a timeout the error lists what arrived. */
   async until(holds: () => boolean): Promise<void> {
     const { promise, reject } = Promise.withResolvers<never>()
     const came = () => this.arrived.map(({ path, body }) => `${path} ${body.name} ${body.data?.excerpt ?? ''}`)

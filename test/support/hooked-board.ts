@@ -1,4 +1,4 @@
-/** A board with a target of webhooks beside it: makes them, and waits for what they are told. */
+/** A board with a webhook target: creates webhooks, and waits for their deliveries. */
 import { expect } from 'vitest'
 import type { Signer } from '../../src/cli/sign.ts'
 import { type Board, boardDirectory, startBoard } from './board-process.ts'
@@ -40,7 +40,7 @@ export class HookedBoard {
     this.#env = env
   }
 
-  /** Waits between attempts are none, for a test has no hours. */
+  /** Waits between attempts are zero, as a test has no hours. */
   static async open(env: Readonly<Record<string, string>> = {}): Promise<HookedBoard> {
     const settings = { SHARDS: '2', BROADSIDE_LOOPBACK: '1', DELIVERY_WAIT_PERCENT: '0', ...env }
     const board = await startBoard({ directory: boardDirectory(), env: settings })
@@ -95,12 +95,12 @@ export class HookedBoard {
     return (answer.data as unknown as { deliveries: DeliveryJson[] }).deliveries
   }
 
-  /** Asks again until the list says so. */
+  /** Repeats the request until the list says so. */
   async untilListed(who: Signer, holds: (webhook: Listed) => boolean): Promise<void> {
     while (!(await this.list(who)).every(holds)) await new Promise((resolve) => setTimeout(resolve, 20))
   }
 
-  /** What came to a path, when there are so many. */
+  /** Deliveries to a path, once there are that many. */
   async arrived(path: string, count: number): Promise<Arrived[]> {
     await this.target.until(() => this.target.at(path).length >= count)
     return this.target.at(path)

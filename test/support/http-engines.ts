@@ -1,6 +1,4 @@
-/**
- * Both HTTP engines with the same small handler behind them, so that one suite states facts about both.
- */
+/** Both HTTP engines with the same small handler behind them, so that one suite tests both. */
 import { afterAll, beforeAll, beforeEach, describe, expect } from 'vitest'
 import { createNodeServer } from '../../src/http/node.ts'
 import type { ByteStream, Exchange, Handler, HttpOptions, HttpServer } from '../../src/http/port.ts'
@@ -14,7 +12,7 @@ import { rawRequest } from './raw-http.ts'
 process.env.UWS_HTTP_MAX_HEADERS_SIZE = String(headBytesMax)
 
 export const bodyLimit = 1000
-/** No test of anything else meets it, however slow the machine. */
+/** Never reached in other tests, however slow the machine. */
 const deadlineMs = 60_000
 export const text = [['Content-Type', 'text/plain']] as const
 
@@ -63,11 +61,11 @@ function handle(seen: Seen, exchange: Exchange): void | Promise<void> {
 export type Engine = {
   readonly name: string
   readonly isUws: boolean
-  /** Other threads have the connections. */
+  /** Other threads hold the connections. */
   readonly isInThreads: boolean
   port: number
   seen: Seen
-  /** Another server of this engine; `ownDeadlineMs`: how long a request may stay without an answer there. */
+  /** Another server of this engine; `ownDeadlineMs`: how long a request may stay unanswered there. */
   start(handler: Handler, ownDeadlineMs?: number, more?: Partial<HttpOptions>): Promise<HttpServer>
   /** Fails unless the server still answers. */
   isAlive(): Promise<void>
@@ -97,7 +95,7 @@ const creators: readonly (Pick<Engine, 'name' | 'isUws' | 'isInThreads'> & { rea
   { name: 'node engine in two threads', isUws: false, isInThreads: true, create: inThreads('node') },
 ]
 
-/** Runs the suite once per engine, each on a server of its own; `alone`: in the thread of the test, not in others. */
+/** Runs the suite once per engine, each on its own server; `alone`: in the thread of the test, not in others. */
 export function describeEngines(suite: (engine: Engine) => void, where: 'everywhere' | 'alone' = 'everywhere'): void {
   for (const { name, isUws, isInThreads, create } of creators) {
     if (isInThreads && where === 'alone') continue

@@ -1,4 +1,4 @@
-/** What a state is kept as, in one piece: to compare two of them. */
+/** The image of a state in one piece, to compare two of them. */
 import type { Image } from '../../storage/snapshot.ts'
 
 export function joined({ bytes, columns }: Image): Buffer {

@@ -1,4 +1,4 @@
-/** A process of its own that integrates posts from disk, and tells of each head that it has published: to be killed. */
+/** A separate process that integrates posts from disk, and reports each head that it has published: to be killed. */
 import { writeSync } from 'node:fs'
 import { integrate } from './posts-on-disk.ts'
 

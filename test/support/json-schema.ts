@@ -1,4 +1,4 @@
-/** JSON Schema 2020-12 in tests, checked by a validator that the product does not use. */
+/** JSON Schema 2020-12 in tests, with a validator that the product does not use. */
 import { Ajv2020, type ValidateFunction } from 'ajv/dist/2020.js'
 import { openapi } from '../../src/board/openapi.ts'
 import type { Json } from '../../src/format/plain-schema.ts'
@@ -7,7 +7,7 @@ export const serviceId = 'bs-0123456789abcdef'
 export const document = openapi({ address: 'https://board.example.org', serviceId })
 
 const components = document.components as { readonly schemas: Readonly<Record<string, Json>> }
-/** Shapes by name: the components, and those that single commands and their answers have. */
+/** Shapes by name: the components, and those of single commands and their answers. */
 export const shapes: Readonly<Record<string, Json>> = {
   ...components.schemas,
   ...(document['x-shapes'] as Readonly<Record<string, Json>>),
@@ -16,13 +16,13 @@ export const shapes: Readonly<Record<string, Json>> = {
 const ajv = new Ajv2020({ strict: true, allErrors: true })
 ajv.addSchema({ $id: 'board', $defs: referringTo('board#/$defs/', shapes) })
 
-/** The shapes of the description, with references that this validator finds. */
+/** The shapes of the description, with references that this validator resolves. */
 function referringTo(prefix: string, value: unknown): unknown {
   const places = /"#\/(?:components\/schemas|x-shapes)\//g
   return JSON.parse(JSON.stringify(value).replaceAll(places, `"${prefix}`))
 }
 
-/** Every object closed: for answers of a real board, so that nothing comes back which is not described. */
+/** Every object closed: for answers of a real board, so that anything not described is found. */
 function closed(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(closed)
   if (typeof value !== 'object' || value === null) return value

@@ -1,6 +1,4 @@
-/**
- * Judges a board from outside: proofs, heads and exports, checked with the offline verifier as any stranger would.
- */
+/** Checks a board from outside: proofs, heads and exports, verified with the offline verifier as any stranger would. */
 import { createHash } from 'node:crypto'
 import { expect } from 'vitest'
 import { nameOf } from '../../actors/log/book.ts'
@@ -21,7 +19,7 @@ export async function logKeyOf(client: Client): Promise<VerifierKey> {
   return parsed.value
 }
 
-/** Every head that anybody was ever shown: signed by the pinned key, one root for one size. */
+/** Every head that anybody was ever shown: signed by the pinned key, one root per size. */
 export class Heads {
   readonly #key: VerifierKey
   readonly #roots = new Map<number, string>()
@@ -36,7 +34,7 @@ export class Heads {
     return [...this.#roots.keys()].sort((a, b) => a - b)
   }
 
-  /** Takes a signed head; gives its size. Fails when it is not signed, or when that size had another root. */
+  /** Records a signed head and returns its size. Fails if it is not signed, or if that size had another root. */
   take(checkpoint: string): number {
     const opened = openCheckpoint(checkpoint, this.#key)
     if (!opened.ok) throw new Error(`${opened.problem}: ${checkpoint}`)
@@ -51,7 +49,7 @@ export class Heads {
     return size
   }
 
-  /** Fails when the tree of `to` entries does not begin with that of `from`: both are sizes whose heads were taken. */
+  /** Fails unless the tree of `to` entries extends that of `from`: both are sizes of recorded heads. */
   async proveConsistent(client: Client, from: number, to: number): Promise<void> {
     const log = nameOf(this.#key.name)
     const { status, text } = await client.get(`/api/log/consistency?log=${log}&from=${from}&to=${to}`)
@@ -64,7 +62,7 @@ export class Heads {
   }
 }
 
-/** Takes the head of a receipt of a public post and checks that it covers its leaf. */
+/** Records the head in the receipt of a public post and checks that it covers its leaf. */
 export function takeReceipt(heads: Heads, receipt: ReceiptJson): void {
   if (receipt.checkpoint === undefined) throw new Error(`a receipt without a checkpoint: ${JSON.stringify(receipt)}`)
   const size = heads.take(receipt.checkpoint)
@@ -72,7 +70,7 @@ export function takeReceipt(heads: Heads, receipt: ReceiptJson): void {
   expect(receipt.log_index).toBeLessThan(size)
 }
 
-/** Asks for the proof of an event and checks it offline against the pinned key. */
+/** Requests the proof of an event and verifies it offline with the pinned key. */
 export async function proveEvent(
   client: Client,
   key: VerifierKey,
@@ -95,7 +93,7 @@ export type Exported = {
   readonly report: ExportReport
 }
 
-/** Downloads the whole export, checks it offline against the pinned key, and fails when anything in it is not as it should. */
+/** Downloads the whole export, verifies it offline with the pinned key, and fails if anything in it is wrong. */
 export async function takeExport(client: Client, key: VerifierKey): Promise<Exported> {
   const { status, text } = await client.get('/v1/export')
   if (status !== 200) throw new Error(`no export: ${status} ${text}`)
@@ -117,7 +115,7 @@ export async function takeExport(client: Client, key: VerifierKey): Promise<Expo
   return { sha256: createHash('sha256').update(text).digest('hex'), events, report }
 }
 
-/** Ids and leaves occur once, rooms count without gaps, threads hang together. */
+/** Ids and leaves occur once, seqs of rooms have no gaps, threads are connected. */
 function checkPlaces(events: readonly ExportedEvent[]): void {
   expect(new Set(events.map(({ event_id }) => event_id)).size).toBe(events.length)
   expect(new Set(events.map(({ log }) => log.index)).size).toBe(events.length)

@@ -8,7 +8,7 @@ export type Json = Record<string, unknown>
 /** `path`: names with dots, an element of a list by its number. */
 export type Mutation = { readonly path: string; readonly how: string; readonly line: Json }
 
-/** All of a line; `other`: a line of the same type, whose values are put into its place. */
+/** All mutations of a line; `other`: a line of the same type, whose values are substituted. */
 export function mutationsOf(line: Json, other: Json = {}): Mutation[] {
   return pathsOf(line, []).flatMap((keys) => {
     const path = keys.join('.')
@@ -16,7 +16,7 @@ export function mutationsOf(line: Json, other: Json = {}): Mutation[] {
     const values: [how: string, value: unknown][] = [['left out', undefined], ...changes(before)]
     if (typeof before !== 'object') values.push(['no text, no number', { toString: 1, valueOf: 1 }])
     const another = at(other, keys)
-    // Of an author each field is taken by itself: the same one may have another handle there.
+    // Each field of an author is mutated separately: the same author may have another handle there.
     if (another !== undefined && path !== 'author') values.push(['that of another line', another])
     return values
       .filter(([, value]) => JSON.stringify(value) !== JSON.stringify(before))
@@ -42,7 +42,7 @@ function changes(value: unknown): [how: string, value: unknown][] {
   return [['emptied', {}]]
 }
 
-/** Stays what it is in kind: hex stays hex, a letter a letter. */
+/** Keeps its kind: hex stays hex, a letter a letter. */
 function turned(text: string, at: number): string {
   const character = text[at] ?? ''
   return `${text.slice(0, Math.max(0, at))}${character === 'a' ? 'b' : character === '1' ? '2' : /\d/.test(character) ? '1' : 'a'}${text.slice(at + 1)}`
@@ -68,7 +68,7 @@ function withValue(line: Json, keys: readonly string[], value: unknown): Json {
   return copy
 }
 
-/** Checks many files that differ in one line: a signature that was checked before is not checked again. */
+/** Verifies many files that differ in one line: a signature that was verified before is not verified again. */
 export class ManyVerifications {
   readonly #key: VerifierKey
   readonly #verdicts = new Map<string, boolean>()
@@ -82,7 +82,7 @@ export class ManyVerifications {
     return this.#verify(lines.map(bytesOf))
   }
 
-  /** Changes of the line at this place that nobody finds, as `path: how`. */
+  /** Undetected changes of the line at this place, as `path: how`. */
   async unfound(lines: readonly Json[], place: number): Promise<string[]> {
     const line = lines[place]!
     const whole = lines.map(bytesOf)
@@ -119,7 +119,7 @@ function bytesOf(line: Json): Buffer {
   return Buffer.from(JSON.stringify(line))
 }
 
-/** Is a change, as `unfound` names it, of something that `broadside verify --help` calls the board's word? */
+/** Whether a change, as `unfound` names it, is of something that `broadside verify --help` calls the board's word. */
 export function isBoardsWord(line: Json, change: string): boolean {
   const [path, how] = change.split(': ') as [string, string]
   const [field, , part] = path.split('.')

@@ -1,4 +1,4 @@
-/** The way of one box to the servers of a cluster, which can be cut. */
+/** The connection of one box to the servers of a cluster, which can be cut. */
 import { once } from 'node:events'
 import { type AddressInfo, connect, createServer, type Server, type Socket } from 'node:net'
 

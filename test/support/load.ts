@@ -1,15 +1,14 @@
 /**
- * Load on a board, and a ledger of what it acknowledged: what a client was told must be true for ever.
+ * Load on a board, and a ledger of what it acknowledged: what a client was told must stay true forever.
  *
- * What is posted follows from a seed; what was in flight when the board died is neither expected nor forbidden, only
- * never half there.
+ * Posts follow from a seed; those in flight when the board died are neither expected nor forbidden, but must never be stored in part.
  */
 import { expect } from 'vitest'
 import type { VerifierKey } from '../../storage/note.ts'
 import { type Answer, type Client, type EventJson, person, type ReceiptJson, type Signed } from './client.ts'
 import { type ExportedEvent, type Heads, proveEvent, takeExport, takeReceipt } from './judge.ts'
 
-/** A generator of numbers below 2^32 that a seed fixes (mulberry32). */
+/** A generator of numbers below 2^32, determined by a seed (mulberry32). */
 export function randomFrom(seed: number): (below: number) => number {
   let state = seed >>> 0
   return (below) => {
@@ -27,7 +26,7 @@ export function chooseSeed(what: string): number {
   return seed
 }
 
-/** An answer to one command, whatever way it came. */
+/** An answer to one command, however it was sent. */
 export type Outcome = Pick<Answer, 'status' | 'code' | 'data'>
 
 export type Acknowledged = { readonly event: EventJson; readonly receipt: ReceiptJson; readonly signed: Signed }
@@ -38,7 +37,7 @@ export class Ledger {
   readonly acknowledged = new Map<string, Acknowledged>()
   /** Sent, and never answered: may be there or not. */
   readonly unknown = new Map<string, { readonly signed: Signed; readonly text: string }>()
-  /** Answers that were no 200, by status and code. */
+  /** Answers other than 200, by status and code. */
   readonly refused = new Map<string, number>()
 
   constructor(heads: Heads, key: VerifierKey) {
@@ -58,8 +57,8 @@ export class Ledger {
   }
 
   /**
-   * Holds the running board to everything it said: each acknowledged post once, as it was, at its leaf and place; nothing
-   * that nobody sent; the newest head no smaller than any before. Proofs are asked for `proofs` posts, the newest first.
+   * Checks the running board against everything it said: each acknowledged post once, unchanged, at its leaf and place; nothing that nobody
+   * sent; the newest head no smaller than any before. Proofs are requested for `proofs` posts, the newest first.
    */
   async check(client: Client, proofs: number): Promise<readonly ExportedEvent[]> {
     const newest = await client.get('/api/log/checkpoint')
@@ -91,7 +90,7 @@ export type LoadOptions = {
   readonly client: Client
   readonly ledger: Ledger
   readonly random: (below: number) => number
-  /** Posts at most. */
+  /** Maximum number of posts. */
   readonly posts: number
   readonly inFlight: number
   readonly rooms: readonly string[]
@@ -99,7 +98,7 @@ export type LoadOptions = {
   readonly onAcknowledged?: (count: number) => void
   /** Longest text, in bytes. */
   readonly textBytesMax?: number
-  /** How each of those in flight sends; one `POST /v1/command` at a time if not given. */
+  /** How each worker sends; one `POST /v1/command` at a time by default. */
   readonly senderOf?: (worker: number) => Sender | undefined
 }
 
@@ -108,9 +107,9 @@ export class Gone extends Error {}
 
 /** One way to send commands. */
 export type Sender = {
-  /** How many commands go together. */
+  /** How many commands are sent together. */
   readonly together: () => number
-  /** Sends commands and reports each answer with its place among them. Rejects with Gone when the board ends before the last. */
+  /** Sends commands and reports each answer with its index. Rejects with Gone if the board ends before the last. */
   readonly send: (commands: readonly Signed[], onAnswer: (at: number, outcome: Outcome) => void) => Promise<void>
 }
 
@@ -156,7 +155,7 @@ export async function load(options: LoadOptions): Promise<number> {
       }
       const bodies = commands.map(({ signed }) => signed)
       await send(bodies, onAnswer).catch((error: unknown) => {
-        // What the ledger objects to is no broken connection.
+        // An objection of the ledger is not a broken connection.
         if (!(error instanceof Gone)) throw error
         gone = true
       })

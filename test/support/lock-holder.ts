@@ -1,4 +1,4 @@
-/** A process that takes the lock of the directory in argv[2], says so, and holds it until it is killed. */
+/** A process that locks the directory in argv[2], reports that, and holds the lock until it is killed. */
 import { lockDirectory } from '../../storage/lock.ts'
 
 try {

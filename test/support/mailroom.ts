@@ -1,4 +1,4 @@
-/** A board with receive URLs: makes them, delivers to them, reads what arrived, and starts again. */
+/** A board with receive URLs: creates them, delivers to them, reads what arrived, and restarts. */
 import { request } from 'node:http'
 import { expect } from 'vitest'
 import type { Signer } from '../../src/cli/sign.ts'

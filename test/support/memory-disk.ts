@@ -1,9 +1,9 @@
 /**
  * A disk in memory that loses what was not synced when its power is cut, and fails on command.
  *
- * It promises what storage/disk.ts says and not a bit more: bytes are durable after a sync of their file, names after one of
- * their directory. A cut may also tear what was on its way: some of the writes since the last sync, in any order, the last of
- * them in part; and of the changes of names, which a file system journals, as many as came first.
+ * It promises exactly what storage/disk.ts says: bytes are durable after a sync of their file, names after one of their directory. A cut
+ * may also tear writes in flight: some of those since the last sync survive, in any order, the last of them in part; and of the name
+ * changes, which a file system journals, a prefix survives.
  */
 import { dirname, join, resolve } from 'node:path'
 import { type Disk, type DiskFile, DiskFull, type OpenMode, SyncFailed } from '../../storage/disk.ts'
@@ -15,7 +15,7 @@ export class PowerLost extends Error {
 
 type Change = { readonly bytes: Uint8Array; readonly position: number } | { readonly size: number }
 
-/** Bytes that grow. */
+/** A growing byte buffer. */
 class Content {
   #bytes = Buffer.alloc(256)
   length = 0
@@ -42,7 +42,7 @@ class Content {
   }
 }
 
-/** A file, whatever its names are. */
+/** A file, independent of its names. */
 class Inode {
   readonly mode: number
   readonly now = new Content()
@@ -55,7 +55,7 @@ class Inode {
     this.mode = mode
   }
 
-  /** A file that holds these bytes, all of them durable. */
+  /** A file with these bytes, all of them durable. */
   static of(mode: number, bytes: Uint8Array): Inode {
     const made = new Inode(mode)
     for (const content of [made.now, made.durable]) content.apply({ bytes: Uint8Array.from(bytes), position: 0 })
@@ -67,12 +67,12 @@ class Inode {
     this.pending.push(change)
   }
 
-  /** How many changes there ever were. */
+  /** The total number of changes so far. */
   get changes(): number {
     return this.#settled + this.pending.length
   }
 
-  /** The changes up to this one of all are on the platters. */
+  /** The changes up to this one are durable. */
   settle(through: number): void {
     const settled = this.pending.splice(0, Math.max(0, through - this.#settled))
     for (const change of settled) this.durable.apply(change)
@@ -80,11 +80,11 @@ class Inode {
   }
 }
 
-/** What a fault can strike: these, each in files of each kind. */
+/** The operations that a fault can hit, in files of each kind. */
 type Operation = 'create' | 'write' | 'truncate' | 'sync' | 'names' | 'rename' | 'remove' | 'read' | 'directory'
 type FaultName = 'cut' | 'sync fails' | 'write fails' | 'read fails' | 'full'
 
-/** A file by what it is for, so that faults can be counted. */
+/** The kind of a file, so that faults can be counted. */
 function kindOfFile(path: string): string {
   const kinds: readonly (readonly [RegExp, string])[] = [
     [/\.mark(\.tmp)?$/, 'mark'],
@@ -100,7 +100,7 @@ function kindOfFile(path: string): string {
   return kinds.find(([pattern]) => pattern.test(path))?.[1] ?? 'board'
 }
 
-/** Faults that struck, and operations that were there to be struck. */
+/** Faults that hit, and operations that could have been hit. */
 export class FaultPoints {
   readonly seen = new Map<string, number>()
   readonly struck = new Map<string, number>()
@@ -129,7 +129,7 @@ function count(counts: Map<string, number>, name: string): void {
 }
 
 export type MemoryDiskOptions = {
-  /** Runs the end of a sync that others do not wait for, so much later than on a quick disk. */
+  /** Runs the end of a background sync, `slowMs` later than on a fast disk. */
   readonly soon: (callback: () => void, slowMs: number) => void
   /** A number from 0 up to, and not including, `below`. */
   readonly chance: (below: number) => number
@@ -144,7 +144,7 @@ const endless = Number.POSITIVE_INFINITY
 
 export class MemoryDisk implements Disk {
   readonly descriptorsMax = endless
-  /** So that everything that prefetches does so here. */
+  /** So that everything that can prefetch does so here. */
   readonly readsAreSlow = () => true
   readonly points = new FaultPoints()
   readonly #options: MemoryDiskOptions
@@ -153,34 +153,34 @@ export class MemoryDisk implements Disk {
   /** Changes of names that are not durable yet, in order. */
   #renamings: Renaming[] = []
   readonly #directories = new Set<string>(['/'])
-  /** Operations that change something, until the power goes off. */
+  /** Modifying operations until the power goes off. */
   #operationsLeft = endless
   #aim: { readonly point: string; readonly operations: number } | undefined
   #temporary = 0
-  /** Grows with each process that used the disk: what an earlier one waits for never comes. */
+  /** Grows with each process that used the disk: pending callbacks of an earlier one are dropped. */
   #life = 0
   syncs = 0
-  /** So many syncs from now one fails, once; the same of writes and reads. */
+  /** After this many further syncs one fails, once; likewise for writes and reads. */
   syncFailsAfter = endless
   writeFailsAfter = endless
   readFailsAfter = endless
-  /** The next read of this point fails, as `points` names it. */
+  /** The next read at this point fails; `points` has the names. */
   readFailsAt: string | undefined
   /** Bytes that files may still grow by. */
   room = endless
-  /** Milliseconds that a sync takes at most, beyond those of a quick disk. */
+  /** The maximum delay of a sync in milliseconds, beyond that of a fast disk. */
   slowMs = 0
 
   constructor(options: MemoryDiskOptions) {
     this.#options = options
   }
 
-  /** The power goes off after so many operations that change something. */
+  /** The power goes off after this many modifying operations. */
   cutAfter(operations: number): void {
     this.#operationsLeft = operations
   }
 
-  /** The power goes off after so many operations from the next one on that is of this point, as `points` names them. */
+  /** The power goes off this many operations after the next one at this point; `points` has the names. */
   cutAt(point: string, operations: number): void {
     this.#aim = { point, operations }
   }
@@ -189,7 +189,7 @@ export class MemoryDisk implements Disk {
     return this.#operationsLeft <= 0
   }
 
-  /** No fault is left to come. */
+  /** No fault is pending. */
   heal(): void {
     this.#operationsLeft = endless
     this.#aim = undefined
@@ -201,12 +201,12 @@ export class MemoryDisk implements Disk {
     this.slowMs = 0
   }
 
-  /** The process that used it has ended; what it wrote stays. */
+  /** The process that used it has ended; its writes stay. */
   endLife(): void {
     this.#life++
   }
 
-  /** The power is back: what was not durable is gone, but for what was on its way and arrived. */
+  /** The power is back: what was not durable is gone, except for writes in flight that arrived. */
   restore(): void {
     this.endLife()
     this.heal()
@@ -237,12 +237,12 @@ export class MemoryDisk implements Disk {
     return new Map(inside.map(([name, { mode, now }]) => [name, { mode, bytes: Buffer.from(now.bytes) }]))
   }
 
-  /** Whether a power cut now would leave a file that has these bytes. */
+  /** Whether a power cut now would leave a file with these bytes. */
   hasDurably(bytes: Buffer): boolean {
     return [...this.#durableNames.values()].some(({ durable }) => durable.bytes.includes(bytes))
   }
 
-  /** In the place of all files below a directory. */
+  /** Replaces all files below a directory. */
   putBack(directory: string, copy: Copy): void {
     this.#renamings = []
     for (const name of [...this.#names.keys()]) if (name.startsWith(`${directory}/`)) this.#names.delete(name)
@@ -254,7 +254,7 @@ export class MemoryDisk implements Disk {
     this.#durableNames = new Map(this.#names)
   }
 
-  /** Flips one bit where it lies: nothing was written. */
+  /** Flips one bit in place, without a write. */
   flip(path: string, byte: number, bit: number): void {
     const { now, durable } = this.#names.get(resolve(path)) ?? missing(path)
     for (const { bytes } of [now, durable]) if (byte < bytes.length) bytes[byte]! ^= 1 << bit
@@ -373,7 +373,7 @@ export class MemoryDisk implements Disk {
     return Math.min(Math.max(0, this.room), Number.MAX_SAFE_INTEGER)
   }
 
-  /** One more operation that changes something. */
+  /** One more modifying operation. */
   spend(operation: Operation, path: string): void {
     const point = this.points.see(operation, path)
     if (point === this.#aim?.point) {
@@ -394,7 +394,7 @@ export class MemoryDisk implements Disk {
     throw new SyncFailed(path, systemError('EIO', path))
   }
 
-  /** One more write, by which its file grows by so much: what of it is done, and why not all. */
+  /** One more write, by which its file grows by this much: returns the part that is done, and why not all. */
   writing(path: string, bytes: Uint8Array, growth: number): { readonly done: Uint8Array; readonly failed?: Error } {
     if (this.writeFailsAfter-- <= 0) {
       this.writeFailsAfter = endless
@@ -420,7 +420,7 @@ export class MemoryDisk implements Disk {
     throw systemError('EIO', path)
   }
 
-  /** What this process waits for. */
+  /** Calls back in this process, unless it has ended. */
   later(callback: () => void): void {
     const life = this.#life
     const slowMs = this.slowMs === 0 ? 0 : this.#options.chance(this.slowMs)
@@ -450,7 +450,7 @@ export class MemoryDisk implements Disk {
   #rename(from: string, to: string): void {
     this.spend('rename', to)
     const inode = this.#names.get(resolve(from)) ?? missing(from)
-    // One change: no name is without its file in between.
+    // A single change: no name is ever without its file in between.
     this.#name(resolve(to), inode)
     this.#name(resolve(from), undefined)
   }
@@ -497,7 +497,7 @@ class OpenFile implements DiskFile {
   writeAt(bytes: Uint8Array, position: number): void {
     const inode = this.#sound
     const { done, failed } = this.#disk.writing(this.path, bytes, position + bytes.length - inode.now.length)
-    // What is written when the power goes off may arrive.
+    // Data written when the power goes off may arrive.
     inode.change({ bytes: Uint8Array.from(done), position })
     this.#disk.spend('write', this.path)
     if (failed !== undefined) throw failed
@@ -545,7 +545,7 @@ class OpenFile implements DiskFile {
     return this.#inode
   }
 
-  /** To be changed. */
+  /** Must not be poisoned: it is about to be changed. */
   get #sound(): Inode {
     if (this.#poison !== undefined) throw this.#poison
     return this.#open

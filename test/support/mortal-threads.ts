@@ -15,7 +15,7 @@ if (isMainThread) {
   })
 }`
 
-/** The first threads of a board write its journals; SIGUSR2 ends the next of so many, as running out of memory would. */
+/** The first threads of a board write its journals; SIGUSR2 ends the next of this many, as running out of memory would. */
 export function mortalThreads(threads: number): { readonly NODE_OPTIONS: string } {
   return { NODE_OPTIONS: `--import data:text/javascript,${encodeURIComponent(assassinOf(threads))}` }
 }

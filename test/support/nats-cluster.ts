@@ -1,4 +1,4 @@
-/** Three real nats-servers as one cluster, in a directory of its own: for what followers get their journals through. */
+/** Three real nats-servers as one cluster, in their own directory: followers get their journals through it. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, mkdirSync, openSync, readFileSync, writeFileSync } from 'node:fs'
@@ -18,7 +18,7 @@ type ClusterOptions = {
   /** A server that syncs only now and then. */
   readonly unsynced?: string
   readonly release?: 'forky' | 'bookworm'
-  /** One server alone. */
+  /** A single server. */
   readonly isAlone?: boolean
 }
 
@@ -27,7 +27,7 @@ process.once('exit', () => {
   for (const child of running) child.kill('SIGKILL')
 })
 
-/** What opens the messages of a board. `directory`: of its data. */
+/** Decrypts the messages of a board. `directory`: its data directory. */
 export function sealOf(directory: string): StreamSeal {
   const { disk, random, clock } = machine
   return new StreamSeal({ disk, random, dataDirectory: directory, wallSeconds: clock.wallSeconds })
@@ -35,7 +35,7 @@ export function sealOf(directory: string): StreamSeal {
 
 export class NatsCluster {
   readonly servers: readonly Server[]
-  /** Files with the seeds of the board's user, of one that only reads, and of the system user. */
+  /** Files with the seeds of the board's user, of a read-only user, and of the system user. */
   readonly keyFile: string
   readonly readKeyFile: string
   readonly systemKeyFile: string
@@ -94,7 +94,7 @@ export class NatsCluster {
     return { REPLICATE, REPLICATE_KEY_FILE: this.readKeyFile }
   }
 
-  /** Starts a server that does not run; resolves when it is ready. `sync`: from now on, in place of what it was made with. */
+  /** Starts a stopped server; resolves when it is ready. `sync`: its setting from now on. */
   async begin(name: string, sync?: 'always'): Promise<void> {
     const server = this.#server(name)
     const file = join(this.#directory, `${name}.conf`)
@@ -112,7 +112,7 @@ export class NatsCluster {
     }
   }
 
-  /** Speaks to the servers as the board does. */
+  /** Connects to the servers as the board does. */
   connection(): Promise<NatsConnection> {
     const seed = Buffer.from(readFileSync(this.keyFile, 'latin1').trim())
     const servers = this.servers.map(({ port }) => `127.0.0.1:${port}`)

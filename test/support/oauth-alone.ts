@@ -1,4 +1,4 @@
-/** The authorization server without a board behind it: nothing is kept, and the network answers as a test says. */
+/** The authorization server without a board: nothing is stored, and the network answers as a test says. */
 
 import { createHash } from 'node:crypto'
 import { join } from 'node:path'
@@ -19,11 +19,11 @@ export type OauthAlone = {
   readonly get: (url: string) => Promise<OauthResponse>
   readonly post: (url: string, body: object) => Promise<OauthResponse>
   readonly form: (url: string, fields: Readonly<Record<string, string>>) => Promise<OauthResponse>
-  /** What was asked of the network. */
+  /** Requests to the network. */
   readonly asked: readonly OutgoingRequest[]
 }
 
-/** `answer`: of every address that is asked; `records`: what there is of a kind, whatever its name; `written` hears of all that is kept. */
+/** `answer`: for every requested address; `records`: the stored ones of a kind, whatever their name; `written` is called for each write. */
 export function oauthAlone({
   answer,
   fetchWait = 0,
@@ -94,7 +94,7 @@ export function oauthAlone({
   }
 }
 
-/** The request that a client sends its user with. `more`: in place of what belongs there. */
+/** The authorization request that a client sends its user with. `more`: replaces parameters. */
 export function authorizeUrl(more: Readonly<Record<string, string>>): string {
   const query = new URLSearchParams({
     response_type: 'code',

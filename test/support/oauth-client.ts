@@ -1,4 +1,4 @@
-/** An OAuth client by hand: registers, asks for a code with PKCE, exchanges it. Shows every answer as it came. */
+/** A hand-written OAuth client: registers, requests a code with PKCE, exchanges it. Returns every answer unchanged. */
 import { createHash, type KeyObject, randomBytes, sign } from 'node:crypto'
 import type { Signer } from '../../src/cli/sign.ts'
 import { signIn } from './sign-in.ts'
@@ -34,7 +34,7 @@ export class OauthClient {
     return answer
   }
 
-  /** The address that a user is sent to, and the verifier behind it. `more`: null leaves a parameter out. */
+  /** The address that a user is redirected to, and its PKCE verifier. `more`: null omits a parameter. */
   authorize(more: Readonly<Record<string, string | null>> = {}): { url: URL; verifier: string } {
     const verifier = randomBytes(32).toString('base64url')
     const url = new URL('/oauth/authorize', this.board)
@@ -78,7 +78,7 @@ export class OauthClient {
     return this.form('/oauth/token', { grant_type: 'refresh_token', client_id: this.id, refresh_token: token, ...more })
   }
 
-  /** Everything at once. */
+  /** The whole flow. */
   async signedIn(signer: Signer, more: Readonly<Record<string, string>> = {}): Promise<Tokens> {
     if (this.id === '') await this.register()
     const { code, verifier } = await this.code(signer, more)
@@ -97,10 +97,10 @@ export class OauthClient {
 
 const decoded = (part = '') => JSON.parse(Buffer.from(part, 'base64url').toString()) as Record<string, string>
 
-/** What an access token says. */
+/** The claims of an access token. */
 export const claims = (token: string) => decoded(token.split('.')[1])
 
-/** The same token, signed anew with what was changed in its claims and its header; undefined leaves a claim out. */
+/** The same token, signed again with changed claims and header; undefined removes a claim. */
 export function remade(token: string, key: KeyObject, changes: object, header: object = {}): string {
   const parts = [
     { ...decoded(token.split('.')[0]), ...header },
@@ -115,7 +115,7 @@ const envelope = {
   'io.modelcontextprotocol/clientCapabilities': {},
 }
 
-/** One request of protocol 2026-07-28. `headers`: in place of what belongs there, null leaves one out. `query`: with its `?`. */
+/** One request of protocol 2026-07-28. `headers`: replaces headers, null removes one. `query`: with its `?`. */
 export async function rpc(
   board: string,
   method: string,

@@ -1,6 +1,6 @@
 /**
- * What must be there before the documented example of an operation can work: for every operation, who sends it and what
- * stands in place of the ids that its example makes up.
+ * What must exist before the documented example of an operation can work: for every operation, who sends it and which real ids replace the
+ * invented ones.
  */
 import { createHash, randomBytes } from 'node:crypto'
 import type { Operation } from '../../actors/kernel/operation.ts'
@@ -17,10 +17,10 @@ type Values = Readonly<Record<string, string | number | readonly string[]>>
 
 export type Ready = {
   readonly signer: Signer
-  /** In place of fields of the example. */
+  /** Replaces fields of the example. */
   readonly fields?: Values
   readonly signing?: Signing
-  /** What happens while the answer is waited for. */
+  /** Runs while the answer is pending. */
   readonly meanwhile?: () => Promise<unknown>
 }
 
@@ -42,7 +42,7 @@ export class World {
     return this.#people
   }
 
-  /** Somebody new. */
+  /** A new person. */
   someone(): Signer {
     return person(`somebody ${++this.#people}`)
   }
@@ -52,7 +52,7 @@ export class World {
     return `n-${createHash('sha256').update(randomBytes(16)).digest('hex').slice(0, 16)}`
   }
 
-  /** Sends a command that must be accepted; its data. */
+  /** Sends a command that must be accepted; returns its data. */
   async done(signer: Signer, fields: Fields): Promise<Record<string, Record<string, unknown>>> {
     const answer = await this.client.command(signer, fields)
     if (answer.status !== 200) throw new Error(`${JSON.stringify(fields)}: ${answer.text}`)
@@ -77,7 +77,7 @@ export class World {
     return answer.data.receipt!.event_id
   }
 
-  /** Somebody with an event in a room of another. */
+  /** A person with an event in somebody else's room. */
   async roomWithPost(): Promise<{ owner: Signer; room: string; author: Signer; event: string }> {
     const { owner, room } = await this.room()
     const author = this.someone()
@@ -110,7 +110,7 @@ export class World {
     return (await this.done(signer, fields)).webhook!.id as string
   }
 
-  /** Somebody who has this many credits. */
+  /** A person with this many credits. */
   async rich(credits = 1_000): Promise<Signer> {
     const signer = this.someone()
     await this.done(this.operator, { operation: 'credit.grant', target: signer.id, amount: credits })
@@ -138,7 +138,7 @@ export class World {
     return { room, opener, other }
   }
 
-  /** Moves an identity to the key of another. */
+  /** Rotates an identity to the key of another. */
   rotation(signer: Signer, next: Signer): { fields: Values; signing: Signing } {
     const signing = { timestamp: now(), nonce: this.name() }
     const command = { operation: 'identity.rotate', target: next.publicKey, public_key: signer.publicKey, ...signing }
@@ -146,7 +146,7 @@ export class World {
     return { fields: { target: next.publicKey, proof }, signing }
   }
 
-  /** What makes a new key the delegate of somebody. */
+  /** What makes a new key a person's delegate. */
   delegation(signer: Signer): Ready {
     const key = this.someone()
     const example = operationByName.get('delegation.create')!.example as unknown as { ttl: number; data: string }
@@ -157,13 +157,13 @@ export class World {
     return { signer, fields: { target: key.publicKey, proof }, signing }
   }
 
-  /** Somebody's new delegate. */
+  /** A person's new delegate. */
   async delegate(owner: Signer): Promise<{ key: Signer; id: string }> {
     const key = this.someone()
     return { key, id: await delegated(this.client, owner, key) }
   }
 
-  /** Sends the example of an operation with these fields in place of its own. */
+  /** Sends the example of an operation with these fields replaced. */
   async send(operation: Operation, { signer, fields = {}, signing = {}, meanwhile }: Ready): Promise<Answer> {
     const { proof, ...command } = { ...operation.example, ...fields } as Record<string, string>
     const { body } = this.client.sign(signer, command as Fields, signing)
@@ -191,7 +191,7 @@ const ownRoom: Setup = async (world) => {
   return { signer: owner, fields: { room } }
 }
 
-/** The owner of a room and somebody who has this role in it. */
+/** The owner of a room and a person with this role in it. */
 function withRole(role: 'none' | 'member' | 'moderator'): Setup {
   return async (world) => {
     const { owner, room } = await world.room()
@@ -320,7 +320,7 @@ export const setups: Readonly<Record<string, Setup>> = {
   'thread.follow': someEvent,
   'thread.unfollow': someEvent,
   'follows.list': anyone,
-  // A position that is no news is taken without a write.
+  // A position that is not new is accepted without a write.
   'inbox.seen': async (world) => ({ signer: world.someone(), fields: { data: '{"schema":1,"inbox":1}' } }),
   'identity.mute': anyone,
   'identity.unmute': anyone,

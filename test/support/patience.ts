@@ -1,2 +1,2 @@
-/** How long a test waits for what must come: it ends as soon as that is there, and a slow machine fails nothing. */
+/** How long a test waits for a condition: the wait ends as soon as it holds, and a slow machine fails nothing. */
 export const patience = { timeout: 120_000, interval: 50 } as const

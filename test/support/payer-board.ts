@@ -1,4 +1,4 @@
-/** A board with a wallet, and what a test asks of it. */
+/** A board with a wallet, and the requests that tests send it. */
 import { mkdtempSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
@@ -31,7 +31,7 @@ export type Called = {
   }
 }
 
-/** A key of which everybody knows the address. */
+/** A well-known test key. */
 export const payerAddress = '0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266'
 const knownKey = 'ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80'
 
@@ -80,7 +80,7 @@ export class PayerBoard {
     return answer.data as unknown as Record<string, { id: string }>
   }
 
-  /** Id of a listing, marked by the operator where `payees` are given. */
+  /** Id of a listing, marked by the operator if `payees` are given. */
   async tool(
     url: string,
     {

@@ -1,4 +1,4 @@
-/** A follower by updates.get: asks again and again with the cursor it was given, also through deaths of the board. */
+/** A follower by updates.get: polls with the cursor it was given, also through kills of the board. */
 import type { Signer } from '../../src/cli/sign.ts'
 import type { Answer, Client, EventJson } from './client.ts'
 
@@ -26,7 +26,7 @@ export type Asked = {
   readonly limit?: number
 }
 
-/** One request: by the GET door, or as a command of the signer. */
+/** One request: by GET, or as a command of the signer. */
 export function ask(client: Client, { cursor, limit, ...data }: Asked, signer?: Signer): Promise<Answer> {
   if (signer !== undefined) {
     const fields = { ...(cursor === undefined ? {} : { cursor }), ...(limit === undefined ? {} : { limit }) }
@@ -52,10 +52,10 @@ export async function updates(client: Client, asked: Asked, signer?: Signer): Pr
   return answer.data as unknown as UpdatesJson
 }
 
-/** What an update is about, in one word. */
+/** The subject of an update, in one word. */
 export const subject = ({ type, event, room }: UpdateJson): string => `${type} ${event?.event_id ?? room}`
 
-/** Everything behind a cursor, page by page of `limit`. */
+/** Everything after a cursor, page by page of `limit`. */
 export async function drain(client: Client, asked: Asked, signer?: Signer): Promise<UpdateJson[]> {
   const found: UpdateJson[] = []
   let cursor = asked.cursor

@@ -1,6 +1,6 @@
 /**
- * A board of many posts, made as files: its records are those of real posts, its log is made by the log actor's own code.
- * Signing and sending a million of them would take an hour; nothing that is read from them here asks for their signatures.
+ * A board of many posts, created as files: its records equal those of real posts, and the log actor's own code makes its log. Signing and
+ * sending a million of them would take an hour; nothing that reads them here verifies their signatures.
  */
 
 import { createHash } from 'node:crypto'
@@ -20,17 +20,17 @@ import { writeLeafHash } from '../../storage/merkle.ts'
 export type OnDisk = {
   readonly directory: string
   readonly posts: number
-  /** `host:port` in the name of its log: a board served there is the one that is meant. */
+  /** `host:port` in the name of its log, if a board served there is to be recognized. */
   readonly publicHost?: string
   readonly segmentBytesMax?: number
 } & Shape
 
-/** What the posts are like. */
+/** The shape of the posts. */
 type Shape = {
   readonly textBytes?: number
-  /** Threads of four in so many rooms, by many people, and one thread with a tenth of all. Left out: one room, one person, no replies. */
+  /** Threads of four in this many rooms, by many people, and one thread with a tenth of all. Omitted: one room, one person, no replies. */
   readonly rooms?: number
-  /** What each post is and where it goes, instead of all that; `rooms` says how many rooms that takes. */
+  /** Replaces all that: what each post is and where it goes; `rooms` says how many rooms that takes. */
   readonly placeOf?: (n: number) => Place
 }
 
@@ -74,7 +74,7 @@ function signedBytes(serviceId: string, n: number, shape: Shape): Buffer {
   return signingBytes(serviceId, { operation: 'post', room, text, ...reply, ...who })
 }
 
-/** Makes the directory with a journal of one shard. Gives the service id. */
+/** Creates the directory with a journal of one shard. Returns the service id. */
 export function writePosts({
   directory,
   posts,
@@ -139,11 +139,11 @@ export type Integrating = {
   readonly rooms?: number
   readonly segmentBytesMax?: number
   readonly entriesPerFrameMax?: number
-  /** Told of each head. */
+  /** Called for each head. */
   readonly onHead?: (size: number, checkpoint: string) => void
 }
 
-/** Brings the log up to the journal of the shard, as the log's thread does. Gives its size. */
+/** Brings the log up to the journal of the shard, as the log's thread does. Returns its size. */
 export function integrate({
   directory,
   posts,
@@ -167,7 +167,7 @@ export function integrate({
     later: systemClock.later,
     start: stateAfter(signed.newest),
   })
-  // The first records make the rooms.
+  // The first records create the rooms.
   log.hint(0, posts + rooms)
   log.catchUp()
   const { size } = log.head

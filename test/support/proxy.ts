@@ -1,4 +1,4 @@
-/** A real proxy in front of a board, with the very file of src/hosting: only ports and certificates are put in. */
+/** A real proxy in front of a board, with the actual file from src/hosting: only ports and certificates are filled in. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import type { IncomingHttpHeaders } from 'node:http'
@@ -18,7 +18,7 @@ export type Asked = {
   readonly method?: string
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string | Buffer
-  /** An address of this machine to ask from, IPv4 or IPv6. */
+  /** An address of this machine to send from, IPv4 or IPv6. */
   readonly from?: string
 }
 export type Got = { readonly status: number; readonly headers: IncomingHttpHeaders; readonly body: Buffer }
@@ -34,7 +34,7 @@ type Kind = {
   readonly program: string
   readonly file: string
   readonly changes: (place: Place) => Changes
-  /** Writes what else is needed; the arguments of the program, with the folder as its working directory. */
+  /** Writes what else is needed; returns the arguments of the program, with the folder as its working directory. */
   readonly prepare: (place: Place, text: string) => readonly string[]
 }
 
@@ -140,7 +140,7 @@ export class ProxyProgram {
     }
     const child = spawn(findProgram(program, '/usr/sbin')!, prepare(place, text), {
       cwd: folder,
-      // Caddy keeps what it was given under its home.
+      // Caddy stores files under its home.
       env: { PATH: process.env.PATH, HOME: folder },
       stdio: ['ignore', 'ignore', 'pipe'],
     })
@@ -157,7 +157,7 @@ export class ProxyProgram {
     return proxy
   }
 
-  /** One request, on a connection of its own. */
+  /** One request, on its own connection. */
   ask(path: string, { method = 'GET', headers = {}, body, from }: Asked = {}): Promise<Got> {
     return new Promise((resolve, reject) => {
       const sent = request(
@@ -190,7 +190,7 @@ export class ProxyProgram {
     })
   }
 
-  /** A connection for bytes as they are. */
+  /** A connection for raw bytes. */
   async raw(): Promise<RawConnection> {
     const socket: TLSSocket = tlsConnect({
       host: '127.0.0.1',

@@ -1,9 +1,9 @@
-/** The Python client in a process of its own. */
+/** The Python client in a separate process. */
 import { spawnSync } from 'node:child_process'
 import { resolve } from 'node:path'
 import { expect } from 'vitest'
 
-/** What a program prints as JSON, with the Python client at hand and `given` as JSON on its input. */
+/** What a program prints as JSON, with the Python client importable and `given` as JSON on its input. */
 export function inPython(program: string, given: unknown, options: readonly string[] = []): unknown {
   const { status, stdout, stderr } = spawnSync(
     'python3',

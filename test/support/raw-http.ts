@@ -1,6 +1,4 @@
-/**
- * A client of bytes: sends exactly what a test wrote, cut where it says, and reads answers without trusting them.
- */
+/** A raw HTTP client: sends exactly the bytes of a test, split where it says, and parses answers without trusting them. */
 import { connect, type Socket } from 'node:net'
 
 export type RawAnswer = {
@@ -35,7 +33,7 @@ export class RawConnection {
       this.#received = Buffer.concat([this.#received, chunk])
       this.#wake()
     })
-    // A FIN is how a server closes; what comes after it does not matter to these tests.
+    // A FIN is how a server closes; anything after it does not matter to these tests.
     socket.on('end', () => this.#wakeClosed())
     socket.on('close', () => this.#wakeClosed())
   }
@@ -53,7 +51,7 @@ export class RawConnection {
     await this.#until(() => this.isClosed)
   }
 
-  /** The next answer, taken from the front of what came. `head`: the answer to a HEAD request has no body. */
+  /** The next answer, taken from the front of what arrived. `head`: the answer to a HEAD request has no body. */
   async answer(kind: 'body' | 'head' = 'body'): Promise<RawAnswer> {
     let taken: { answer: RawAnswer; bytes: number } | undefined
     await this.#until(() => {
@@ -65,13 +63,13 @@ export class RawConnection {
     return taken.answer
   }
 
-  /** Waits for these bytes and returns all that came. */
+  /** Waits for these bytes and returns everything received. */
   async until(text: string): Promise<string> {
     await this.#until(() => this.#received.includes(text) || this.isClosed)
     return this.#received.toString('latin1')
   }
 
-  /** An answer if one comes whole, undefined if the server closes without. */
+  /** An answer if one arrives complete, undefined if the server closes without. */
   async answerOrClose(): Promise<RawAnswer | undefined> {
     try {
       return await this.answer()
@@ -102,7 +100,7 @@ export class RawConnection {
   }
 }
 
-/** One request on a connection of its own. */
+/** One request on its own connection. */
 export async function rawRequest(port: number, bytes: string | Uint8Array): Promise<RawAnswer | undefined> {
   const connection = await RawConnection.open(port)
   connection.send(bytes)
@@ -159,7 +157,7 @@ function parseChunks(bytes: Buffer): { body: Buffer; bytes: number } | undefined
   }
 }
 
-/** The content of a chunked answer that is still going on: whole chunks and the part of the last one that came. */
+/** The content so far of an unfinished chunked answer: whole chunks and the received part of the last one. */
 export function streamedSoFar(received: Buffer): Buffer {
   const parts: Buffer[] = []
   let at = received.indexOf('\r\n\r\n') + 4

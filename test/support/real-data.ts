@@ -1,12 +1,14 @@
-/** Finds the real data that lies beside the project and is not part of it. Tests that need some of it are skipped by name where it is absent. */
+/**
+ * Finds the real data that is stored beside the project and not part of it. Tests that need some of it are skipped by name if it is absent.
+ */
 import { existsSync } from 'node:fs'
 import { resolve } from 'node:path'
 
 export type RealData = {
   readonly path: string
-  /** For `describe.skipIf`. What stands inside a skipped `describe` runs all the same, except hooks and tests. */
+  /** For `describe.skipIf`. Code inside a skipped `describe` runs all the same, except hooks and tests. */
   readonly isAbsent: boolean
-  /** For the name of what needs it, so that a skip says why. */
+  /** For the title of what needs it, so that a skip says why. */
   readonly note: string
 }
 

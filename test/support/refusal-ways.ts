@@ -35,7 +35,7 @@ import {
 import { callTooOften, listing } from './tool-ways.ts'
 import { workWays } from './work-ways.ts'
 
-/** Somebody wants what is delivered posted into this room. */
+/** A receive URL whose items are to be posted into this room. */
 const receiverInto = (world: World, room: string) =>
   send(world, 'receiver.create', world.someone(), { room, data: '{"schema":1,"post":true}' })
 
@@ -74,7 +74,7 @@ export const ways: Readonly<Record<string, Readonly<Record<string, Way>>>> = {
     },
     forbidden: byDelegate('delegation.create'),
     bad_key: (world) => {
-      // The neutral element of the curve: canonical, and no key.
+      // The neutral element of the curve: canonical, and not a key.
       const target = `AQ${'A'.repeat(41)}`
       return send(world, 'delegation.create', world.someone(), { target })
     },
@@ -397,7 +397,7 @@ export const ways: Readonly<Record<string, Readonly<Record<string, Way>>>> = {
       const { room } = await world.privateRoom()
       return send(world, 'webhook.create', world.someone(), { data: await world.hookData({ room }) })
     },
-    // By a delegate that may not read in private.
+    // By a delegate without the right to read private rooms.
     forbidden: async (world) => {
       const key = world.someone()
       await delegated(world.client, world.someone(), key, { scopes: ['events:subscribe'] })

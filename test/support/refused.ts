@@ -1,4 +1,4 @@
-/** Ways to be refused that many operations have in common: what is not there, rooms of others, keys that were left. */
+/** Refusals that many operations have in common: unknown ids, rooms of others, rotated keys. */
 
 import { createHash } from 'node:crypto'
 import { operationByName } from '../../actors/operations.ts'
@@ -16,7 +16,7 @@ type Values = Ready['fields']
 export const send = (world: World, name: string, signer: Signer, fields: Values = {}) =>
   world.send(operationByName.get(name)!, { signer, fields })
 
-/** The example as it stands: what it names does not exist. */
+/** The unchanged example: what it names does not exist. */
 export const asIs =
   (name: string): Way =>
   (world) =>
@@ -26,7 +26,7 @@ export const inNoRoom =
   (world) =>
     send(world, name, world.someone(), { room: 'no-such-room' })
 
-/** In a private room, by somebody who is none of its members. */
+/** In a private room, by a non-member. */
 export const outside =
   (name: string): Way =>
   async (world) => {
@@ -41,13 +41,13 @@ export const outsideEvent =
     return send(world, name, world.someone(), { event_id: await world.post(owner, { room }) })
   }
 
-/** What the set-up makes ready for one is tried by another. */
+/** What the setup prepares for one is tried by another. */
 export const byAnother =
   (name: string): Way =>
   async (world) =>
     world.send(operationByName.get(name)!, { ...(await setups[name]!(world)), signer: world.someone() })
 
-/** The same twice, by a fresh command. */
+/** The same twice, by a new command. */
 export const twice =
   (name: string): Way =>
   async (world) => {
@@ -62,7 +62,7 @@ export const unsigned =
   (world) =>
     world.client.send(JSON.stringify(operationByName.get(name)!.example))
 
-/** By a key that its identity has left. */
+/** By a key that its identity has rotated away. */
 export const byOldKey =
   (name: string): Way =>
   async (world) => {
@@ -74,7 +74,7 @@ export const byOldKey =
     return send(world, name, signer)
   }
 
-/** By a key that acts for another, of an operation that the key of the identity alone does. */
+/** By a delegate, of an operation reserved for the identity's own key. */
 export const byDelegate =
   (name: string): Way =>
   async (world) => {
@@ -98,10 +98,10 @@ export const readOfEvent = (name: string) => ({ not_found: asIs(name), private_r
 export const ids = (count: number) =>
   Array.from({ length: count }, (_, n) => createHash('sha256').update(`nobody ${n}`).digest('hex'))
 
-/** A private room that takes nobody more. */
+/** A private room that is full. */
 export const fullRoom = (world: World) => world.privateRoom(ids(100))
 
-/** A public room with a policy, and somebody who is no member of it. */
+/** A public room with a policy, and a person who is not a member of it. */
 export const underPolicy = async (world: World, policy: object) => {
   const { owner, room } = await world.room()
   await world.done(owner, { operation: 'room.policy.set', room, data: JSON.stringify(policy) })
@@ -115,7 +115,7 @@ export const inPolicy =
     return send(world, name, stranger, { room })
   }
 
-/** In a public room, by somebody who is banned from it. `fields`: of the command, made by its owner before. */
+/** In a public room, by a person who is banned from it. `fields`: of the command, prepared by its owner before. */
 export const banned =
   (name: string, fields: (world: World, owner: Signer, room: string) => Promise<Values>): Way =>
   async (world) => {
@@ -145,7 +145,7 @@ export const docIn = async (world: World) => {
   return { owner, room, doc: await world.doc(owner, { room }) }
 }
 
-/** A document in a room whose policy changed after it was made. */
+/** A document in a room whose policy changed after it was created. */
 export const docUnder =
   (policy: object): Way =>
   async (world) => {

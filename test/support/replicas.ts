@@ -24,7 +24,7 @@ export class Replicas {
     this.#followerStream = followerStream
   }
 
-  /** `stream`: settings of the leader and of followers for it; left out: there is no server of it, and followers ask the leader. */
+  /** `stream`: settings of the leader and of followers for it; omitted: there is no server for it, and followers query the leader. */
   static async make(env: Env, stream?: { readonly leader: Env; readonly follower: Env }): Promise<Replicas> {
     const keys = boardDirectory()
     mkdirSync(keys, { recursive: true })
@@ -64,7 +64,7 @@ async function headOf({ address }: Board): Promise<string> {
   return data.checkpoint!
 }
 
-/** The follower has all that the leader has signed, and says that it is not behind. */
+/** The follower has everything that the leader has signed, and says that it is not behind. */
 export async function caughtUp(leader: Board, follower: Board): Promise<void> {
   await vi.waitFor(async () => {
     expect(await headOf(follower)).toBe(await headOf(leader))

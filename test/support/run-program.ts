@@ -1,4 +1,4 @@
-/** Runs a program to its end, with nothing of this environment but where programs are. */
+/** Runs a program until it exits, with nothing of this environment except PATH. */
 import { spawn } from 'node:child_process'
 import { withoutProgress } from './progress-lines.ts'
 
@@ -7,7 +7,7 @@ export type Ended = { readonly code: number | null; readonly output: string; rea
 
 type More = { readonly input?: string; readonly env?: Readonly<Record<string, string>> }
 
-/** Rejects when the program is not there. `folder`: where it runs, and its home. */
+/** Rejects if the program is not there. `folder`: its working directory and home. */
 export function runProgram(
   folder: string,
   program: string,

@@ -1,4 +1,4 @@
-/** The seller's book over the actor's own rules, without a board: its journal is a list. */
+/** The seller's records over the actor's own rules, without a board: its journal is a list. */
 
 import { deciders } from '../../actors/deciders.ts'
 import { fromFrame, toFrame } from '../../actors/records/record.ts'
@@ -19,7 +19,7 @@ export class SaleJournal {
     this.now = now
   }
 
-  /** A book over what is written, as a start of the board finds it: replayed, or from a snapshot. */
+  /** The sales in the journal, as a start of the board finds them: replayed, or from a snapshot. */
   opened(from: 'journal' | 'snapshot' = 'journal'): Sales {
     if (from === 'snapshot') this.state = State.unpack(this.state.pack(null))!.state
     else this.#replay()

@@ -1,4 +1,4 @@
-/** Directories of tests: real ones, gone after the test that asked for them. */
+/** Directories of tests: real ones, removed after the test that requested them. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'

@@ -12,7 +12,7 @@ export type FramePlace = {
   readonly bytes: number
 }
 
-/** In their order. The payload of a frame is a view that the next step overwrites. Throws where one is damaged. */
+/** In order. The payload of a frame is a view that the next step overwrites. Throws if one is damaged. */
 export function* sealedFrames(journal: string): Generator<FramePlace & { readonly frame: Frame }, void, void> {
   for (const first of listSegments(machineDisk, journal, 'log').slice(0, -1)) {
     const path = segmentPath(journal, first)

@@ -18,7 +18,7 @@ type Quota = {
 }
 
 export const operator = person('network operator')
-/** What is used comes back slowly: however slow the machine, it can be seen. */
+/** The allowance refills slowly, so that its use is visible however slow the machine is. */
 export const limits = {
   writes_per_network_per_minute: 1,
   writes_per_network_burst: 8,
@@ -73,7 +73,7 @@ export class Senders {
     return (answer.data as unknown as { quota: Quota }).quota
   }
 
-  /** Grants the operator's way: `data` says how much. */
+  /** A grant by the operator: `data` says how much. */
   async grant(target: string, data: object, ttl = 3_600): Promise<Answer> {
     const signed = { operation: 'limits.grant', target, ttl, data: JSON.stringify({ schema: 1, ...data }) }
     return this.command('192.0.2.250', operator, signed)

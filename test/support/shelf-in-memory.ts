@@ -1,11 +1,11 @@
-/** A shelf for tables of a retry memory that is no disk: it can be full, and lose what was put there. */
+/** A shelf for tables of a retry memory, without a disk: it can be full, and lose what was put there. */
 import type { Shelf, Shelved } from '../../actors/records/retry-memory.ts'
 import type { Cells } from '../../storage/shelved-table.ts'
 
 export class ShelfInMemory implements Shelf {
   readonly tableEntries: number
   readonly tables = new Map<string, Cells>()
-  /** Names that were put there or opened. */
+  /** Names that were stored or opened. */
   readonly used = new Set<string>()
   isFull = false
 

@@ -1,4 +1,4 @@
-/** A board with one of everything that has a page, for tests of pages: who reads them, and where they are. */
+/** A board with one of everything that has a page, for tests of pages: their paths and readers. */
 import { toolPath } from '../../src/tools/path.ts'
 import { Client, type Data, person } from './client.ts'
 
@@ -22,7 +22,7 @@ export const payloads = [
   'Z\u0300\u0301\u0302\u0303\u0304\u0305\u0306\u0307\u0308\u0309\u030a\u030b\u030c\u030d\u030e\u030f\u0310\u0311\u0312algo',
 ] as const
 
-/** A word without a place to break it, as long as a text, a name, a title or a tag may be. */
+/** A word that cannot be broken, as long as a text, a name, a title or a tag may be. */
 const word = (letter: string, length: number) => letter.repeat(length)
 
 export type Shown = {
@@ -191,7 +191,9 @@ export async function fillBoard(address: string): Promise<Shown> {
   return { client, post, edited, redacted, doc: doc!.id, hidden, paths, long }
 }
 
-/** Everything that a stranger names, in one word each, by ada. @returns paths of pages that show it, beside those of ada and of the lists */
+/**
+ * Everything that a stranger names, in one word each, by ada. @returns paths of pages that show it, besides those of ada and of the lists
+ */
 async function fillWithLongWords(say: Say, run: Run): Promise<string[]> {
   const [room, title, long] = [word('w', 64), word('T', 110), word('L', 900)]
   await run(ada, { operation: 'room.create', room, text: long })

@@ -1,4 +1,4 @@
-/** A program without a browser that signs in: follows the redirects with a jar of cookies, signs the challenge, gets the code. */
+/** A program without a browser that signs in: follows the redirects with a cookie jar, signs the challenge, gets the code. */
 import type { Signer } from '../../src/cli/sign.ts'
 
 export class Jar {
@@ -33,7 +33,7 @@ export class Jar {
 
 export type Interaction = { readonly jar: Jar; readonly url: URL; readonly body: Record<string, unknown> }
 
-/** From an authorize URL to the sign-in under way; the answer itself where there is none. */
+/** From an authorize URL to the pending sign-in; the answer itself if there is none. */
 export async function begin(authorize: URL, publicKey?: string): Promise<Interaction | Response> {
   const jar = new Jar()
   const response = await jar.fetch(authorize)
@@ -58,7 +58,7 @@ export async function answer({ jar, url }: Interaction, body: object): Promise<R
   })
 }
 
-/** The whole sign-in: where the client's user is sent back to, with code and state. */
+/** The whole sign-in: returns where the client's user is redirected, with code and state. */
 export async function signIn(authorize: URL, signer: Signer): Promise<URL> {
   const begun = await begin(authorize, signer.publicKey)
   if (begun instanceof Response) throw new Error(`no sign-in: ${begun.status} ${await begun.text()}`)

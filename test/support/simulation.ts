@@ -1,9 +1,9 @@
 /**
- * A machine in one process: threads are plain functions here, links carry copies, and time is virtual. It goes on when
- * nothing is left to do at this moment, so that hours cost nothing, and the same seed gives the same run.
+ * A machine in one process: threads are plain functions here, links carry copies, and time is virtual. Time advances when nothing is left
+ * to do at this moment, so that hours cost nothing, and the same seed gives the same run.
  *
- * A thread that dies, or a power cut, takes its timers, its ports and whatever it waited for. The disk is the one that is
- * given: in memory it is cut with the power, and on the machine's only the threads are.
+ * A thread that dies, or a power cut, takes its timers, its ports and whatever it waited for. The disk is the one that is given: one in
+ * memory is cut with the power, on the machine's disk only the threads die.
  */
 import type { Port } from '../../actors/kernel/link.ts'
 import type { FromThread, Thread, ThreadStart } from '../../actors/kernel/supervisor.ts'
@@ -19,16 +19,16 @@ import { MemoryDisk } from './memory-disk.ts'
 
 type Event = { readonly due: number; readonly turn: number; readonly run: () => void; isOff: boolean }
 
-/** Real milliseconds that are waited for what is not of this machine (a module that loads, a sync of the real disk). */
+/** Real milliseconds to wait for things outside this machine (a module that loads, a sync of the real disk). */
 const patienceMs = 5_000
-/** So many events happen in one turn of the real event loop, which costs 2 us by itself. */
+/** This many events happen in one turn of the real event loop, because a turn alone costs 2 us. */
 const turnsOfLoop = 16
 
-/** Virtual time, and what is to happen in it. */
+/** Virtual time, and its scheduled events. */
 class Agenda {
   now = 0
   #turn = 0
-  /** A heap: the first to come is in front. */
+  /** A heap: the next event is in front. */
   readonly #events: Event[] = []
 
   add(run: () => void, afterMs: number): Event {
@@ -42,7 +42,7 @@ class Agenda {
     return event
   }
 
-  /** Lets the next event happen. False: there is none. */
+  /** Runs the next event. False: there is none. */
   step(): boolean {
     for (let event = this.#next(); event !== undefined; event = this.#next()) {
       if (event.isOff) continue
@@ -76,7 +76,7 @@ function before(one: Event, other: Event): boolean {
   return one.due < other.due || (one.due === other.due && one.turn < other.turn)
 }
 
-/** What runs in one thread: it ends as a whole. */
+/** Everything that runs in one thread: it ends as a whole. */
 class Place {
   isOver = false
   readonly #agenda: Agenda
@@ -92,7 +92,7 @@ class Place {
     this.#onFault = onFault
   }
 
-  /** Runs something of this thread. */
+  /** Runs something in this thread. */
   run(work: () => void): void {
     if (this.isOver) return
     try {
@@ -150,7 +150,7 @@ class Place {
   }
 }
 
-/** One end of a link: what is sent arrives in order, each message after a time of its own. */
+/** One end of a link: messages arrive in order, each with its own delay. */
 class SimulatedPort implements Port {
   place: Place
   other: SimulatedPort | undefined
@@ -216,7 +216,7 @@ class SimulatedPort implements Port {
   }
 }
 
-/** The disk as one thread has it: what it waits for ends with it. */
+/** The disk as one thread sees it: pending callbacks end with the thread. */
 function diskOf(disk: Disk, place: Place, waits: { count: number }): Disk {
   const withWait = async <Result>(work: Promise<Result>): Promise<Result> => {
     waits.count++
@@ -349,7 +349,7 @@ class SimulatedThread implements Thread {
     this.#onMessage = take
   }
 
-  /** A thread of this machine says what killed it by itself. */
+  /** A thread of this machine reports what killed it itself. */
   onError(): void {}
 
   onExit(take: (code: number) => void): void {
@@ -380,7 +380,7 @@ class SimulatedThread implements Thread {
     this.#supervisor.after(0, () => this.#onMessage(given))
   }
 
-  /** As one does whose code throws. */
+  /** As a thread does whose code throws. */
   die(error: unknown): void {
     const { name, message, stack } = error instanceof Error ? error : new Error(String(error))
     this.#tell({ kind: 'dying', words: { name, message, stack: stack ?? '' } })
@@ -394,7 +394,7 @@ class SimulatedThread implements Thread {
   }
 }
 
-/** As `postMessage` copies it: ports are handed on, shared memory stays shared, a Buffer arrives as plain bytes. */
+/** As `postMessage` copies it: ports are transferred, shared memory stays shared, a Buffer arrives as plain bytes. */
 function copied<Value>(value: Value): Value {
   if (typeof value !== 'object' || value === null || value instanceof SimulatedPort) return value
   if (ArrayBuffer.isView(value)) return value.buffer instanceof SharedArrayBuffer ? value : structuredClone(value)
@@ -407,19 +407,19 @@ export type SimulationOptions = {
   readonly seed: number
   /** Without one it is in memory, and is cut with the power. */
   readonly disk?: Disk
-  /** Milliseconds that a message is under way, at most. */
+  /** The maximum delay of a message in milliseconds. */
   readonly delayMs?: number
-  /** In the place of those that pools have, by their names. */
+  /** Replaces the tasks of pools, by their names. */
   readonly tasks?: Tasks
-  /** In the place of those that a board has, by their names. */
+  /** Replaces the threads of a board, by their names. */
   readonly threads?: ReadonlyMap<ThreadName, Starter>
 }
 
-/** What all machines share: time, chance, what their threads run, and how long a message between these is under way. */
+/** Shared by all machines: time, randomness, what their threads run, and the delay of messages between those. */
 type Shared = Loaded & {
   readonly agenda: Agenda
   readonly chance: Chance
-  /** At most. */
+  /** The maximum. */
   delayMs: number
 }
 
@@ -469,7 +469,7 @@ export class Machine {
     return this.isDown ? undefined : this.#fault
   }
 
-  /** Something real is waited for: a sync of a disk that is not in memory. */
+  /** Something real is pending: a sync of a disk that is not in memory. */
   get isWaiting(): boolean {
     return this.#waits.count > 0 && this.#disk !== this.memory
   }
@@ -479,12 +479,12 @@ export class Machine {
     return this.#life
   }
 
-  /** Resolves when the process that runs now has ended. */
+  /** Resolves when the current process has ended. */
   get ended(): Promise<void> {
     return this.#ended.promise
   }
 
-  /** Of the main thread as it is now. */
+  /** Of the current main thread. */
   get platform(): Platform {
     const main = this.#main
     const { agenda, starters, tasks } = this.#shared
@@ -511,7 +511,7 @@ export class Machine {
         }
         return { port1, port2 }
       },
-      // The tasks of a pool are done at once, in the thread that asks.
+      // The tasks of a pool run immediately, in the calling thread.
       startPool: async ({ href }): Promise<Pool> => {
         const found = tasks.get(href)
         if (found === undefined) throw new Error(`this simulation has no pool ${href}`)
@@ -533,7 +533,7 @@ export class Machine {
     this.#main.run(work)
   }
 
-  /** Ends every thread, the main one too. Nothing runs until `kill` or `cutPower` has it start anew. */
+  /** Ends every thread, the main one too. Nothing runs until `kill` or `cutPower` lets it start again. */
   stopAll(): void {
     this.#main.end()
     for (const thread of this.#threads) void thread.terminate()
@@ -548,7 +548,7 @@ export class Machine {
     for (const cut of this.#cuts) cut()
   }
 
-  /** Of what has files of its own beside that disk. */
+  /** For components with their own files beside that disk. */
   onCut(cut: () => void): void {
     this.#cuts.push(cut)
   }
@@ -556,7 +556,7 @@ export class Machine {
   /** Ends every thread, the main one too. The disk keeps what was written. */
   async kill(): Promise<void> {
     this.stopAll()
-    // Operations on a real disk that are under way finish first.
+    // Pending operations on a real disk finish first.
     while (this.isWaiting) await new Promise((go) => setTimeout(go, 1))
     this.memory.endLife()
     this.#hasExited = false
@@ -571,7 +571,7 @@ export class Machine {
     return this.memory.isDark ? this.cutPower() : this.kill()
   }
 
-  /** One thread dies where it stands; undefined: none runs. */
+  /** Kills one thread and returns its name. Undefined if none is running. */
   killThread(): string | undefined {
     const living = this.#threads.filter(({ isOver }) => !isOver)
     if (living.length === 0) return undefined
@@ -590,7 +590,7 @@ export class Machine {
   }
 }
 
-/** The machine that a board runs on, and the time in which other machines are beside it. */
+/** The machine that a board runs on, and the time shared with other machines beside it. */
 export class Simulation extends Machine {
   readonly #shared: Shared
   /** This one, and those beside it. */
@@ -616,7 +616,7 @@ export class Simulation extends Machine {
     return new Simulation({ agenda: new Agenda(), chance: new Chance(String(seed)), starters, tasks, delayMs }, disk)
   }
 
-  /** Milliseconds that a message between threads is under way, at most. */
+  /** The maximum delay of a message between threads in milliseconds. */
   get delayMs(): number {
     return this.#shared.delayMs
   }
@@ -625,14 +625,14 @@ export class Simulation extends Machine {
     this.#shared.delayMs = ms
   }
 
-  /** Another machine beside this one. Its time is the same. */
+  /** Another machine beside this one, with the same time. */
   beside(): Machine {
     const machine = new Machine(this.#shared)
     this.#machines.push(machine)
     return machine
   }
 
-  /** What happens on no machine of these. */
+  /** Something that happens on none of these machines. */
   elsewhere(run: () => void, afterMs: number): void {
     this.#shared.agenda.add(run, afterMs)
   }
@@ -642,12 +642,12 @@ export class Simulation extends Machine {
     return this.#shared.chance.below(below)
   }
 
-  /** What happens from here on follows from this text, whatever came before. */
+  /** Everything from here on follows from this text, whatever came before. */
   reseed(text: string): void {
     this.#shared.chance.reseed(text)
   }
 
-  /** Lets time go by until this is settled, or this machine is down or was since. A machine beside it that is down stands still. */
+  /** Lets time pass until this is settled, or this machine is down or has been since. A machine beside it that is down stands still. */
   until<Result>(work: Promise<Result>, isDown = this.#orWasSince()): Promise<Result | 'dark'> {
     const { promise, resolve, reject } = Promise.withResolvers<Result | 'dark'>()
     let settled: (() => void) | undefined
@@ -666,7 +666,7 @@ export class Simulation extends Machine {
       else this.#checkMachines()
       settled?.()
       if (settled !== undefined) return false
-      // A real disk is waited for: time stands still meanwhile.
+      // A real disk is pending: time stands still meanwhile.
       if (!this.isWaiting && this.#shared.agenda.step()) idleSince = undefined
       else {
         idleSince ??= performance.now()
@@ -684,10 +684,10 @@ export class Simulation extends Machine {
         reject(error)
       }
     }
-    // What was resolved goes on after each of them, before anything else happens.
+    // Promise continuations run after each event, before anything else happens.
     const turnsOn = (): void => {
       if (isOver) return
-      // What is waited for needs the loop itself.
+      // Something outside needs the real event loop.
       for (let turns = idleSince === undefined ? turnsOfLoop : 1; turns > 0; turns--) setImmediate(turnOn)
       setImmediate(turnsOn)
     }
@@ -700,7 +700,7 @@ export class Simulation extends Machine {
     return () => this.isDown || this.life !== life
   }
 
-  /** Throws what one of them has failed with. */
+  /** Throws the error of one that failed. */
   #checkMachines(): void {
     for (const machine of this.#machines) {
       if (machine !== this && machine.isDown) machine.stopAll()
@@ -708,7 +708,7 @@ export class Simulation extends Machine {
     }
   }
 
-  /** Time goes on by so much at once, as when the machine was asleep. */
+  /** Time advances by this much in one step, as when the machine was asleep. */
   sleep(ms: number): void {
     this.#shared.agenda.now += ms
   }

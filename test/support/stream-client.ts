@@ -1,4 +1,4 @@
-/** A client of /v1/stream for tests: one WebSocket, everything that came on it, and the code it ended with. */
+/** A client of /v1/stream for tests: one WebSocket, everything received on it, and its close code. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import WebSocket, { type ClientOptions } from 'ws'
 import type { EventJson } from './client.ts'
@@ -61,7 +61,7 @@ export class StreamClient {
     return this.answer(this.send(command, 'follow'))
   }
 
-  /** All that came under this id. */
+  /** Everything received with this id. */
   of(id: string): StreamMessage[] {
     return this.messages.filter((each) => each.id === id)
   }

@@ -1,4 +1,4 @@
-/** A reader of a stream: collects what comes, and waits for it. */
+/** A reader of a stream: collects what arrives, and waits for it. */
 import { type ClientRequest, request } from 'node:http'
 
 export class StreamReader {
@@ -23,7 +23,7 @@ export class StreamReader {
     this.#request.end()
   }
 
-  /** What has come when `done` says yes of it, or when the stream is over. */
+  /** What has arrived once `done` accepts it, or when the stream is over. */
   async until(done: (text: string) => boolean): Promise<string> {
     while (!done(this.text) && !this.closed)
       await new Promise<void>((resolve) => {

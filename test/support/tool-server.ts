@@ -1,4 +1,4 @@
-/** Somebody's tool on loopback, whose ways a test chooses by its path; and what was sent to it. */
+/** A third-party tool on loopback, whose behavior a test chooses by its path; and the requests it got. */
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 

@@ -1,4 +1,4 @@
-/** The tools directory in the sweeps over all operations: what must be there for an example, and how each is refused. */
+/** The tools directory in the sweeps over all operations: what must exist for an example, and how each is refused. */
 
 import { operationByName } from '../../actors/operations.ts'
 import type { Signer } from '../../src/cli/sign.ts'
@@ -33,7 +33,7 @@ export const toolSetups: Readonly<Record<string, Setup>> = {
   'tools.withdraw': ownListing,
   'tools.import': (world) => ({ signer: world.operator }),
   'tools.search': anyone,
-  // Nobody is at port 1, and nothing is sent there: the lab says so at once.
+  // Nothing listens on port 1, and nothing is sent there: the lab reports that immediately.
   'tools.probe': async (world) => {
     const signer = world.someone()
     return { signer, fields: { target: await listing(world, signer, { url: 'http://127.0.0.1:1/weather' }) } }

@@ -1,4 +1,4 @@
-/** The published test vectors, which are data beside the project and not part of it. */
+/** The published test vectors. The data is stored beside the project and is not part of it. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { realData } from './real-data.ts'

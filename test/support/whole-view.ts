@@ -1,5 +1,5 @@
 /**
- * Everything that a board answers about all that was done on it, to everybody who has a part in it: so that two views of it can be
+ * Everything that a board answers about everything that was done on it, to everybody who is involved: so that two views of it can be
  * compared, before and after its files were rewritten.
  */
 import { createHash } from 'node:crypto'
@@ -7,11 +7,11 @@ import { operations } from '../../actors/operations.ts'
 import type { Signer } from '../../src/cli/sign.ts'
 import { type Answer, Client, type Fields, type Signed, type Signing } from './client.ts'
 
-/** A client that remembers who did what, and what came of it. */
+/** A client that remembers who did what, and the result. */
 export class RememberingClient extends Client {
   /** By public key. */
   readonly people = new Map<string, Signer>()
-  /** Id or name -> public keys of those who were told of it. */
+  /** Id or name -> public keys of those who received it. */
   readonly ids = new Map<string, Set<string>>()
   readonly rooms = new Map<string, Set<string>>()
   /** Commands that were accepted, with the answer. */
@@ -62,14 +62,14 @@ const paths = [
   ],
 ]
 
-/** Who asks about one thing: one of those who know of it, a stranger, and nobody. */
+/** Who reads about one thing: this many of those who know of it, a stranger, and an unsigned client. */
 const knowersMax = 1
 
 type Whose = { readonly operator: Signer; readonly stranger: Signer }
 
 /**
- * By what was asked and by whom. `known`: what was done before; it is not changed by asking with another client. `most`: of ids and of
- * accepted commands so many are asked about, spread over all of them.
+ * By request and reader. `known`: what was done before; requests through another client do not change it. `most`: this many ids and
+ * accepted commands are queried, spread over all of them.
  */
 export async function wholeView(
   client: Client,
@@ -102,7 +102,7 @@ export async function wholeView(
   for (const who of [...known.people.values(), undefined]) for (const operation of lists) ask({ operation }, who)
   for (const operation of ['reports.list', 'limits.list']) ask({ operation, limit: 200 }, operator)
   for (const path of paths) asks.push([path, () => client.get(path)])
-  // What was accepted is known again, and has no second effect.
+  // Accepted commands are recognized, and have no second effect.
   for (const { body } of some(known.accepted, most)) asks.push([`again ${body}`, () => client.send(body)])
   const view = new Map<string, string>()
   const next = asks[Symbol.iterator]()
@@ -118,10 +118,10 @@ function some<Item>(items: readonly Item[], most: number): readonly Item[] {
   return items.filter((_, n) => Math.floor(n / step) > Math.floor((n - 1) / step))
 }
 
-/** What is another in each answer: cursors are sealed anew, the rest tells of the process. */
+/** What differs in each answer: cursors are sealed anew, the rest describes the process. */
 const passing = /^(.*cursor|token|built_at|checkpoint_at|duration_ms|uptime_seconds|streams_open)$/
 
-/** A whole export is known by its hash. */
+/** A large export is represented by its hash. */
 const shownMax = 1024 * 1024
 
 function shown({ status, text }: Answer): string {
@@ -135,7 +135,7 @@ function shown({ status, text }: Answer): string {
   return answer.length > shownMax ? createHash('sha256').update(answer).digest('hex') : answer
 }
 
-/** The first differences of two views, for a person to read. */
+/** The first differences of two views, in readable form. */
 export function differences(before: ReadonlyMap<string, string>, after: ReadonlyMap<string, string>): string[] {
   const names = new Set([...before.keys(), ...after.keys()])
   return [...names]

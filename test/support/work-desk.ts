@@ -1,4 +1,4 @@
-/** A desk with a room of ada in which works are asked for: what the tests of works in rooms say over and over. */
+/** A desk with a room of ada in which works are requested: what the tests of works in rooms have in common. */
 import { expect } from 'vitest'
 import type { Observation, TellArgs } from '../../actors/works/letters.ts'
 import { type Decided, Desk, person } from './desk.ts'
@@ -6,7 +6,7 @@ import { type Decided, Desk, person } from './desk.ts'
 export const room = 'den'
 export const post = { page: '', kind: '', replyTo: '', supersedes: '', attachments: [], ttl: 0, proofBits: 0 }
 
-/** What the market tells of a work that bob has claimed. */
+/** What the market reports of a work that bob has claimed. */
 export const claimed = { state: 'claimed', worker: person('bob'), fence: 1, states: [] } as const
 
 export const about = (event: string) => ({ args: { event, reason: 'because' } })
@@ -69,12 +69,12 @@ export class WorkDesk extends Desk {
     return reply as { id?: string; sha256?: string; author?: string; reply_to?: string; fault?: { code: string } }
   }
 
-  /** What the market is to hear. */
+  /** What the market is to be told. */
   heard(): Omit<Observation, 'work' | 'n' | 'result'>[] {
     return this.state.bound.unheard().map(({ work, n, result, ...what }) => what)
   }
 
-  /** Whatever was done, a replay and a snapshot know the same. */
+  /** Whatever was done, a replay and a snapshot give the same state. */
   expectSameAgain(): void {
     const { replayed, unpacked } = this.again()
     const packed = JSON.stringify(this.state.bound.pack())

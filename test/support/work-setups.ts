@@ -1,11 +1,11 @@
-/** What must be there before the documented example of an operation on works can work. */
+/** What must exist before the documented example of an operation on works can work. */
 import type { Signer } from '../../src/cli/sign.ts'
 import type { Ready, World } from './operation-setups.ts'
 import { type Stage, type Staged, workAt } from './work-stages.ts'
 
 type Setup = (world: World) => Promise<Ready> | Ready
 
-/** A work at this stage, and who of those concerned sends the command. */
+/** A work at this stage, and which of the parties sends the command. */
 function at(stage: Stage, by: (staged: Staged, world: World) => Signer, fields: readonly (keyof Staged)[] = []): Setup {
   return async (world) => {
     const staged = await workAt(world, stage)

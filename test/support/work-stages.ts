@@ -1,4 +1,4 @@
-/** Works on a board that runs, brought to where they are wanted, with everybody who has a part in them. */
+/** Works on a running board, brought to a given stage, with all their parties. */
 import type { Signer } from '../../src/cli/sign.ts'
 import type { World } from './operation-setups.ts'
 

@@ -1,4 +1,4 @@
-/** How to be refused by the operations on works and credits. What takes time is tried on a board where works live for seconds. */
+/** How to be refused by the operations on works and credits. Time-dependent refusals use a board where works last for seconds. */
 import { boardDirectory, startBoard } from './board-process.ts'
 import { Client } from './client.ts'
 import { World } from './operation-setups.ts'
@@ -7,7 +7,7 @@ import { reason, type Stage, type Staged, workAt } from './work-stages.ts'
 
 type Values = Readonly<Record<string, string | number | readonly string[]>>
 
-/** By somebody of those concerned, about a work at this stage. */
+/** By one of the parties, about a work at this stage. */
 const at =
   (
     name: string,
@@ -26,7 +26,7 @@ const wrongHash = () => data({ result_sha256: 'f'.repeat(64) })
 const withResult = ({ result }: Staged) => ({ target: result })
 const staleFence = () => ({ amount: 2 })
 
-/** What every operation of a worker is refused as. */
+/** Refusals that every operation of a worker has. */
 const ofWorker = (name: string, stage: Stage, more: (staged: Staged) => Values = () => ({})) => ({
   not_found: asIs(name),
   forbidden: at(name, stage, 'stranger', more),
@@ -35,7 +35,7 @@ const ofWorker = (name: string, stage: Stage, more: (staged: Staged) => Values =
 
 let brief: Promise<World> | undefined
 
-/** A board whose works live for seconds, and whose quotas hold. */
+/** A board whose works last for seconds, and whose quotas apply. */
 function briefWorld({ operator }: World): Promise<World> {
   const limits = { work_deadline_seconds: 4, work_claim_margin: 1, work_live_claims: 1, work_live_holds: 2 }
   const env = {
@@ -56,7 +56,7 @@ const briefly =
 
 let late: Promise<ReadonlyMap<Stage, Staged>> | undefined
 
-/** Works whose deadline has passed, at each stage that somebody may want to go on from: waited for once. */
+/** Works whose deadline has passed, at each stage that a test may need: waited for once. */
 function lateWorks(world: World): Promise<ReadonlyMap<Stage, Staged>> {
   const stages: readonly Stage[] = ['open', 'claimed', 'replied', 'rejected']
   const make = async () => {
@@ -110,7 +110,7 @@ async function asked(world: World, event_id: string) {
   return world.client.command(await world.rich(), command)
 }
 
-/** The example in this room, by somebody who has the credits and no other right to it. */
+/** The example in this room, by a person with the credits and no other right to it. */
 function askedIn(make: (world: World) => Promise<{ readonly room: string }>): Way {
   return async (world) => send(world, 'work.create', await world.rich(), { room: (await make(world)).room })
 }

@@ -1,6 +1,6 @@
 /**
- * A board that holds the worst inputs known for each public path: what makes its answer the largest, or the dearest to lay out, to
- * compare, to find. A new path needs its own here (test/slow/front-work.test.ts says which are missing).
+ * A board with the worst inputs known for each public path: those that make its answer the largest, or the most expensive to lay out, to
+ * compare, to find. A new path needs its own here (test/slow/front-work.test.ts reports missing ones).
  */
 
 import { sizes } from '../../actors/kernel/limits.ts'
@@ -16,14 +16,14 @@ const markdown = '{"schema":1,"format":"markdown"}'
 export const wideTable = (columns: number, rows: number): string =>
   `${'|a'.repeat(columns)}|\n${'|-'.repeat(columns)}|\n${'b\n'.repeat(rows)}`
 
-/** Words in an order that repeats itself never, the same in each run. */
+/** Words in an order that never repeats, the same in each run. */
 export function words(count: number, seed: number): string {
   let state = seed + 1
   const next = () => (state = (state * 48_271) % 2_147_483_647)
   return Array.from({ length: count }, () => (next() % 60_466_176).toString(36)).join(' ')
 }
 
-/** Of as many bytes as a text may have, each character but the first taking six in JSON and 33 in HTML. */
+/** As many bytes as a text may have, each character but the first taking six in JSON and 33 in HTML. */
 const odd = 'a'.concat('\u200b\u200e'.repeat(Math.floor(sizes.text_bytes / 6) - 4))
 const control = 'a'.concat('\u0001'.repeat(sizes.text_bytes - 9))
 const oddOf = (bytes: number) => 'a'.concat('\u200b\u200e'.repeat(Math.floor((bytes - 1) / 6)))
@@ -35,10 +35,10 @@ type Made = Data & {
   readonly receiver?: { readonly id: string; readonly url: string }
 }
 
-/** What is asked. `of`: the path or the operation that it stands for, such as `/e/{event_id}`. */
+/** A request. `of`: the path or the operation that it stands for, such as `/e/{event_id}`. */
 export type WorstAsk = { readonly of: string } & (
   | { readonly path: string }
-  /** A stream that never ends: read until it holds so many characters. */
+  /** A stream that never ends: read until this many characters have arrived. */
   | { readonly path: string; readonly chars: number }
   /** What is sent to it as JSON. */
   | { readonly path: string; readonly body: object }
@@ -65,7 +65,7 @@ class Filler {
     return (await this.run(who, { operation: 'post', ...fields } as Fields)).event_id!
   }
 
-  /** So many at once; as many at a time as the board takes without a queue. */
+  /** Creates this many; as many at a time as the board takes without a queue. */
   async many<Made>(count: number, make: (n: number) => Promise<Made>): Promise<Made[]> {
     const made: Made[] = []
     for (let n = 0; n < count; n += 50)
@@ -96,7 +96,7 @@ export async function fillWithWorst(client: Client): Promise<readonly WorstAsk[]
   return fill.asks
 }
 
-/** Threads whose posts are what is dearest to lay out, one kind in each. */
+/** Threads with the most expensive posts to lay out, one kind in each. */
 async function threads(fill: Filler): Promise<void> {
   const kinds: readonly (readonly [text: string, data?: string])[] = [
     [wideTable(1_000, 66), markdown],
@@ -142,7 +142,7 @@ async function threads(fill: Filler): Promise<void> {
   await fill.many(200, (n) => fill.say({ room: 'titles', text: `${n} ${odd}`.slice(0, 8_000) }))
   fill.ask('/api/threads', '/api/threads?limit=200')
   fill.asks.push({ of: '/tail/{room}', path: '/tail/threads?last=200', chars: 1_000_000 })
-  // Each post the answer to the one before: what is nested in what.
+  // Each post replies to the previous one: deep nesting.
   let deep = await fill.say({ room: 'deep', text: oddOf(6_000) })
   const first = deep
   for (let n = 0; n < 99; n++) deep = await fill.say({ room: 'deep', text: oddOf(3_000), reply_to: deep })
@@ -280,7 +280,7 @@ async function tools(fill: Filler): Promise<void> {
   }
 }
 
-/** What is read in one go of many: the newest, the found, the exported, the followed. */
+/** Lists that are read in one go: the newest, search results, exports, followed rooms. */
 async function lists(fill: Filler): Promise<void> {
   await fill.say({ room: 'files', text: 'begins' })
   const files = await fill.many(8, async (n) => {
@@ -301,7 +301,7 @@ async function lists(fill: Filler): Promise<void> {
   fill.ask('/api/events', '/api/events?query=found&limit=200')
   fill.ask('/v1/export', '/v1/export?limit=200')
   fill.ask('/api/updates', '/api/updates?wait=0')
-  // Whoever writes to somebody decides what their inbox is made of.
+  // Anybody who writes to a person determines the content of their inbox.
   await fill.many(120, (n) => fill.say({ room: 'mail', text: `${n}${odd.slice(0, -20)}`, to: ada.id }, bob))
   fill.askSigned(ada, { operation: 'inbox.get', limit: 200 })
   await fill.many(60, (n) =>
@@ -325,7 +325,7 @@ async function lists(fill: Filler): Promise<void> {
   })
 }
 
-/** Paths that hold nothing of anybody. */
+/** Paths without any user content. */
 function own(fill: Filler): void {
   for (const path of [
     '/docs',

@@ -1,10 +1,10 @@
-/** Zip files with the members that a test gives, also such as no honest program writes. */
+/** Zip files with the members that a test gives, including forms that no honest program writes. */
 import { crc32, deflateRawSync } from 'node:zlib'
 
 export type ZipMember = {
   readonly name: string
   readonly bytes: Buffer
-  /** The size that the member says it unpacks to; absent: its own. */
+  /** The size that the member claims to unpack to; absent: its own. */
   readonly saidBytes?: number
 }
 

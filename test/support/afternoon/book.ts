@@ -1,6 +1,4 @@
-/**
- * The book of the afternoon: what was acknowledged, and so must be true for ever. The board is held to it at the end.
- */
+/** The book of the afternoon: everything acknowledged, which must stay true forever. The board is checked against it at the end. */
 
 import type { Span } from './stage.ts'
 import { type Room, rooms } from './town.ts'
@@ -19,14 +17,14 @@ export type Said = Span & {
   readonly replyTo?: string
   readonly to?: string
   readonly thread: string
-  /** Of a version: the event that it is one of. */
+  /** For a version: the event that it belongs to. */
   readonly original?: string
   readonly at: number
   readonly leaf?: number
 }
 
 export type MarkOperation = 'room.hide' | 'room.restore' | 'event.redact'
-/** What was done to an event, or to a room: an entry of its moderation log. */
+/** An act on an event or a room: an entry of its moderation log. */
 export type Deed = Span & {
   readonly id: string
   readonly op: string
@@ -59,11 +57,11 @@ export type Receiver = {
   readonly posts: boolean
   /** By the number of the item: its body and the value of the header that names it. */
   readonly items: Map<number, { readonly body: string; readonly name: string | undefined }>
-  /** Bodies whose answer a kill took: there once, or not. */
+  /** Bodies whose answer was lost in a kill: stored once, or not at all. */
   readonly unknown: Set<string>
 }
 
-/** How a text was taken away. */
+/** How a text was removed. */
 export type Gone = { readonly reason: string; readonly by: 'author' | 'room' | 'operator' }
 
 export class Book {
@@ -75,7 +73,7 @@ export class Book {
   readonly deeds: Deed[] = []
   /** By original, by voter. */
   readonly votes = new Map<string, Map<number, number>>()
-  /** By room: members beside its owner. */
+  /** By room: members other than its owner. */
   readonly members = new Map<string, Set<number>>(rooms.map(({ name }) => [name, new Set()]))
   readonly docs: Doc[] = []
   readonly receivers: Receiver[] = []
@@ -96,7 +94,7 @@ export class Book {
     else edits.push(said)
   }
 
-  /** Everything said in a room, as it must stand there: without gaps. */
+  /** Everything posted in a room, as it must be listed there: without gaps. */
   inOrder(room: string): Said[] {
     const all = [...this.byRoom.get(room)!].sort((a, b) => a.seq - b.seq)
     all.forEach(({ id, seq }, n) => {
@@ -119,7 +117,7 @@ export class Book {
   }
 }
 
-/** In the order of the board nothing stands behind what was sent only after it was answered. */
+/** In the order of the board nothing comes after something that was sent only after it was answered. */
 export function keepsTime(things: readonly Span[], what: string): void {
   let newest = 0
   for (const { sent, answered } of things) {

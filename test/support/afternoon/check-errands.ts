@@ -1,4 +1,4 @@
-/** Documents and what arrived at receive URLs, held against what was acknowledged. */
+/** Documents and items of receive URLs, checked against what was acknowledged. */
 import { createHash } from 'node:crypto'
 import { mergeTexts } from '../../../actors/documents/merge.ts'
 import type { EventJson } from '../client.ts'
@@ -49,7 +49,7 @@ async function checkDocument(reader: Views, { id, versions }: Doc): Promise<numb
     same(`version ${n} of ${id}`, [found, signed, merged !== undefined], [text, signedText, base !== n - 1])
     if (base === n - 1) return same(`version ${n} of ${id}`, [text], [signedText])
     merges++
-    // Both edits are in it: anybody makes the same text of the same three.
+    // Both edits are in it: anybody gets the same text from the same three.
     const again = mergeTexts(versions.get(base)!.text, versions.get(n - 1)!.text, signedText)
     same(`merge ${n} of ${id}`, [text], [again])
   })
@@ -76,7 +76,7 @@ export async function checkReceivers({ client }: Stage, book: Book): Promise<voi
   }
 }
 
-/** Each item is posted once, by the board. Waits for those that are on their way. */
+/** Each item is posted once, by the board. Waits for those in flight. */
 async function checkPosted(reader: Views, { id }: Receiver, items: readonly Item[]): Promise<void> {
   const posted = () =>
     reader.list<EventJson>('events.list', 'events', { room: postOffice.name, data: '{"schema":1,"order":"asc"}' })

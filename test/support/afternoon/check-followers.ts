@@ -1,4 +1,4 @@
-/** What followers were told, held against the book: each thing once, in its order, nothing of rooms they may not read. */
+/** What followers received, checked against the book: each thing once, in its order, nothing of rooms they may not read. */
 import type { EventJson } from '../client.ts'
 import type { UpdateJson } from '../poller.ts'
 import type { Said } from './book.ts'
@@ -19,7 +19,7 @@ export function checkTails(tails: readonly Tail[], model: Model): void {
   }
 }
 
-/** What was told of an event is what was signed, or nothing of it. */
+/** Content of an event is as it was signed, or absent. */
 function checkContent({ book }: Model, { event_id, text, seq, room }: EventJson, what: string): void {
   const said = book.said.get(event_id)!
   const texts = [said, ...(said.original === undefined ? (book.edits.get(event_id) ?? []) : [])].map(
@@ -38,7 +38,7 @@ export function checkPoller({ options, seen, name }: Poller, model: Model): void
       (who !== undefined && (room.owner === who || room.core.includes(who) || room.moderator === who)))
   const heard = rooms.filter(isHeard)
   const isAsked = (kind: string) => kinds === undefined || kinds.includes(kind)
-  // What the board posts of deliveries is counted where they are.
+  // The board's posts of deliveries are counted elsewhere.
   const of = (kind: string) => seen.filter(({ type, room }) => type === kind && room !== postOffice.name)
   const idOf = ({ event }: UpdateJson) => event!.event_id
   for (const { event } of seen)
@@ -51,7 +51,7 @@ export function checkPoller({ options, seen, name }: Poller, model: Model): void
       const expected = model
         .versions(room)
         .filter(({ original }) => (original !== undefined) === (kind !== 'event.posted'))
-      // The first word of each room was said before anybody followed.
+      // The first post of each room was made before anybody followed.
       const later = expected.filter(({ seq }) => seq > 1).map(({ id }) => id)
       if (room !== postOffice.name) same(`${name}: ${kind} in ${room}`, inRoom, later)
     }
@@ -123,8 +123,8 @@ function checkRest(
         .sort(),
     )
   if (isAsked('mention')) {
-    // Of a reply, and of what was edited, it is decided by the text that is there when it is told: an edit makes a mention or takes
-    // it, and so does a hide. Whatever was told of those stands in one of their versions.
+    // For replies and edited posts the text at delivery time decides: an edit adds or removes a mention, and so does a hide. Whatever was
+    // delivered of those is in one of their versions.
     const isSettled = (said: Said) => !book.edits.has(said.id) && !(isReply(said) && model.everGone.has(said.id))
     const expected = toAll.filter((said) => isSettled(said) && speaksTo(said, who)).map(({ id }) => id)
     const [told, open] = [true, false].map((settled) =>

@@ -1,4 +1,4 @@
-/** What all the world sees: the order of everything, counts, the export, proofs; and that nothing private is in any of it. */
+/** What everybody can see: the order of everything, counts, the export, proofs; and that nothing private is in any of it. */
 import { expect } from 'vitest'
 import { splitLines } from '../../../src/cli/lines.ts'
 import { verifyExport } from '../../../src/cli/verify-export.ts'
@@ -14,7 +14,7 @@ import type { Stage } from './stage.ts'
 import { canary, everybody, isSecretive, people, postOffice, privateRooms, rooms, stranger } from './town.ts'
 import { type Asked, each, same, Views } from './views.ts'
 
-/** Gives every text that a stranger was shown. */
+/** Returns every text that a stranger was shown. */
 export async function checkPublic(stage: Stage, model: Model, key: VerifierKey): Promise<string[]> {
   const texts: string[] = []
   const nobody = new Views(stage.client, undefined, texts)
@@ -45,7 +45,7 @@ async function checkOrder(nobody: Views, model: Model): Promise<void> {
   await each(everybody, async (who) => {
     const own = visible.filter(({ by }) => by === who)
     const { status, data } = await nobody.answer('identity.get', { target: people[who]!.id })
-    // Who has done nothing in public is not known there, and who posts in public is.
+    // An identity that has done nothing in public is unknown there, and one that posts in public is known.
     if (status !== 200) return same(`identity ${who}`, own, [])
     same(`identity ${who}`, [data.identity!.id, isSecretive(who)], [people[who]!.id, false])
     const events = await nobody.list<EventJson>('identity.events', 'events', { target: people[who]!.id })
@@ -57,7 +57,7 @@ async function checkOrder(nobody: Views, model: Model): Promise<void> {
   })
 }
 
-/** A text is found by its own word while it is shown, by nobody when it is gone, and a private one in its room alone. */
+/** A text is found by its unique word while it is shown, by nobody when it is gone, and a private one only in its room. */
 export async function checkSearch({ client }: Stage, model: Model): Promise<void> {
   const all = rooms.flatMap(({ name }) => model.originals(name)).filter((_, n) => n % 11 === 0)
   await each(all, async (said) => {
@@ -76,7 +76,7 @@ export async function checkSearch({ client }: Stage, model: Model): Promise<void
   })
 }
 
-/** Rooms that are there from the first start. */
+/** Rooms that exist from the first start. */
 const ofTheBoard: ReadonlySet<string> = new Set(['lobby', 'reviews'])
 
 async function checkCounts(nobody: Views, model: Model): Promise<void> {
@@ -133,7 +133,7 @@ async function checkExport(nobody: Views, model: Model, key: VerifierKey): Promi
   })
 }
 
-/** Every acknowledged post is in the log; of one whose text is gone the signed bytes are not. */
+/** Every acknowledged post is in the log; if its text is gone its signed bytes are not. */
 async function checkProofs(nobody: Views, model: Model, key: VerifierKey): Promise<void> {
   await each(model.publicVersions(), async (said) => {
     const answer = await nobody.client.get(`/api/log/proof?message=${said.id}`)
@@ -148,7 +148,7 @@ async function checkProofs(nobody: Views, model: Model, key: VerifierKey): Promi
   })
 }
 
-/** Goes everywhere as a stranger and as nobody: the canary sings nowhere, and what is private is not said to be there. */
+/** Reads everything as a stranger and unsigned: the canary word appears nowhere, and private things are not revealed to exist. */
 export async function checkSecrecy(stage: Stage, model: Model, texts: string[]): Promise<void> {
   const { client } = stage
   const nobody = new Views(client, undefined, texts)
@@ -184,7 +184,7 @@ export async function checkSecrecy(stage: Stage, model: Model, texts: string[]):
   }
 }
 
-/** Every correction, walked by the number of the change. */
+/** Every correction, in the order of changes. */
 async function changesOf(reader: Views): Promise<Json[]> {
   const found: Json[] = []
   let [after, isMore] = [0, true]
@@ -197,7 +197,7 @@ async function changesOf(reader: Views): Promise<Json[]> {
   return found
 }
 
-/** Whoever asks for what is private is refused. What he is told names what he asked for, and nothing else. */
+/** A request for anything private is refused. The refusal names what was requested, and nothing else. */
 async function checkClosed(nobody: Views, other: Views, { book }: Model): Promise<void> {
   for (const reader of [nobody, other]) {
     const plain = new Views(reader.client, reader.who)
@@ -222,7 +222,7 @@ async function checkClosed(nobody: Views, other: Views, { book }: Model): Promis
           ['event.history', { event_id: said.id }],
         ] as const) {
           const { status, code, text } = await each.answer(operation, fields)
-          // Some reads are nobody's at all: they say so before they look at the room.
+          // Some reads cannot be unsigned: they say so before they look at the room.
           const mustSign = operation === 'room.read_token' && each.who === undefined
           same(`${operation} in ${name}`, [status, code], [403, mustSign ? 'unsigned' : 'private_room'])
           same(`${operation} in ${name}`, [text.replaceAll(name, '').includes(canary)], [false])

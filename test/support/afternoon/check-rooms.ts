@@ -1,4 +1,4 @@
-/** Every view of every room, as everybody sees it who may: lists, threads, events, histories, pages, people, tails. */
+/** Every view of every room, as everybody with access sees it: lists, threads, events, histories, pages, members, tails. */
 import { createHash } from 'node:crypto'
 import type { EventJson } from '../client.ts'
 import { blockIds, StreamReader } from '../stream-reader.ts'
@@ -10,7 +10,7 @@ import { each, same, Views } from './views.ts'
 
 export type Post = (said: Said) => unknown
 
-/** Moderation logs come first: what became of each event follows from them. */
+/** Moderation logs come first: the state of each event follows from them. */
 export async function takeLogs(stage: Stage, model: Model): Promise<void> {
   for (const room of rooms) {
     const [reader] = readersOf(stage, room)
@@ -19,7 +19,7 @@ export async function takeLogs(stage: Stage, model: Model): Promise<void> {
   }
 }
 
-/** All who read a room: its people, or of a public one anybody, signed or not. */
+/** Everybody who reads a room: its members, or for a public one anybody, signed or not. */
 function readersOf({ client }: Stage, { isPrivate, owner, core }: Room): Views[] {
   const who = isPrivate ? [owner!, core[0]!, core[2]!] : [undefined, stranger]
   return who.map((each) => new Views(client, each))
@@ -105,7 +105,7 @@ async function checkEvents(reader: Views, model: Model, room: Room): Promise<voi
   await each(all, async (said) => {
     const { event } = await reader.ask('event.get', { event_id: said.id })
     const expected = said.original === undefined ? model.item(said) : model.version(said)
-    // An original without versions is itself; with them it is shown as their newest.
+    // An original without versions is itself; with them it is shown as the newest.
     same(`event ${said.id}`, [shape(event as EventJson)], [expected])
     checkPayload(model, said.original === undefined ? model.book.newest(said) : said, event as EventJson)
   })
@@ -136,7 +136,7 @@ export function checkPayload(model: Model, said: Said, { signed_payload: payload
     throw new Error(`${said.id}: these are not the bytes that were signed: ${payload}`)
 }
 
-/** What a tail opens with. */
+/** What a tail begins with. */
 async function checkTail(stage: Stage, model: Model, room: Room): Promise<void> {
   const [reader] = readersOf(stage, room)
   const token = room.isPrivate ? `&token=${(await reader!.ask('room.read_token', { room: room.name })).token}` : ''

@@ -1,4 +1,4 @@
-/** What people do all afternoon in rooms: each of these does one thing, at random, and writes down what came of it. */
+/** What people do all afternoon in rooms: each act does one thing, at random, and records its outcome. */
 import { isDeepStrictEqual } from 'node:util'
 import type { Said } from './book.ts'
 import { deed, publicPeople } from './opening.ts'
@@ -19,7 +19,7 @@ function whoMaySpeak({ isPrivate, owner, core, guests }: Room): readonly number[
   return isPrivate ? [owner!, ...core, ...guests] : publicPeople
 }
 
-/** Something said there, more likely something new. */
+/** A post there, more likely a new one. */
 function anySaid(
   world: World,
   random: Random,
@@ -34,7 +34,7 @@ function anySaid(
   return undefined
 }
 
-/** Refusals that somebody may meet in a room just for who he is there; [] where he may do it, undefined where either may be. */
+/** Refusals that a person may get in a room because of their role there; [] if they may act, undefined if either is possible. */
 type Standing = { readonly codes: readonly string[]; readonly isSure: () => boolean; readonly isIn: boolean }
 
 function standingOf(world: World, room: Room, who: number): Standing {
@@ -80,14 +80,14 @@ const edit: Act = async (world, random) => {
     const named = isOld ? edits[0]! : random(2) === 0 ? original : world.book.newest(original)
     const data = JSON.stringify({ schema: 1, supersedes: named.id })
     const standing = standingOf(world, room, who)
-    // A closed text, a room that put him out, or a version that was replaced: all the same, it has no effect.
+    // A closed text, a room that removed him, or a replaced version: in each case it has no effect.
     const codes = ['wrong_state', ...standing.codes, ...(isOld ? ['conflict'] : [])]
     const made = await world.say(who, room, { text: world.text(random, room), data }, codes)
     if (made !== undefined && isOld) throw new Error('a version that was replaced was replaced again')
   })
 }
 
-/** Guests do not vote: what they did before they were put out is not found when a kill makes them ask again. */
+/** Guests do not vote: after their removal a vote of theirs is not found when a kill makes them send it again. */
 const vote: Act = async (world, random) => {
   const room = anyRoom(random)
   const voters = whoMaySpeak(room).filter((who) => !room.guests.includes(who))
@@ -137,7 +137,7 @@ const come: Act = (world, random) =>
     else members.delete(who)
   })
 
-/** The owner of a private room lets a guest in or puts him out. */
+/** The owner of a private room admits or removes a guest. */
 const invite: Act = async (world, random) => {
   const room = privateRooms[random(privateRooms.length)]!
   await world.with(random, [room.owner!], async (owner) => {
@@ -155,7 +155,7 @@ const invite: Act = async (world, random) => {
   })
 }
 
-/** What nobody may do: each is refused, and has no effect. */
+/** Forbidden acts: each is refused, and has no effect. */
 const trespass: Act = async (world, random) => {
   const den = privateRooms[random(privateRooms.length)]!
   const outside = everybody.filter((who) => who !== den.owner && ![...den.core, ...den.guests].includes(who))
@@ -197,7 +197,7 @@ const trespass: Act = async (world, random) => {
   })
 }
 
-/** The bytes of something acknowledged, once more: the same outcome, and no second effect. */
+/** The bytes of an acknowledged command, once more: the same outcome, and no second effect. */
 const repeat: Act = async (world, random) => {
   const said = anySaid(world, random, anyRoom(random))
   if (said === undefined) return
@@ -210,7 +210,7 @@ const repeat: Act = async (world, random) => {
   world.book.repeated++
 }
 
-/** A request made twice under one name of its own, from two places at once: it is one post. */
+/** A request made twice under one request id, from two places at once: it is one post. */
 const twice: Act = async (world, random) => {
   const room = publicRooms[4 + random(publicRooms.length - 4)]!
   await world.with(random, publicPeople, async (who) => {
@@ -222,14 +222,14 @@ const twice: Act = async (world, random) => {
     if (ids[0] === undefined || ids[0] !== ids[1])
       throw new Error(`one request, two outcomes: ${outcomes.map(({ answer }) => answer.text).join(' ')}`)
     const first = outcomes.find((each) => each.signed.eventId === ids[0])!
-    // Which of them made it is known by its id; the event was there once the first of the two was answered.
+    // Its id tells which of them made it; the event existed once the first of the two was answered.
     const answered = Math.min(...outcomes.map((each) => each.answered))
     world.book.acknowledged++
     world.said(who, room, fields, { ...first, tries: 2, answered })
   })
 }
 
-/** How often each is done, in parts of all. */
+/** The relative frequency of each. */
 export const roomActs: readonly (readonly [weight: number, act: Act])[] = [
   [46, speak],
   [10, edit],

@@ -1,11 +1,11 @@
-/** What people do beside talking: they write documents in races, and services deliver to their receive URLs. */
+/** What people do besides posting: they write documents in races, and services deliver to their receive URLs. */
 import { docOf, writeFields } from '../documents.ts'
 import type { Receiver } from './book.ts'
 import type { Act } from './deeds.ts'
 import { canary, people } from './town.ts'
 import type { World } from './world.ts'
 
-/** Changes one line of a version that may be old by now: merged, or refused where others changed that line. */
+/** Changes one line of a version that may be outdated: merged, or refused if others changed that line. */
 const write: Act = async (world, random) => {
   const { docs } = world.book
   const doc = docs[Math.min(random(docs.length), random(docs.length))]!
@@ -21,7 +21,7 @@ const write: Act = async (world, random) => {
     const signedText = lines.join('\n')
     const outcome = await world.run(who, writeFields(doc.id, base, signedText), [
       'conflict',
-      // Let go of the room since.
+      // Removed from the room since.
       ...(room?.isPrivate === false ? ['room_write_restricted'] : []),
     ])
     if (outcome === undefined) return
@@ -33,7 +33,7 @@ const write: Act = async (world, random) => {
   })
 }
 
-/** A merge that was sent again is acknowledged without its text where not everybody may read the document. */
+/** A merge that was sent again is acknowledged without its text if not everybody may read the document. */
 async function readText(world: World, who: number, target: string, version: number): Promise<string> {
   const read = { operation: 'docs.read', target, data: JSON.stringify({ schema: 1, version }) } as const
   const { answer } = await world.stage.command(people[who]!, read)
@@ -51,11 +51,11 @@ const deliver: Act = async (world, random) => {
   const known = random(3) === 0 ? old[random(old.length)] : undefined
   if (known !== undefined) return deliverNamed(world, receiver, body, known.name!)
   const name = `name ${deliveries}`
-  // A service that is impatient sends the same again before it was answered.
+  // An impatient service sends the same again before it was answered.
   await Promise.all(Array.from({ length: 1 + random(2) }, () => deliverNamed(world, receiver, body, name)))
 }
 
-/** Nothing names it: what a kill took the answer of is there, or it is not. */
+/** Nothing names it: if its answer was lost in a kill it is there, or it is not. */
 async function deliverOnce(world: World, { url, items, unknown }: Receiver, body: string): Promise<void> {
   const answer = await world.stage.deliver(url, body, { 'content-type': 'text/plain' })
   if (answer === undefined) return void unknown.add(body)

@@ -1,6 +1,6 @@
 /**
- * Those who follow all afternoon, through every kill: by long polls with a cursor, and by tails that are resumed with the id
- * seen last. Each keeps what it was told, in the order it was told.
+ * Followers that follow all afternoon, through every kill: by long polls with a cursor, and by tails that are resumed with the last id.
+ * Each records what it received, in order.
  */
 
 import type { EventJson } from '../client.ts'
@@ -11,7 +11,7 @@ import { people, type Room } from './town.ts'
 import type { Random } from './world.ts'
 
 export type PollerOptions = {
-  /** Number of the person who signs; undefined: nobody, by GET. */
+  /** Number of the person who signs; undefined: unsigned, by GET. */
   readonly who?: number
   readonly rooms?: readonly Room[]
   readonly kinds?: readonly string[]
@@ -21,7 +21,7 @@ export type PollerOptions = {
 export class Poller {
   readonly options: PollerOptions
   readonly seen: UpdateJson[] = []
-  /** Answers, those with nothing new included. */
+  /** Answers, including those with nothing new. */
   polls = 0
   readonly #stage: Stage
   #cursor: string | undefined
@@ -37,12 +37,12 @@ export class Poller {
     return `long poll by ${who ?? 'nobody'} of ${rooms?.map(({ name }) => name).join() ?? 'all'}, ${kinds?.join() ?? 'all kinds'}`
   }
 
-  /** Takes its place: everything from now on is for it. */
+  /** Gets its cursor: everything from now on is for it. */
   async begin(): Promise<void> {
     await this.#poll(0)
   }
 
-  /** Asks until `finish` was called and there is nothing more. */
+  /** Polls until `finish` was called and there is nothing more. */
   async follow(): Promise<void> {
     for (;;) {
       const isLast = this.#isLast
@@ -86,13 +86,13 @@ export class Tail {
   /** Number of the member whose token opens a private room. */
   readonly who: number | undefined
   readonly ids: string[]
-  /** What server-sent events held. */
+  /** Contents of server-sent events. */
   readonly events: EventJson[] = []
   opened = 0
   readonly #stage: Stage
   readonly #random: Random
 
-  /** `first`: the event of the room behind which it begins. */
+  /** `first`: the event of the room after which it begins. */
   constructor(stage: Stage, random: Random, room: Room, format: TailFormat, first: string, who?: number) {
     this.#stage = stage
     this.#random = random
@@ -106,7 +106,7 @@ export class Tail {
     return `${this.format} tail of ${this.room.name}`
   }
 
-  /** Reads, lets go and comes back, until it has seen the event that `last` resolves to. */
+  /** Reads, disconnects and comes back, until it has seen the event that `last` resolves to. */
   async follow(last: Promise<string>): Promise<void> {
     let end: string | undefined
     void last.then((id) => {

@@ -1,6 +1,6 @@
 /**
- * The model: what the book says that every view of a room must show. What was done to events by several people at once is
- * taken in the order of the room's moderation log, once that is known to hold every deed once, none before its time.
+ * The model: what every view of a room must show according to the book. Concurrent acts on events by several people are ordered by the
+ * room's moderation log, once that is known to contain every act once, and none before its time.
  */
 import type { EventJson } from '../client.ts'
 import { type Book, type Deed, type Gone, keepsTime, type Said } from './book.ts'
@@ -26,7 +26,7 @@ export class Model {
     this.book = book
   }
 
-  /** Takes the moderation log of a room, oldest entry first, and with it what became of the room's events. */
+  /** Applies the moderation log of a room, oldest entry first, to the room's events. */
   takeLog(room: Room, entries: readonly Entry[]): void {
     const byId = new Map(this.book.deeds.filter((deed) => deed.room === room).map((deed) => [deed.id, deed]))
     const deeds = entries.map((entry, n): Deed => {
@@ -73,7 +73,7 @@ export class Model {
     return this.#redacted.has(original ?? id)
   }
 
-  /** What was said in a room, versions by themselves. */
+  /** Everything posted in a room, with versions listed separately. */
   versions(room: string): Said[] {
     return this.book.inOrder(room)
   }
@@ -93,7 +93,7 @@ export class Model {
     return this.#shape(said, newest, versions === 1 ? {} : { version_id: newest.id, versions })
   }
 
-  /** A version by itself, as tails, histories and exports show it. */
+  /** A single version, as tails, histories and exports show it. */
   version(said: Said): unknown {
     const { original, id } = said
     const line = [...(this.book.edits.get(original ?? id) ?? [])].sort((a, b) => a.seq - b.seq)
@@ -104,7 +104,7 @@ export class Model {
   #shape(said: Said, shown: Said, more: object): unknown {
     const gone = this.goneOf(said)
     const to = this.isRedacted(said) ? undefined : shown.to
-    // The leaf of the words that are shown; where they are gone, of their place.
+    // The leaf of the shown text; if it is gone, that of the original.
     const { leaf } = gone === undefined ? shown : said
     return shape({
       type: gone === undefined ? 'event' : 'tombstone',
@@ -163,7 +163,7 @@ type Shaped = EventJson & {
   readonly votes: object
 }
 
-/** What a view shows of an event, in one order, without what only the board can know. */
+/** What a view shows of an event, in a fixed order, without what only the board can know. */
 export function shape(event: EventJson): unknown {
   const { type, event_id, room, page, seq, kind, author, text, reply_to, to, thread, created_at } = event as Shaped
   const { version_id, versions, supersedes, superseded_by, hidden, reason, hidden_by, votes, log } = event as Shaped

@@ -1,4 +1,4 @@
-/** How the afternoon begins: handles, rooms and who runs them, a first word in each, documents, receive URLs. */
+/** The beginning of the afternoon: handles, rooms and their moderators, a first post in each, documents, receive URLs. */
 import { createFields, docOf } from '../documents.ts'
 import type { Doc } from './book.ts'
 import {
@@ -85,7 +85,7 @@ export async function deed(
   return true
 }
 
-/** Four of public rooms, two of private ones, one for whoever has its address. */
+/** Four in public rooms, two in private ones, one for anybody with its address. */
 function documentsOf(): [owner: number, room: Room | undefined, isUnlisted: boolean][] {
   const ofRooms = [...publicRooms.slice(0, 3), publicRooms[6]!, ...privateRooms.slice(0, 2)]
   return [
@@ -126,5 +126,5 @@ async function createReceiver(world: World, owner: number, dedupe: boolean, post
   world.book.receivers.push({ id, url, owner, dedupe, posts, items: new Map(), unknown: new Set() })
 }
 
-/** People who are seen in public. */
+/** People who act in public. */
 export const publicPeople: readonly number[] = everybody.filter((who) => !isSecretive(who))

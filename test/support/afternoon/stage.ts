@@ -1,7 +1,7 @@
 /**
- * The board on its stage: killed and started again while everybody goes on. A command whose answer a kill took is sent again,
- * the same bytes, until it is answered. Everything that is sent and answered gets its place in one count of ticks, so that
- * the order in which the board did things can be held against what its callers knew.
+ * The board of the afternoon: killed and restarted while everybody continues. A command whose answer was lost in a kill is sent again, the
+ * same bytes, until it is answered. Everything sent and answered gets a tick of one counter, so that the order of the board's acts can be
+ * checked against what its callers knew.
  */
 import { request } from 'node:http'
 import type { Signer } from '../../../src/cli/sign.ts'
@@ -21,7 +21,7 @@ export type DeliveryAnswer = {
 export class Stage {
   board: Board
   client: Client
-  /** What every board of the afternoon said on standard error. */
+  /** The standard error output of every board of the afternoon. */
   readonly words: string[] = []
   /** Answers that never came though nobody killed the board. */
   dropped = 0
@@ -42,7 +42,7 @@ export class Stage {
     return new Stage(board, await Client.of(board), env)
   }
 
-  /** Resolves when there is a board to talk to. */
+  /** Resolves when a board is running. */
   get up(): Promise<void> {
     return this.#up
   }
@@ -99,7 +99,7 @@ export class Stage {
     return this.send(this.client.sign(signer, fields, signing))
   }
 
-  /** Delivers once to a receive URL; undefined: a kill took the answer. */
+  /** Delivers once to a receive URL; undefined: the answer was lost in a kill. */
   async deliver(path: string, body: string, headers: Readonly<Record<string, string>>) {
     await this.#up
     return post(`${this.board.address}${path}`, body, headers).catch(() => undefined)

@@ -1,6 +1,6 @@
 /**
- * Who is on the board that afternoon, and where: 200 people, 20 public rooms and 10 private ones.
- * Every text of a private room, and its name, holds the canary: wherever a stranger reads the word, something has leaked.
+ * Who is on the board that afternoon, and where: 200 people, 20 public rooms and 10 private ones. Every text of a private room, and its
+ * name, contains the canary word: wherever a stranger reads it, something has leaked.
  */
 import type { Signer } from '../../../src/cli/sign.ts'
 import { person } from '../client.ts'
@@ -10,14 +10,14 @@ export const canary = 'canary'
 export type Room = {
   readonly name: string
   readonly isPrivate: boolean
-  /** Numbers of people. Absent: the operator owns it. */
+  /** Numbers of people. Absent: the operator runs it. */
   readonly owner?: number
   readonly moderator?: number
   /** Members from the beginning to the end. */
   readonly core: readonly number[]
   /** Members now and then, as the owner likes. */
   readonly guests: readonly number[]
-  /** Members alone write. */
+  /** Only members write. */
   readonly forMembers: boolean
   readonly isArchived: boolean
 }
@@ -30,7 +30,7 @@ export const operator = 0
 /** These have a handle. */
 export const isNamed = (who: number): boolean => who >= 1 && who < 40
 export const handleOf = (who: number): string => `p-${who}`
-/** These are never seen outside of their private room. */
+/** These never act outside their private room. */
 export const isSecretive = (who: number): boolean => who >= 190
 /** A reader who is in no private room. */
 export const stranger = 30
@@ -60,7 +60,7 @@ const dens: readonly Room[] = range(0, 10).map((n) => ({
 
 export const rooms: readonly Room[] = [...halls, ...dens]
 export const roomOf: ReadonlyMap<string, Room> = new Map(rooms.map((room) => [room.name, room]))
-/** Where people post; into the other one the board posts what arrives at a receive URL. */
+/** Where people post; into the other one the board posts items of a receive URL. */
 export const publicRooms: readonly Room[] = halls.slice(0, 19)
 export const privateRooms: readonly Room[] = dens
 export const postOffice: Room = halls[19]!

@@ -1,4 +1,4 @@
-/** A board as one reader sees it: what is asked, walked to its end. */
+/** A board as one reader sees it: every list read to its end. */
 import type { Answer, Client, Fields } from '../client.ts'
 import { dataOf, type Json, walk } from '../told.ts'
 import { people } from './town.ts'
@@ -7,9 +7,9 @@ export type Asked = { readonly [field: string]: string | number }
 
 export class Views {
   readonly client: Client
-  /** Number of the person who asks; undefined: nobody, unsigned. */
+  /** Number of the person who reads; undefined: unsigned. */
   readonly who: number | undefined
-  /** Everything that was answered, where it is kept. */
+  /** Collects everything that was answered, if given. */
   readonly texts: string[] | undefined
 
   constructor(client: Client, who?: number, texts?: string[]) {
@@ -37,7 +37,7 @@ export class Views {
     ) as Promise<unknown> as Promise<Item[]>
   }
 
-  /** The same by GET. `path` bears a query. */
+  /** The same by GET. `path` has a query. */
   listByGet<Item = Json>(path: string, name: string): Promise<Item[]> {
     return walk(name, async (cursor) => {
       const answer = await this.client.get(`${path}&limit=200${cursor === undefined ? '' : `&cursor=${cursor}`}`)
@@ -47,7 +47,7 @@ export class Views {
   }
 }
 
-/** Throws with the first difference of two lists, as a person wants to read it. */
+/** Throws the first difference of two lists, in readable form. */
 export function same(what: string, found: readonly unknown[], expected: readonly unknown[]): void {
   for (let n = 0; n < Math.max(found.length, expected.length); n++) {
     const [a, b] = [JSON.stringify(found[n]), JSON.stringify(expected[n])]

@@ -1,6 +1,6 @@
 /**
- * What the people of the afternoon share: the stage, the book, and who is busy. One person does one thing at a time, so the
- * order of what one person did is known; what several do at once the board orders.
+ * What the people of the afternoon share: the stage, the book, and who is busy. One person does one thing at a time, so the order of their
+ * own acts is known; the board orders concurrent acts of several people.
  */
 import { expect } from 'vitest'
 import type { Fields, ReceiptJson, Signing } from '../client.ts'
@@ -27,7 +27,7 @@ export class World {
   readonly book: Book
   readonly heads: Heads
   readonly #busy = new Set<number>()
-  /** By room and person: whether the owner lets them in now, and how often that changed. */
+  /** By room and person: whether the owner admits them now, and how often that changed. */
   readonly #standing = new Map<string, { isIn: boolean; isChanging: boolean; changes: number }>()
   #texts = 0
 
@@ -37,7 +37,7 @@ export class World {
     this.heads = heads
   }
 
-  /** Somebody of these who does nothing else meanwhile; undefined: all that were asked are busy. */
+  /** One of these people, who does nothing else meanwhile; undefined: all candidates are busy. */
   async with<Result>(
     random: Random,
     candidates: readonly number[],
@@ -56,7 +56,7 @@ export class World {
     return undefined
   }
 
-  /** A text that is nowhere else, with what texts of strangers may hold. */
+  /** A unique text, with the kinds of content that strangers post. */
   text(random: Random, { isPrivate }: Pick<Room, 'isPrivate'>): string {
     const mark = `mk${String(this.#texts++).padStart(8, '0')}q`
     const named = random(12) === 0 ? ` @${handleOf(1 + random(39))} ` : ''
@@ -64,7 +64,7 @@ export class World {
     return `${isPrivate ? canary : 'open'} ${mark}${named} ${filler}${mark}`
   }
 
-  /** Whether somebody is a guest now, if nothing changes it meanwhile. */
+  /** Whether a person is a guest now, if nothing changes it meanwhile. */
   standing(room: Room, who: number): { isIn: boolean; isChanging: boolean; changes: number } {
     const name = `${room.name} ${who}`
     const found = this.#standing.get(name) ?? { isIn: !room.guests.includes(who), isChanging: false, changes: 0 }
@@ -93,7 +93,7 @@ export class World {
     return undefined
   }
 
-  /** Posts, and writes what was acknowledged into the book; undefined: refused with one of these codes. */
+  /** Posts, and records what was acknowledged in the book; undefined: refused with one of these codes. */
   async say(
     who: number,
     room: Room,

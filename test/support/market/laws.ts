@@ -1,4 +1,4 @@
-/** What must be true of a market after every step, whatever happened: checked on the state alone, and on what the log says. */
+/** Invariants of a market after every step, whatever happened: checked on the state alone, and on the log. */
 import { expect } from 'vitest'
 import { codes } from '../../../actors/works/market/ledger.ts'
 import { finalStates, type Work } from '../../../actors/works/market/work.ts'
@@ -8,12 +8,12 @@ export function works({ market }: Town): Work[] {
   return [...market.all]
 }
 
-/** Said of a law that is broken. Not `expect`: these are asked a million times. */
+/** Reports a broken law. Not `expect`, because these are checked a million times. */
 function must(isSo: boolean, law: () => string): void {
   if (!isSo) throw new Error(law())
 }
 
-/** Sums of one ledger: nothing is made or lost but at the mint, nobody is below nothing, escrow is empty between batches. */
+/** Sums of one ledger: nothing is created or lost except at the mint, nobody has a negative balance, escrow is empty between batches. */
 function checkSums({ market: { ledger } }: Town): void {
   for (const number of [1, 2] as const) {
     let sum = 0
@@ -29,7 +29,7 @@ function checkSums({ market: { ledger } }: Town): void {
   }
 }
 
-/** Every hold is of one live work, reservation or bond, and each of those has its own. */
+/** Every hold belongs to one live work, reservation or bond, and each of those has its own. */
 function checkHolds(town: Town, live: readonly Work[]): void {
   const { ledger } = town.market
   const sums = new Map<string, number>()
@@ -75,7 +75,7 @@ function checkShape(stored: Work, work: Work): void {
   must(work.fence_counter >= stored.fence_counter, said)
 }
 
-/** Money and fences after every step, and that a work that has ended stays as it is. */
+/** Credits and fences after every step, and that a work that has ended stays unchanged. */
 export class Laws {
   readonly #ended = new Map<string, string>()
   readonly #fences = new Map<string, number>()
@@ -98,18 +98,18 @@ export class Laws {
     checkHolds(town, live)
   }
 
-  /** Of everything that ever ended. */
+  /** Everything that ever ended. */
   checkEnded({ market }: Town): void {
     for (const [id, end] of this.#ended) must(endOf(market.find(id)!) === end, () => `${id} changed after it had ended`)
   }
 }
 
-/** What is still said of its texts is no change of the work. */
+/** Later events about its texts are no change of the work. */
 function endOf({ observed, result, version, versions, editing, steps, updated_at, places, ...kept }: Work): string {
   return JSON.stringify(Object.entries(kept).sort())
 }
 
-/** The log alone, as anybody can check it: numbers without gaps, each hold resolved once and in full, and what was made of it. */
+/** The log alone, as anybody can check it: numbers without gaps, each hold resolved once and in full, and the use of each. */
 export function expectLog(town: Town): void {
   const { log, market } = town
   expect(log.map(({ seq }) => seq)).toEqual(log.map((_, n) => n + 1))
@@ -125,7 +125,7 @@ export function expectLog(town: Town): void {
       held.set(key, held.get(key)! - amount)
     } else if (type === 'post') {
       escrow += amount
-      // What is not posted of a hold is free again.
+      // The part of a hold that is not posted is free again.
       held.set(key, Number(code) === codes.bondTaken ? held.get(key)! - amount : 0)
     } else if (debit === 'escrow') escrow -= amount
     if (debit === 'mint') minted += amount

@@ -1,6 +1,6 @@
 /**
- * A market by itself: the deciders and a state, no files, no threads, and a clock that the test moves. Rooms are played by the test:
- * what they would say comes with the letters.
+ * A market in isolation: the deciders and a state, no files, no threads, and a clock that the test moves. The test plays the rooms: what
+ * they would report comes with the letters.
  */
 import { createHash } from 'node:crypto'
 import { deciders } from '../../../actors/deciders.ts'
@@ -50,7 +50,7 @@ type Written = {
 }
 export type Outcome = { readonly refusal: ActorRefusal | undefined; readonly reply: Readonly<Record<string, unknown>> }
 
-/** What the operations take, in the words of the letters. */
+/** Arguments of the operations, as in the letters. */
 export type Said = Readonly<Record<string, unknown>>
 
 export class Town {
@@ -62,7 +62,7 @@ export class Town {
   readonly written: Written[] = []
   /** Lines of the public log, in order. */
   readonly log: LedgerLine[] = []
-  /** Works that were opened and have not ended, as far as anybody has looked. */
+  /** Works that were opened and have not ended, as far as they were checked. */
   readonly live = new Set<string>()
   #commands = 0
 
@@ -86,7 +86,7 @@ export class Town {
     })
   }
 
-  /** What the house says by itself. */
+  /** A letter of the board itself. */
   house(op: string, args: Said): Outcome {
     const sha = Buffer.alloc(32)
     const by = { key: sha, sig: Buffer.alloc(64), signed: Buffer.alloc(0) }
@@ -133,14 +133,14 @@ export class Town {
     return { ...this.say('work.create', by, args), work }
   }
 
-  /** The room takes the request. */
+  /** The room accepts the request. */
   open(work: string, isPublic = true): Outcome {
     const said = { work, generation: this.generation, room: 'lobby', is_public: isPublic, version: work, versions: 1 }
     if (this.market.reservation(work) !== undefined) this.live.add(work)
     return this.house('work.open', said)
   }
 
-  /** A work that is there; its id. */
+  /** Creates an open work and returns its id. */
   work(by: Person, amount: number, more: Said = {}, isPublic = true): string {
     const reserved = this.reserve(by, amount, more)
     if (reserved.refusal !== undefined) throw new Error(reserved.refusal.message)
@@ -164,7 +164,7 @@ export class Town {
     this.say('credit.grant', to, { target: to.id, amount }, { operator: true })
   }
 
-  /** As it stands now. */
+  /** Its current state. */
   at(work: string): Work {
     return this.market.settled(this.market.find(work)!, this.now).work
   }
@@ -173,7 +173,7 @@ export class Town {
     return this.market.ledger.available(`user:${id}`, ledger)
   }
 
-  /** A state made of what was written. `isReader`: of the public part alone, as the feed has it. */
+  /** A state replayed from the records. `isReader`: only the public part, as the feed has it. */
   replayed(isReader = false): State {
     const state = new State(undefined, isReader ? 'reading' : 'deciding')
     for (const { record, key, isPublic, seq } of this.written)
@@ -198,7 +198,7 @@ export class Town {
     const decision: Decision = deciders[op]!({ state, board: state.board, now, record }, letter)
     if (!decision.ok) return { refusal: decision.refusal, reply: {} }
     for (const { record: planned, key, isPublic, entries = [] } of decision.records) {
-      // As the journal gives it back.
+      // As the journal returns it.
       const frame = toFrame(planned, key, isPublic, entries)
       const seq = this.written.length + 1
       const kept = fromFrame({ ...frame, seq, payload: Buffer.from(frame.payload) })

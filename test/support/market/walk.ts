@@ -1,6 +1,6 @@
 /**
- * A walk through a market: people do at random what the operations offer, mostly what makes sense where a work stands, sometimes what
- * does not; the clock jumps; the board is packed and restored, replayed, and moved into another recovery epoch.
+ * A walk through a market: people take random actions, mostly sensible ones for the state of a work, sometimes not; the clock jumps; the
+ * board is restored from a snapshot, replayed, and moved into another recovery epoch.
  */
 import { expect } from 'vitest'
 import { State } from '../../../actors/state.ts'
@@ -21,7 +21,7 @@ function randomOf(seed: number): () => number {
 }
 
 export type Walked = {
-  /** Rows of the table that were taken. */
+  /** Rows of the table that were used. */
   readonly rows: ReadonlySet<string>
   readonly done: ReadonlyMap<string, number>
   readonly refused: ReadonlyMap<string, number>
@@ -60,7 +60,7 @@ export function walk(seed: number, steps: number, { livesMax = 24 } = {}): Walke
     const fate = random()
     if (fate < 0.1) note('work.void', town.house('work.void', { work: reserved.work, refusal: {} }))
     else note('work.open', town.open(reserved.work, random() < 0.75))
-    // Said again, as after a crash: it changes nothing.
+    // Repeated, as after a crash: it changes nothing.
     if (random() < 0.2)
       note('again', fate < 0.1 ? town.house('work.void', { work: reserved.work }) : town.open(reserved.work))
   }
@@ -164,7 +164,7 @@ export function walk(seed: number, steps: number, { livesMax = 24 } = {}): Walke
     if (random() < 0.5) return
     const before = live().map(({ id }) => town.at(id))
     note('work.tick', town.tick())
-    // What readers saw before is what is written now.
+    // What readers saw before is written now.
     for (const each of before) expect({ ...town.market.find(each.id)!, places: [] }).toEqual({ ...each, places: [] })
     expect(town.tick().reply.written).toBe(0)
   }
@@ -184,7 +184,7 @@ export function walk(seed: number, steps: number, { livesMax = 24 } = {}): Walke
     town.state = random() < 0.5 ? packed : replayed
     const feed = town.replayed(true).market
     const isPublic = (each: Work) => each.is_public
-    // The feed sees neither an edit before it is there nor anything private.
+    // The feed sees no edit before it is in place, and nothing private.
     const shown = (each: Work) => ({ ...each, editing: '' })
     expect([...feed.all].map(shown)).toEqual(works(town).filter(isPublic).map(shown))
     expectLog(town)

@@ -15,7 +15,7 @@ export type AppendFound = {
   readonly posts: number
   readonly syncs: number
   readonly seconds: number
-  /** Of this thread alone. */
+  /** Processor time of this thread alone. */
   readonly cpuUs: number
 }
 

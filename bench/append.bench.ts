@@ -1,10 +1,10 @@
 /**
  * One journal per shard or one per room?
  *
- * R rooms are busy: each has always one post of 400 bytes waiting, and the next comes when this one is durable. A shard
- * takes what waits (at most 512) as one batch with one sync. A journal per room syncs each room's post by itself, on one
- * thread, or on four threads that share the rooms, since a disk may take several syncs at once. The limit is a plain write
- * and fdatasync of one such frame at the end of one file, measured just before and after.
+ * R rooms are busy: each always has one post of 400 bytes waiting, and the next comes when this one is durable. A shard takes everything
+ * that waits (at most 512) as one batch with one sync. A journal per room syncs each room's post separately, on one thread, or on four
+ * threads that share the rooms, since a disk may run several syncs at once. The limit is a plain write and fdatasync of one such frame at
+ * the end of one file, measured just before and after.
  */
 import { once } from 'node:events'
 import { join } from 'node:path'

@@ -1,4 +1,4 @@
-/** Posts by `/v1/commands`: each request carries many commands, a line each, and its answer is a line for each. */
+/** Posts by `/v1/commands`: each request carries many commands, one per line, and its answer has a line for each. */
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 import type { Outcome } from './lane.ts'
@@ -16,7 +16,7 @@ export function batchOf(posts: readonly SignedPost[]): Batch {
   return { request: Buffer.concat([Buffer.from(head), lines]), lines: posts.length }
 }
 
-/** Sends the batches in order, `inFlight` at a time. A latency is that of a batch, given once for each of its lines. */
+/** Sends the batches in order, `inFlight` at a time. A latency is that of a batch, recorded once for each of its lines. */
 export async function sendBatches(port: number, inFlight: number, batches: readonly Batch[]): Promise<Outcome> {
   const statuses: Record<number, number> = {}
   const latencies = new Float64Array(batches.reduce((sum, { lines }) => sum + lines, 0))
@@ -58,7 +58,7 @@ function ask(socket: Socket, request: Buffer): Promise<string> {
     const closed = () => reject(new Error('the board closed a connection'))
     const take = (piece: Buffer): void => {
       pieces.push(piece)
-      // The last chunk may come in two pieces.
+      // The last chunk may arrive in two pieces.
       const end = piece.length >= lastChunk.length ? piece : Buffer.concat(pieces.slice(-2))
       if (!end.subarray(-lastChunk.length).equals(lastChunk)) return
       socket.off('data', take).off('error', reject).off('close', closed)
@@ -69,7 +69,7 @@ function ask(socket: Socket, request: Buffer): Promise<string> {
   })
 }
 
-/** The body of an answer without its head and without the sizes of its chunks, which may come in the middle of a line. */
+/** The body of an answer without its head and without chunk sizes, which may occur in the middle of a line. */
 function bodyIn(answer: Buffer): string {
   let body = ''
   let at = answer.indexOf('\r\n\r\n') + 4

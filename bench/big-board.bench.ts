@@ -1,12 +1,12 @@
 /**
- * How soon are a list of threads, a thread's page and the front page there on a board of a million posts?
+ * How fast are a list of threads, a thread's page and the front page on a board of a million posts?
  *
- * The bar: a p99 under 5 ms at half load, which is half the highest rate of that very read, by a closed loop of 16. The posts are written
- * as files, and the log over them by its own code: 250 rooms, threads of four, and one thread with a tenth of all. Lists and threads
- * are each asked for once; the front page is one address. Ready bytes of the same size at the same rate, by the same client just after,
- * say what the machine adds: on a machine that does other things the difference is what the board takes.
+ * The goal: a p99 under 5 ms at half load, which is half the highest rate of that read in a closed loop of 16. The posts are written as
+ * files, and the log over them by its own code: 250 rooms, threads of four, and one thread with a tenth of all. Each list and thread is
+ * requested once; the front page is one address. Static bytes of the same size at the same rate, by the same client just after, show what
+ * the machine adds: on a busy machine the difference is what the board takes.
  *
- * `BENCH_BIG_BOARD` names a directory where the board is kept: the next run begins with the one that it finds there.
+ * `BENCH_BIG_BOARD` names a directory where the board is kept: the next run starts with the one it finds there.
  */
 import { existsSync } from 'node:fs'
 import { join } from 'node:path'
@@ -29,7 +29,7 @@ export const bigBoard: Bench = {
       if (!existsSync(directory)) {
         writePosts({ directory, posts, rooms })
         integrate({ directory, posts, rooms })
-        // Its stop leaves snapshots: the board that is measured starts as one that has run before.
+        // Its stop leaves snapshots: the measured board starts like one that has run before.
         await withBoard(async () => undefined, data)
       }
       return withStatic((ready) =>
@@ -46,7 +46,7 @@ export const bigBoard: Bench = {
     }),
 }
 
-/** Addresses of each read, `most` at least where there are so many. */
+/** Addresses of each read, at least `most` if there are that many. */
 function targetsOf(serviceId: string, posts: number, most: number): Readonly<Record<string, readonly string[]>> {
   const threads = posts / 4
   const lists = ['active', 'new', 'top'].flatMap((order) =>

@@ -1,4 +1,4 @@
-/** A real board in a process of its own, and a client process for it: started, used and ended by a bench. */
+/** A real board in a separate process, and a client process for it: started, used and ended by a bench. */
 import { type ChildProcess, fork, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { readFileSync } from 'node:fs'
@@ -12,24 +12,24 @@ import { processTime, projectDirectory, residentMib, withDirectory } from './mac
 const measureMsMax = 120_000
 const stopMsMax = 15_000
 
-/** Something at a port that answers HTTP, and its process. */
+/** Something on a port that answers HTTP, and its process. */
 export type Target = { readonly port: number; readonly pid: number }
 
 export type BoardRun = Target & {
   readonly serviceId: string
   /** Posts `count` signed posts from the client process. */
   post(inFlight: number, count: number): Promise<Measured>
-  /** Posts at a steady rate over so many connections, whatever is refused. */
+  /** Posts at a steady rate over this many connections, whatever is refused. */
   postSteadily(perSecond: number, connections: number, count: number): Promise<Measured>
-  /** The same posts to another server, which does not take them in. */
+  /** The same posts to another server, which does not store them. */
   echo(target: Target, inFlight: number, count: number): Promise<Measured>
-  /** Posts them by `/v1/commands`, `lines` in each request. */
+  /** Posts them by `/v1/commands`, `lines` per request. */
   postBatches(inFlight: number, count: number, lines: number): Promise<Measured>
-  /** Has `count` works live their lives, from the client process. */
+  /** Takes `count` works through their lives, from the client process. */
   live(inFlight: number, count: number): Promise<Measured>
-  /** Gets the targets in turn from the client process, of the board or of another server. */
+  /** Gets the targets in turn from the client process, from the board or another server. */
   get(inFlight: number, targets: readonly string[], count: number, from?: Target): Promise<Measured>
-  /** The same at a steady rate, over so many connections. */
+  /** The same at a steady rate, over this many connections. */
   getPaced(
     perSecond: number,
     connections: number,
@@ -38,17 +38,17 @@ export type BoardRun = Target & {
     from?: Target,
   ): Promise<Measured>
   residentMib(): number
-  /** What it took until the board said that it is ready: by the clock, and on processors. */
+  /** The time until the board reported that it is ready: wall time and processor time. */
   readonly start: { readonly seconds: number; readonly cpuSeconds: number }
 }
 
-/** Threads of each kind that a board takes by itself on this machine. */
+/** Threads of each kind that a board starts by default on this machine. */
 const half = String(Math.max(1, availableParallelism() >> 1))
 
 /**
- * Starts a board on a fresh directory, hands it to `use`, and ends it whatever happens. Rates are lifted unless `more` says otherwise. PLACEMENT,
- * SHARDS, VERIFY_THREADS and other variables of the board are handed on. `more` are variables too; its DATA_DIR is a board that exists.
- * `checkout` is the directory of a built Broadside, this one if it is not given. `under`: a tracer and its arguments to run it under.
+ * Starts a board on a fresh directory, passes it to `use`, and ends it whatever happens. Rate limits are off unless `more` says otherwise.
+ * PLACEMENT, SHARDS, VERIFY_THREADS and other variables of the board are passed on. `more` are variables too; its DATA_DIR is an existing
+ * board. `checkout` is the directory of a built Broadside, by default this one. `under`: a tracer and its arguments to run it under.
  */
 export function withBoard<Result>(
   use: (board: BoardRun) => Promise<Result>,
@@ -109,12 +109,12 @@ export function withBoard<Result>(
   })
 }
 
-/** What runs inside a tracer. */
+/** The process inside a tracer. */
 function childOf(tracer: number): number {
   return Number(readFileSync(`/proc/${tracer}/task/${tracer}/children`, 'utf8').trim().split(' ')[0])
 }
 
-/** Runs `use` beside a server of ready bytes: what any read is compared with. */
+/** Runs `use` next to a server of static bytes, which any read is compared with. */
 export async function withStatic<Result>(use: (target: Target) => Promise<Result>): Promise<Result> {
   const child = fork(new URL('./static-process.ts', import.meta.url))
   try {
@@ -135,7 +135,7 @@ export async function readyAddress(server: ChildProcess): Promise<string> {
   throw new Error('the server did not start')
 }
 
-/** Fails where an answer is not 200. */
+/** Fails if an answer is not 200. */
 export async function measure(client: ChildProcess, load: Load): Promise<Measured> {
   const measured = await measureAny(client, load)
   const bad = Object.entries(measured.statuses).filter(([status]) => status !== '200')

@@ -1,6 +1,6 @@
 /**
- * The process that the load comes from: signs its commands before the clock starts, sends them, and says how long the
- * answers took and what both processes spent meanwhile.
+ * The process that generates the load: signs its commands before the clock starts, sends them, and reports how long the answers took and
+ * what both processes spent meanwhile.
  */
 import { type Batch, batchOf, sendBatches } from './batch-lane.ts'
 import { type Counts, countsBetween, readCounts } from './counts.ts'
@@ -12,19 +12,19 @@ import { bodyOf, remember, signPosts } from './sign-posts.ts'
 
 export type Load = {
   readonly port: number
-  /** Whose time is read beside our own. */
+  /** The process whose time is read besides our own. */
   readonly pid: number
   readonly inFlight: number
   /** The socket of counting.ts in that process. */
   readonly counts?: string
-  readonly work: /** `isEchoed`: the server does not take them in, so later posts do not answer them. */
+  readonly work: /** `isEchoed`: the server does not store them, so later posts do not reply to them. */
     | {
         readonly kind: 'posts'
         readonly serviceId: string
         readonly count: number
         readonly isEchoed?: true
       }
-    /** Posts at a steady rate into so many rooms, over `inFlight` connections. */
+    /** Posts at a steady rate into this many rooms, over `inFlight` connections. */
     | {
         readonly kind: 'steady posts'
         readonly serviceId: string
@@ -32,14 +32,14 @@ export type Load = {
         readonly perSecond: number
         readonly rooms: number
       }
-    /** The same posts to a peer that speaks no HTTP. */
+    /** The same posts to a peer that does not speak HTTP. */
     | { readonly kind: 'redis'; readonly count: number }
     | { readonly kind: 'nostr'; readonly count: number }
-    /** Posts, so many in each request to `/v1/commands`. */
+    /** Posts, this many per request to `/v1/commands`. */
     | { readonly kind: 'batches'; readonly serviceId: string; readonly count: number; readonly lines: number }
     /** `count` works, each from its request to its acceptance. */
     | { readonly kind: 'lives'; readonly serviceId: string; readonly count: number }
-    /** `count` GETs, the targets in turn; with `perSecond` at that rate, else `inFlight` at a time. */
+    /** `count` GETs, the targets in turn; with `perSecond` at that rate, otherwise `inFlight` at a time. */
     | {
         readonly kind: 'gets'
         readonly targets: readonly string[]
@@ -48,7 +48,7 @@ export type Load = {
       }
 }
 
-/** What one load cost. Times in microseconds, for the whole load. */
+/** The cost of one load. Times in microseconds, for the whole load. */
 export type Measured = {
   readonly requests: number
   readonly seconds: number
@@ -57,14 +57,14 @@ export type Measured = {
   readonly p95Ms: number
   readonly p99Ms: number
   readonly statuses: Readonly<Record<number, number>>
-  /** Of what was not answered with 200, from write to answer; 0: nothing was. */
+  /** Of requests not answered with 200, from write to answer; 0: there were none. */
   readonly refusedP99Ms: number
   readonly bodyBytes: number
   readonly clientUs: number
   readonly serverUserUs: number
   readonly serverSystemUs: number
   readonly threads: readonly ThreadTime[]
-  /** Of the time of all processors, what nothing at all ran on. */
+  /** The part of the time of all processors in which they were idle. */
   readonly idle: number
   readonly readWriteCalls: number
   /** What counting.ts counted meanwhile. */
@@ -88,7 +88,7 @@ async function run(load: Load): Promise<Measured> {
     const posts = signPosts(work.serviceId, work.count, undefined, rooms)
     const requests = posts.map(({ request }) => request)
     const measured = await observed(load, [], () => sendPaced(port, { connections: inFlight, perSecond }, requests))
-    // Which of them were refused is not known: a reply to one of those would be no post.
+    // It is unknown which of them were refused: a reply to one of those would not be a post.
     if (measured.statuses[200] === posts.length) remember(posts)
     return measured
   }

@@ -1,6 +1,6 @@
 /**
- * Cases against their physical limit, in turns: limit, cases, limit, cases. Other work on the machine then slows both, and
- * the ratio stays.
+ * Cases compared with their physical limit, in alternation: limit, cases, limit, cases. Other work on the machine then slows both, and the
+ * ratio stays.
  */
 import { Bench as TinyBench } from 'tinybench'
 import { median } from './raw-limits.ts'
@@ -17,14 +17,14 @@ export type Options = {
   readonly isQuick: boolean
   /** What is counted, for the column: `hashes` gives `hashes/s`. */
   readonly unit: string
-  /** Operations of the limit that one operation of a case cannot do without. */
+  /** Operations of the limit that one operation of a case needs at least. */
   readonly limitsPerOperation?: number
 }
 
 const thorough = { rounds: 3, ms: 120 }
 const quick = { rounds: 2, ms: 40 }
 
-/** One row a case, the limit first. Rates are medians, so a pause in one call does not count. */
+/** One row per case, the limit first. Rates are medians, so a pause in one call does not count. */
 export async function compare(limit: Case, cases: readonly Case[], options: Options): Promise<Row[]> {
   const { isQuick, unit, limitsPerOperation = 1 } = options
   const { rounds, ms } = isQuick ? quick : thorough
@@ -58,7 +58,7 @@ async function measure(cases: readonly Case[], ms: number): Promise<Map<Case, nu
   )
 }
 
-/** A case whose call does `operations` times the same thing. */
+/** A case whose call does the same thing `operations` times. */
 export function looped(name: string, operations: number, once: (n: number) => unknown): Case {
   return {
     name,

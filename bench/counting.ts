@@ -1,8 +1,8 @@
 /**
- * Counts what a board's threads do, from inside and without a change of the board: `node --import <this file> ... serve`.
+ * Counts what a board's threads do, from inside and without changing the board: `node --import <this file> ... serve`.
  *
- * It runs first in every thread, names the thread for /proc, and wraps the calls that are counted. So a board of any commit
- * can be counted. The sums lie in memory that all threads share; readCounts (counts.ts) takes them from the socket BENCH_COUNTS.
+ * It runs first in every thread, names the thread for /proc, and wraps the calls that are counted. So a board of any commit can be counted.
+ * The sums are in memory shared by all threads; readCounts (counts.ts) reads them from the socket BENCH_COUNTS.
  */
 import fs from 'node:fs'
 import { syncBuiltinESMExports } from 'node:module'
@@ -25,7 +25,7 @@ const sums = getEnvironmentData(key) as unknown as BigInt64Array
 
 type Method = (this: unknown, ...given: unknown[]) => unknown
 
-/** The function, with one more counted on every call. */
+/** The function, counting every call. */
 function counted(name: CountName, method: Method): Method {
   const place = countNames.indexOf(name)
   return function (...given) {
@@ -48,7 +48,7 @@ async function countAll(): Promise<void> {
   syncBuiltinESMExports()
   count('json parsed', JSON, 'parse')
   count('json written', JSON, 'stringify')
-  // The board's own copy of the library: packers take their function as they are made, readers from their class.
+  // The board's own copy of the library: packers bind their function when they are created, readers use their class.
   const file = join(process.cwd(), 'node_modules', 'msgpackr', 'pack.js')
   if (!fs.existsSync(file)) return
   const { Packr } = await import(pathToFileURL(file).href)
@@ -60,7 +60,7 @@ async function countAll(): Promise<void> {
   })
 }
 
-/** Linux gives a name of 15 bytes to every thread; what a process lists by default is `node` for all. */
+/** Linux stores a 15-byte name for every thread; by default it is `node` for all. */
 function nameThread(): void {
   const file = process.argv[1] ?? ''
   const own = threadName === null || threadName === '' || threadName === 'WorkerThread' ? undefined : threadName
@@ -69,13 +69,13 @@ function nameThread(): void {
   try {
     fs.writeFileSync('/proc/thread-self/comm', name.slice(0, 15))
   } catch {
-    // No Linux: the threads stay without a name.
+    // Not Linux: the threads stay unnamed.
   }
 }
 
 nameThread()
 const { BENCH_COUNTS: socket, BENCH_PROFILE: profile } = process.env
-// In a profile the wrappers would stand between the frames.
+// In a profile the wrappers would appear between the frames.
 if (profile === undefined) await countAll()
 if (isMainThread && socket !== undefined) {
   createServer((peer) => {

@@ -27,7 +27,7 @@ export async function readCounts(socket: string): Promise<Counts> {
   return JSON.parse(text) as Counts
 }
 
-/** What came to `before` until `after`, divided by `share`. */
+/** The counts added between `before` and `after`, divided by `share`. */
 export function countsBetween(before: Counts, after: Counts, share = 1): Counts {
   const found = countNames.map((name) => [name, (after[name] - before[name]) / share])
   return Object.fromEntries(found) as Counts

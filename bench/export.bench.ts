@@ -1,8 +1,8 @@
 /**
  * Does the archive leave the board as fast as bytes can?
  *
- * One reader takes /v1/export, every post with its signature and leaf, once in the clear and once compressed. The limit is
- * uWebSockets.js sending ready bytes of 1 MiB to the same reader.
+ * One reader fetches /v1/export, every post with its signature and leaf, once uncompressed and once compressed. The limit is uWebSockets.js
+ * sending static bytes in 1 MiB pieces to the same reader.
  */
 import { connect } from 'node:net'
 import { type Target, withBoard, withStatic } from './board.ts'
@@ -43,7 +43,7 @@ export const exportBench: Bench = {
 
 const last = Buffer.from('\r\n0\r\n\r\n')
 
-/** Bytes until the last chunk of the answer, megabytes a second of them, and the board's processor time. */
+/** Bytes until the last chunk of the answer, the rate in megabytes a second, and the board's processor time. */
 export async function takeExport(board: Target, coding: string): Promise<{ rate: number; bytes: number; us: number }> {
   const before = processTime(board.pid)
   const start = performance.now()

@@ -1,12 +1,12 @@
 /**
  * Is a tail over uWebSockets.js as fast as a plain socket? One 500-byte message to N streaming readers, M times.
  *
- * The readers are another process with raw sockets from several loopback addresses; a round ends when it has counted every
- * message at every reader. Both processes share the machine's cores, so compare ratios. Compared: the native engine's
- * `write` alone, in a cork, and in a cork that does nothing because another connection's callback holds it; our ByteStream
- * on both engines; node:net with ready-made chunks. Why they differ stands in src/http/uws.ts.
+ * The readers are another process with raw sockets from several loopback addresses; a round ends when it has counted every message at every
+ * reader. Both processes share the machine's cores, so compare ratios. Compared: the native engine's `write` alone, in a cork, and in a
+ * cork that has no effect because another connection's callback holds it; our ByteStream on both engines; node:net with prepared chunks.
+ * src/http/uws.ts explains the differences.
  *
- *   node bench/fanout.bench.ts [readers ...]        default 1000 9000
+ *   node bench/fanout.bench.ts [readers ...] default 1000 9000
  */
 
 import type { HttpResponse } from 'uWebSockets.js'
@@ -28,7 +28,7 @@ const mark = 0x40
 const request = 'GET /tail HTTP/1.1\r\nHost: bench\r\n\r\n'
 const hello = Buffer.from('# hello\n')
 
-/** One way to write: a server that keeps its readers, and what delivers the message to all of them. */
+/** One way to write: a server that holds its readers, and a function that delivers the message to all of them. */
 type Way = {
   listen(): Promise<number>
   readers(): number
@@ -85,7 +85,7 @@ async function deliverByRequest(port: number): Promise<void> {
   socket.destroy()
 }
 
-/** `burst`: the next message does not wait until this one is written, as when posts come faster than a round takes. */
+/** `burst`: the next message does not wait until this one is written, as when posts arrive faster than a round takes. */
 async function streamWay(engine: 'uws' | 'node', pace: 'one by one' | 'burst'): Promise<Way> {
   const streams: ByteStream[] = []
   const create = engine === 'uws' ? createUwsServer : createNodeServer
@@ -184,7 +184,7 @@ async function next(child: ChildProcess): Promise<{ cpuUs: number }> {
   return answer as { cpuUs: number }
 }
 
-/** The readers' process: says when all are connected, then when all messages have come to all of them. */
+/** The readers' process: reports when all are connected, then when all messages have reached all of them. */
 async function read(port: number, readers: number, messages: number): Promise<void> {
   let missing = readers * messages
   let cpu = process.cpuUsage()
@@ -207,9 +207,9 @@ async function read(port: number, readers: number, messages: number): Promise<vo
   process.send?.({ cpuUs: 0 })
 }
 
-/** Each way in a process of its own: nine thousand sockets being closed would be charged to the next one. */
+/** Each way in its own process: otherwise nine thousand closing sockets would be charged to the next one. */
 async function measureApart(way: number, readers: number): Promise<Found> {
-  // The native engine warns on stderr about every write without a cork: two more system calls, part of what that costs.
+  // The native engine warns on stderr about every write without a cork: two more system calls, which are part of its cost.
   const child = fork(new URL(import.meta.url), ['--way', String(way), String(readers)], {
     stdio: ['ignore', 'inherit', 'ignore', 'ipc'],
   })
@@ -220,7 +220,7 @@ async function measureApart(way: number, readers: number): Promise<Found> {
   return found
 }
 
-/** Deliveries a second of plain sockets with ready chunks: the most that this machine's sockets take from Node. */
+/** Deliveries a second of plain sockets with prepared chunks: the most that this machine's sockets accept from Node. */
 export async function socketsPerSecond(readers: number): Promise<number> {
   return (await measureApart(ways.length - 1, readers)).perSecond
 }

@@ -1,6 +1,6 @@
 /**
- * CPU profiles of several threads as one picture: a flame graph, threads side by side, callers above what they call.
- * The SVG needs nothing else: a click makes a frame as wide as the picture, the search field marks frames by name.
+ * CPU profiles of several threads as one picture: a flame graph, threads side by side, callers above callees. The SVG is self-contained: a
+ * click zooms into a frame, the search field marks frames by name.
  */
 import { escaped } from './plot.ts'
 
@@ -17,14 +17,14 @@ export type CpuProfile = {
   readonly timeDeltas?: readonly number[]
 }
 
-/** A function below its callers. `us` covers what it calls. */
+/** A function below its callers. `us` includes its callees. */
 export type Frame = { readonly name: string; readonly file: string; us: number; readonly children: Map<string, Frame> }
 
 export function frameOf(name: string, file = ''): Frame {
   return { name, file, us: 0, children: new Map() }
 }
 
-/** Paths without `directory`, which ends in a slash, or any other of this machine: a profile is made to be sent. */
+/** Paths without `directory`, which ends in a slash, or any other directory of this machine: a profile is meant to be shared. */
 export function withoutDirectory(profile: CpuProfile, directory: string): CpuProfile {
   const nodes = profile.nodes.map((node) => {
     const { url } = node.callFrame
@@ -68,7 +68,7 @@ export function framesOf(thread: string, profile: CpuProfile): Frame {
 const width = 1400
 const rowHeight = 17
 const top = 64
-/** What is narrower is left out: it is too small to read or click. */
+/** Narrower frames are left out: they are too small to read or click. */
 const narrowest = 0.25
 
 type Box = { readonly frame: Frame; readonly x: number; readonly width: number; readonly depth: number }
@@ -119,7 +119,7 @@ function boxSvg({ frame, x, width: own, depth }: Box, allUs: number): string {
   )
 }
 
-/** The function and, where it says something, its file without folders and line. */
+/** The function and, if it is informative, its file without folders and line. */
 function labelOf({ name, file }: Frame): string {
   const last = file.split('/').at(-1) ?? ''
   const short = name === '(anonymous)' ? last : last.replace(/:\d+$/, '')
@@ -134,7 +134,7 @@ function fitted(label: string, own: number): string {
   return label.length <= fit ? label : `${label.slice(0, fit - 1)}…`
 }
 
-/** By where the code is from, so that one sees whose time it is. */
+/** By the origin of the code, so that one sees whose time it is. */
 function colorOf({ name, file }: Frame, depth: number): string {
   if (depth < 2) return '#d5dbe1'
   if (name.startsWith('(garbage')) return '#9ccc65'
@@ -145,7 +145,7 @@ function colorOf({ name, file }: Frame, depth: number): string {
   return '#fff59d'
 }
 
-/** Runs in the picture: zoom, and marks what is searched for. */
+/** Runs in the picture: zooms, and marks search results. */
 const script = `
 const groups = [...document.querySelectorAll('g')], full = ${width}
 const show = (from, wide) => {

@@ -1,11 +1,11 @@
 /**
  * What does a follower cost, and how far is it behind?
  *
- * Three NATS servers that sync every message, a board that publishes there, and a follower that reads there, all on this machine. Lag is the
- * time from a post being on the leader's tail to its being on the follower's, seen by one process. What a follower costs its leader is
- * measured with the same load while the follower runs and while it is paused, in alternation. A delivery is measured on the tail
- * of the follower, and on a board that is alone. The bounds: a lag of at most 250 ms (p99) at 2,000 posts/s, at most 5 % of the leader's
- * processor time, and the same for a delivery as alone.
+ * Three NATS servers that sync every message, a board that publishes there, and a follower that reads there, all on this machine. Lag is
+ * the time between a post appearing on the leader's tail and on the follower's, seen by one process. A follower's cost to its leader is
+ * measured with the same load while the follower runs and while it is paused, in alternation. A delivery is measured on the tail of the
+ * follower, and on a board without followers. The bounds: a lag of at most 250 ms (p99) at 2,000 posts/s, at most 5 % of the leader's
+ * processor time, and the same cost of a delivery as without followers.
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { get } from 'node:http'
@@ -27,7 +27,7 @@ const readers = 500
 /** Posts of `steady posts` into one room go there. */
 const room = 'room-0'
 const settleMs = 3_000
-/** Of the last post of a round. */
+/** For the last post of a round. */
 const arriveMsMax = 20_000
 
 export const followers: Bench = {
@@ -95,7 +95,7 @@ class Both {
   async measure(rounds: number): Promise<Row[]> {
     const answer = await fetch(`${this.#leader.address}/capabilities`)
     this.serviceId = ((await answer.json()) as { data: { service_id: string } }).data.service_id
-    // The compiler is warm, and the room is there.
+    // The compiler is warm, and the room exists.
     await this.#post()
     await this.#post()
     const each = { running: [] as Round[], paused: [] as Round[] }
@@ -126,7 +126,7 @@ class Both {
     return measureAny(this.#client, { port, pid: child.pid!, inFlight: connections, work })
   }
 
-  /** The follower shows all that the leader has signed. */
+  /** The follower shows everything that the leader has signed. */
   async #caughtUp(): Promise<void> {
     const heads = () =>
       Promise.all(
@@ -163,7 +163,7 @@ function usedUs({ child }: Board): number {
   return userUs + systemUs
 }
 
-/** When each post came on the tail of a board, in the order of the room. */
+/** When each post appeared on the tail of a board, in the order of the room. */
 class Arrivals {
   readonly times: number[] = []
   readonly #request: ReturnType<typeof get>

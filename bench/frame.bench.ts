@@ -1,8 +1,8 @@
 /**
- * Does framing cost anything beside the CRC that it cannot do without?
+ * Does framing cost anything beyond the CRC that it needs?
  *
- * One frame of 400 bytes of payload. The limit is zlib's CRC-32 over the same bytes; the plain alternatives are a msgpack
- * map of the same fields and a line of JSON, both without any check of their bytes.
+ * One frame of 400 bytes of payload. The limit is zlib's CRC-32 over the same bytes; the plain alternatives are a msgpack map of the same
+ * fields and a line of JSON, both without a checksum.
  */
 import { crc32 } from 'node:zlib'
 import { Packr } from '../actors/kernel/msgpack.ts'

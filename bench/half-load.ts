@@ -1,6 +1,6 @@
 /**
- * A read at half load, which is half the highest rate of that very read by a closed loop. Ready bytes of the same size at the same rate,
- * by the same client just after, say what the machine adds.
+ * A read at half load, which is half the highest rate of that read in a closed loop. Static bytes of the same size at the same rate, by the
+ * same client just after, show what the machine adds.
  */
 import type { BoardRun, Target } from './board.ts'
 import type { Row } from './report.ts'
@@ -11,13 +11,13 @@ export type Reading = {
   readonly board: BoardRun
   readonly ready: Target
   readonly name: string
-  /** What is asked for in turn; each is asked for once where there are enough. */
+  /** Requested in turn; each is requested once if there are enough. */
   readonly targets: readonly string[]
   readonly count: number
   readonly rounds: number
 }
 
-/** The best round: others on the machine make the rest. */
+/** The best round: other work on the machine explains the rest. */
 export async function halfLoad({ board, ready, name, targets, count, rounds }: Reading): Promise<Row> {
   let from = 0
   const next = (): readonly string[] => {
@@ -32,7 +32,7 @@ export async function halfLoad({ board, ready, name, targets, count, rounds }: R
     const rate = full.perSecond / 2
     const half = await board.getPaced(rate, readsInFlight, next(), count)
     const bytes = Math.round(half.bodyBytes / count)
-    // In five seconds: the server of ready bytes closes connections that are idle for ten.
+    // Within five seconds: the static server closes connections that are idle for ten.
     const some = Math.ceil(Math.min(count, rate * 5))
     const limit = await board.getPaced(rate, readsInFlight, [`/${bytes}`], some, ready)
     found.push({
@@ -49,7 +49,7 @@ export async function halfLoad({ board, ready, name, targets, count, rounds }: R
   return found.reduce((best, each) => (Number(each['p99 ms at half']) < Number(best['p99 ms at half']) ? each : best))
 }
 
-/** What stands side by side in the list is far apart in the answer. */
+/** Spreads neighbors in the list far apart in the result. */
 export function spread<Item>(items: readonly Item[]): readonly Item[] {
   // A step that shares no factor with the length.
   return items.map((_, n) => items[(n * 7_919) % items.length]!)

@@ -1,9 +1,9 @@
 /**
  * Which SHA-256 for the tree and the ids, and how close do our tree hashes come to it?
  *
- * 65 bytes is a tree node, 400 a command. The limit is the rate at which OpenSSL works through one long message, in blocks
- * of 64 bytes (a message of 65 bytes takes two with its padding, FIPS 180-4 section 5.1.1); the plain alternative is
- * createHash, and @noble/hashes where nothing native may be used.
+ * 65 bytes is a tree node, 400 a command. The limit is the rate at which OpenSSL hashes one long message, in blocks of 64 bytes (a message
+ * of 65 bytes takes two with its padding, FIPS 180-4 section 5.1.1); the plain alternative is createHash, and @noble/hashes where native
+ * code is not an option.
  */
 import { createHash, hash } from 'node:crypto'
 import { createRequire } from 'node:module'

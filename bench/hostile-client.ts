@@ -1,4 +1,4 @@
-/** A hostile client in a process of its own: sends the same requests again and again, as fast as they are answered. */
+/** A hostile client in a separate process: sends the same requests again and again, as fast as they are answered. */
 import { Agent, request } from 'node:http'
 
 export type HostileRequest = { readonly method: 'GET' | 'POST'; readonly path: string; readonly body?: string }

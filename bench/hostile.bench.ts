@@ -1,9 +1,9 @@
 /**
  * Does one hostile client hurt the others?
  *
- * A board holds what is most expensive to render, to compare and to search. One client asks for it over 16 connections as fast as it is
- * answered, with all limits on, while another asks for /healthz fifty times a second. The goal is a p99 of 50 ms for /healthz, on both
- * engines. The first row has nothing but /healthz: what the machine gives.
+ * A board holds what is most expensive to render, to compare and to search. One client requests it over 16 connections as fast as it is
+ * answered, with all limits on, while another requests /healthz fifty times a second. The goal is a p99 of 50 ms for /healthz, on both
+ * engines. The first row has only /healthz: the baseline of the machine.
  */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -84,7 +84,7 @@ async function fill({ port, serviceId }: BoardRun, isQuick: boolean): Promise<re
   ]
 }
 
-/** No command: an array of a field has far too many items. */
+/** Not a command: an array field has far too many items. */
 function wideBody(): string {
   return `{"operation":"post","attachments":[${'"a",'.repeat(500_000)}"a"]}`
 }
@@ -127,7 +127,7 @@ async function attack(given: Attack): Promise<Answered> {
   }
 }
 
-/** Milliseconds of each answer, at a steady rate whatever the answers before took (an open loop). */
+/** Milliseconds of each answer, at a steady rate however long earlier answers took (an open loop). */
 async function probe(port: number, seconds: number): Promise<number[]> {
   const agent = new Agent({ keepAlive: true, maxSockets: 64 })
   const asked: Promise<number>[] = []

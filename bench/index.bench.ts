@@ -1,14 +1,14 @@
 /**
  * What is the longest that one add to the index of events takes, as a board grows?
  *
- * While one event is added, its thread does nothing else: every read of the board waits. A table or a column that is made anew at
- * once when it is full takes a pause that grows with the board. The plain alternative is a Map from the hex ids to numbers.
+ * While one event is added, its thread does nothing else: every read of the board waits. A table or a column that is rebuilt in one step
+ * when it is full causes a pause that grows with the board. The plain alternative is a Map from the hex ids to numbers.
  */
 import { EventIndex, none } from '../actors/records/event-index.ts'
 import type { Bench, Row } from './report.ts'
 
 const idBytes = 16
-/** A thread of so many replies after its first post. */
+/** Each thread has this many replies after its first post. */
 const repliesEach = 5
 
 export const index: Bench = {
@@ -32,7 +32,7 @@ function addEvent(events: EventIndex, slot: number, id: Buffer): void {
   events.add({ id, root, parent: root, ...where, ...rest })
 }
 
-/** A row for each size: what the adds up to it, from the size before, took. */
+/** A row for each size: what the adds up to it, from the previous size, took. */
 function longestAdds(name: string, sizes: readonly number[], add: (slot: number, id: Buffer) => void): Row[] {
   let slot = 0
   return sizes.map((size) => {
@@ -58,7 +58,7 @@ function longestAdds(name: string, sizes: readonly number[], add: (slot: number,
   })
 }
 
-/** Like the start of a hash, and none twice. */
+/** Looks like the start of a hash, and is unique. */
 function idOf(slot: number): Buffer {
   const id = Buffer.allocUnsafe(idBytes)
   let state = slot

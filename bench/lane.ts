@@ -1,14 +1,14 @@
 /**
- * The client of the benches: many keep-alive connections, each with one request under way, at the least cost we know.
+ * The client of the benches: many keep-alive connections, each with one pending request, at the lowest cost we know.
  *
- * It runs beside the board on the same cores, so what it spends is missing there. A request is one ready buffer and one
- * write; all connections read into one buffer; of an answer only status and Content-Length are looked at.
+ * It runs beside the board on the same cores, so the board lacks whatever it spends. A request is one prepared buffer and one write; all
+ * connections read into one buffer; only status and Content-Length of an answer are parsed.
  */
 import { connect, type Socket } from 'node:net'
 
 const head = Buffer.from('\r\n\r\n')
 const lengthField = /\r\ncontent-length: (\d+)/i
-/** One for all: bytes are looked at before the next read can happen. */
+/** Shared by all: bytes are processed before the next read can happen. */
 const shared = Buffer.allocUnsafeSlow(256 * 1024)
 
 export type Outcome = {
@@ -17,7 +17,7 @@ export type Outcome = {
   readonly latencies: Float64Array
   readonly statuses: Readonly<Record<number, number>>
   readonly bodyBytes: number
-  /** Milliseconds from write to answer of what was not answered with 200, ascending; of a paced load alone. */
+  /** Milliseconds from write to answer for answers other than 200, ascending; only for a paced load. */
   readonly refusals?: Float64Array
 }
 
@@ -26,11 +26,11 @@ type Answered = (lane: Lane, status: number, bodyBytes: number) => void
 class Lane {
   readonly #socket: Socket
   readonly #answered: Answered
-  /** The beginning of a head that came in pieces. */
+  /** The beginning of a head that arrived in pieces. */
   #piece: Buffer | undefined
   #status = 0
   #length = 0
-  /** Bytes of the body that are still to come. */
+  /** Bytes of the body still to come. */
   #missing = 0
   sentAt = 0
 
@@ -83,7 +83,7 @@ class Lane {
   }
 }
 
-/** Sends all requests in order, `inFlight` at a time, over as many connections. Rejects when a connection fails. */
+/** Sends all requests in order, `inFlight` at a time, over as many connections. Rejects if a connection fails. */
 export function sendAll(port: number, inFlight: number, requests: readonly Buffer[]): Promise<Outcome> {
   return sendChains(
     port,
@@ -92,7 +92,7 @@ export function sendAll(port: number, inFlight: number, requests: readonly Buffe
   )
 }
 
-/** The same with chains of requests: each of a chain is sent after the answer to the one before. */
+/** The same with chains of requests: each in a chain is sent after the answer to the previous one. */
 export async function sendChains(
   port: number,
   inFlight: number,
@@ -137,8 +137,8 @@ export async function sendChains(
 }
 
 /**
- * Sends the requests at a steady rate, whether or not earlier ones were answered: what waits for one of the connections has
- * waited since it was due, to the millisecond of the client's timer. Rejects when a connection fails.
+ * Sends the requests at a steady rate, whether or not earlier ones were answered: the latency of a request that waits for a connection
+ * counts from when it was due, to the millisecond of the client's timer. Rejects if a connection fails.
  */
 export async function sendPaced(
   port: number,
@@ -179,7 +179,7 @@ export async function sendPaced(
         const now = performance.now()
         for (const end = Math.min(requests.length, ((now - start) * perSecond) / 1000); due < end; due++)
           dueAt[due] = now
-        // The one that waits longest: a board closes what is idle for ten seconds.
+        // The connection idle longest: a board closes those that are idle for ten seconds.
         while (sent < due && idle.length > 0) pass(idle.shift()!)
       }
       Promise.all(lanes.map((lane) => lane.connected())).then(() => {

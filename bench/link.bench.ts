@@ -1,8 +1,8 @@
 /**
  * Is a letter to another thread cheap because letters travel together?
  *
- * A letter as a shard gets it (about 500 bytes), answered by the other thread. The limit is the same number of round trips
- * of a bare MessagePort with one number a message, 64 under way; the plain alternative is one postMessage a letter, cloned.
+ * A letter as a shard gets it (about 500 bytes), answered by the other thread. The limit is the same number of round trips of a bare
+ * MessagePort with one number per message, 64 in flight; the plain alternative is one postMessage per letter, cloned.
  */
 
 import { once } from 'node:events'
@@ -94,7 +94,7 @@ function mailboxRows(isQuick: boolean) {
   )
 }
 
-/** `under` letters always on their way until `operations` have come back. */
+/** Keeps `under` letters in flight until `operations` have come back. */
 function trips(name: string, under: number, ask: (answered: () => void) => void): Case {
   const operations = under === 1 ? 32 : under * 8
   const run = () =>

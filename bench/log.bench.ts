@@ -1,14 +1,14 @@
 /**
  * Can the log ever be what a board waits for?
  *
- * Integrating: posts that lie in a shard's journal become leaves, roots, signed heads and synced frames, by the log actor's own
- * code on one thread; the limit is the two hashes that each leaf cannot do without (leaf and, on average, one node). Proofs: of
- * any leaf in a log of a million, made and checked as the board does before it answers; the limit is reading and hashing
- * the 20 nodes of the check. Times are those of the processor, because other work on the machine takes turns with this.
+ * Integrating: posts in a shard's journal become leaves, roots, signed heads and synced frames, by the log actor's own code on one thread;
+ * the limit is the two hashes that each leaf needs (leaf and, on average, one node). Proofs: of any leaf in a log of a million, made and
+ * checked as the board does before it answers; the limit is reading and hashing the 20 nodes of the check. Times are processor time,
+ * because other work on the machine alternates with this.
  *
- * Then a real board on that directory: how soon it is ready, without any snapshot and with those that it kept when it
- * stopped; and proofs over HTTP, all it can give, and at half of that rate how long they take. Aims for a million entries:
- * 0.4 of the limit, 20,000 proofs a second and core, 2 s, and 2 ms for 99 of 100 proofs.
+ * Then a real board on that directory: how soon it is ready, without any snapshot and with those that it wrote when it stopped; and proofs
+ * over HTTP, at the maximum rate, and their latency at half of that rate. Goals for a million entries: 0.4 of the limit, 20,000 proofs a
+ * second and core, 2 s, and 2 ms for 99 of 100 proofs.
  */
 
 import { hash } from 'node:crypto'
@@ -54,7 +54,7 @@ export const log: Bench = {
     }),
 }
 
-/** A board with that log, started twice; the second one is asked for proofs of posts all over it. */
+/** A board with that log, started twice; the second one is queried for proofs of posts all over it. */
 async function served(directory: string, serviceId: string, posts: number, isQuick: boolean): Promise<Table[]> {
   const starts: Row[] = []
   const data = { DATA_DIR: directory }
@@ -65,7 +65,7 @@ async function served(directory: string, serviceId: string, posts: number, isQui
     withBoard(async (board) => {
       startOf('with the snapshots of the last stop', board)
       const count = isQuick ? 2_000 : 10_000
-      // A step that shares no factor with the number of posts: each proof is of another part of the log.
+      // A step coprime to the number of posts: each proof is of another part of the log.
       const targets = Array.from(
         { length: 3 * count },
         (_, n) => `/api/log/proof?message=${idOf(serviceId, (n * 7_919) % posts)}`,

@@ -1,4 +1,4 @@
-/** What a number depends on besides our code: processor, kernel, Node, commit, load; and what a process has used of it. */
+/** What a number depends on besides our code: processor, kernel, Node, commit, load; and the resources that a process has used. */
 import { execFileSync } from 'node:child_process'
 import { mkdtempSync, readdirSync, readFileSync, rmSync, statfsSync } from 'node:fs'
 import { availableParallelism, cpus, loadavg, release, tmpdir, totalmem } from 'node:os'
@@ -29,7 +29,7 @@ export function machineFacts(): Machine {
   }
 }
 
-/** The commit, with a plus when files of the program differ from it. */
+/** The commit, with a plus if files of the program differ from it. */
 function commitNow(): string {
   const git = (...args: string[]) => execFileSync('git', args, { cwd: projectDirectory, encoding: 'utf8' }).trim()
   try {
@@ -40,14 +40,14 @@ function commitNow(): string {
   }
 }
 
-/** Processes that wanted to run in the last minute, on average: above the number of cores, numbers are too low. */
+/** Average number of runnable processes in the last minute: above the number of cores, measured rates are too low. */
 export function loadNow(): number {
   return Math.round((loadavg()[0] ?? 0) * 100) / 100
 }
 
 const tmpfs = 0x01021994
 
-/** A directory on a disk that keeps what it syncs: a memory file system would answer every sync at once. */
+/** A directory on a disk with real syncs: a memory file system would answer every sync immediately. */
 function realDisk(): string {
   const found = [tmpdir(), projectDirectory].find((directory) => statfsSync(directory).type !== tmpfs)
   if (found === undefined) throw new Error(`${tmpdir()} is in memory: set TMPDIR to a directory on a disk`)
@@ -67,11 +67,11 @@ export async function withDirectory<Result>(use: (directory: string) => Promise<
 /** One thread of a process: microseconds on a processor, and microseconds it was ready to run and had to wait for one. */
 export type ThreadTime = {
   readonly id: number
-  /** Its role on a board that counting.ts was loaded into; `V8 helpers` and `libuv pool` are not named apart. */
+  /** Its role on a board that counting.ts was loaded into; `V8 helpers` and `libuv pool` are not distinguished. */
   readonly name: string
   readonly cpuUs: number
   readonly waitUs: number
-  /** Times it gave up its processor because it had nothing to do. */
+  /** How often it gave up its processor because it had nothing to do. */
   readonly switches: number
 }
 
@@ -81,7 +81,7 @@ const unnamed: Readonly<Record<string, string>> = {
   'libuv-worker': 'libuv pool',
 }
 
-/** Every thread of a process in order of their start. Empty where there is no /proc. */
+/** Every thread of a process in order of their start. Empty without /proc. */
 export function threadTimes(pid: number): ThreadTime[] {
   try {
     return readdirSync(`/proc/${pid}/task`)
@@ -99,7 +99,7 @@ export function threadTimes(pid: number): ThreadTime[] {
   }
 }
 
-/** Time of all processors of the machine since its start, and how much of it nothing ran. Units cancel out. */
+/** Time of all processors of the machine since its start, and the idle part of it. Units cancel out. */
 export function processorTime(): { readonly all: number; readonly idle: number } {
   try {
     const fields = readFileSync('/proc/stat', 'utf8').split('\n')[0]!.trim().split(/ +/).slice(1, 9).map(Number)
@@ -109,7 +109,7 @@ export function processorTime(): { readonly all: number; readonly idle: number }
   }
 }
 
-/** System calls of a process that read or write, files and pipes; sockets of uWebSockets.js take others. */
+/** System calls of a process that read or write, files and pipes; sockets of uWebSockets.js use others. */
 export function readWriteCalls(pid: number): number {
   try {
     const text = readFileSync(`/proc/${pid}/io`, 'utf8')

@@ -1,9 +1,9 @@
 /**
- * Does the log's tree cost more than the hashing that RFC 9162 asks for?
+ * Does the log's tree cost more than the hashing that RFC 9162 requires?
  *
- * An append needs two hashes a leaf in the long run (the leaf, and one node); the limit is that many hashes and nothing
- * else. A proof needs none: its limit is reading 17 hashes of 32 bytes from memory. The plain alternative keeps leaf
- * hashes only and computes the proof from all of them.
+ * An append needs two hashes per leaf in the long run (the leaf, and one node); the limit is that many hashes and nothing else. A proof
+ * needs none: its limit is reading 17 hashes of 32 bytes from memory. The plain alternative stores only leaf hashes and computes the proof
+ * from all of them.
  */
 
 import { hash } from 'node:crypto'
@@ -95,7 +95,7 @@ async function proofs(directory: string, isQuick: boolean) {
   return rows
 }
 
-/** Nodes computed from the leaves whenever they are asked for. */
+/** Nodes computed from the leaves on every request. */
 function computed(leaves: Buffer): NodeReader {
   const read: NodeReader = (level, index) =>
     level === 0

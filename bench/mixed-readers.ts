@@ -1,4 +1,4 @@
-/** The readers of the mixed bench, in a process of their own: tails, searches and exports, until they are stopped. */
+/** The readers of the mixed bench, in a separate process: tails, searches and exports, until they are stopped. */
 import { once } from 'node:events'
 import { connect, type Socket } from 'node:net'
 
@@ -20,7 +20,7 @@ export type ReadersFound = {
 }
 
 const words = ['board', 'signed', 'proven', 'leaf', 'checkpoint', 'anyone']
-/** Ends what a tail sends of one post. */
+/** Ends each post in a tail. */
 const end = '\n\n'
 const shared = Buffer.allocUnsafeSlow(256 * 1024)
 const paceMs = 20
@@ -52,7 +52,7 @@ class Readers {
     }, paceMs)
   }
 
-  /** Throws when a search was refused: the board did less than the table would say. */
+  /** Throws if a search was refused: the board did less than the table would say. */
   stop(): ReadersFound {
     this.#isOver = true
     clearInterval(this.#timer)

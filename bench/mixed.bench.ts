@@ -1,8 +1,8 @@
 /**
- * What do readers cost those who write?
+ * What do readers cost writers?
  *
- * Posts at a steady rate, alone and beside readers of every kind, in turn on one board. A post counts from when it was due, so a board
- * that falls behind shows it. The bound: beside the readers p99 is at most three times that of the same posts alone.
+ * Posts at a steady rate, with and without readers of every kind, in turn on one board. The latency of a post counts from when it was due,
+ * so that a board that falls behind shows it. The bound: with readers p99 is at most three times that of the same posts without.
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'

@@ -1,9 +1,9 @@
 /**
- * What is left of a board that is sent four times what it can take?
+ * What remains of a board that is sent four times what it can process?
  *
- * Each sync takes 5 ms more here, so that the disk is what a board waits for and the client stays under a fifth of a core; all
- * commands are signed beforehand. Goodput is what is accepted, as a share of what the same board takes from a closed loop. The bounds:
- * a goodput of at least 0.9, and a refusal within 50 ms.
+ * Each sync takes 5 ms more here, so that the disk is the bottleneck and the client uses less than a fifth of a core; all commands are
+ * signed beforehand. Goodput is what is accepted, as a share of what the same board accepts in a closed loop. The bounds: a goodput of at
+ * least 0.9, and a refusal within 50 ms.
  */
 import type { Placement } from '../src/config.ts'
 import { findProgram } from '../test/peers/peers.ts'
@@ -29,7 +29,7 @@ const connections = 1_024
 /** The queue of a shard is an eighth of the default, so that it is full before all connections wait. */
 const queueMax = 128
 const placements = ['back', 'threads', 'clerks'] as const
-/** As many as it holds without a refusal. */
+/** As many as it can hold without a refusal. */
 const closedLoop = 96
 
 export const overload: Bench = {

@@ -1,13 +1,13 @@
 /**
- * How close does a page come to a server that has nothing to do but send the same bytes?
+ * How close does a page come to a server that only sends the same bytes?
  *
- * A board with some thousand posts; pages that many read (`hot`: one address again and again, nothing changes) and pages that
- * were not requested before (`cold`: each address once, rendered on the main thread). The limit is uWebSockets.js with ready
- * bytes of the same size, asked by the same client just after. The aim for hot pages is half of it.
+ * A board with some thousand posts; pages that many read (`hot`: one address again and again, nothing changes) and pages that were not
+ * requested before (`cold`: each address once, rendered on the main thread). The limit is uWebSockets.js with static bytes of the same
+ * size, requested by the same client just after. The goal for hot pages is half of it.
  *
- * The style stands in each page, allowed by its hash, because the first page is then painted one round trip and more earlier.
- * Chromium with 150 ms of latency and 200 KB/s, first contentful paint, median of 7: with the style inside 312 ms, with the same
- * sheet linked (hashed, immutable) 528 ms; a second page, the sheet in the cache, 272 and 244 ms. It costs 3.9 KB of gzip a page.
+ * The style is inside each page, allowed by its hash, because the first page is then painted more than one round trip earlier. Chromium
+ * with 150 ms of latency and 200 KB/s, first contentful paint, median of 7: with the style inside 312 ms, with the same sheet linked
+ * (hashed, immutable) 528 ms; a second page, the sheet in the cache, 272 and 244 ms. It costs 3.9 KB of gzip per page.
  */
 import { withBoard, withStatic } from './board.ts'
 import { measure } from './reads.bench.ts'

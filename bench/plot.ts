@@ -1,4 +1,4 @@
-/** Plots as SVG files that need nothing else: groups of bars, one bar for each series. */
+/** Plots as self-contained SVG files: groups of bars, one bar for each series. */
 const colors = ['#0b57a4', '#d95f02', '#7b8794', '#7a4fa3', '#2e8540', '#b3261e']
 const size = { width: 760, height: 380, left: 76, right: 16, top: 44, bottom: 76 }
 
@@ -7,9 +7,9 @@ export type Plot = {
   /** What the bars count, with the unit. */
   readonly unit: string
   readonly groups: readonly string[]
-  /** A value for each group; undefined where it was not measured. */
+  /** A value for each group; undefined if it was not measured. */
   readonly series: readonly { readonly name: string; readonly values: readonly (number | undefined)[] }[]
-  /** Each step up the axis is ten times the one before: where the bars differ by far. */
+  /** A logarithmic axis, for bars that differ widely. */
   readonly isLogarithmic?: boolean
 }
 

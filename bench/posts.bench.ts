@@ -1,13 +1,13 @@
 /**
  * How much of one core's signature checks does the board turn into signed, durable, proven posts, and what does a post cost?
  *
- * A real board on a real disk; a client in a process of its own with commands signed before the clock starts, on the same
- * cores. With `--against DIRECTORY` a board of that checkout runs beside, and both take each load in turn. Nothing counts
- * before the compiler is warm: in the first 20,000 posts it takes more of the processor than a post itself.
+ * A real board on a real disk; a client in a separate process with commands signed before the clock starts, on the same cores. With
+ * `--against DIRECTORY` a board of that checkout runs too, and both get each load in turn. Nothing counts before the compiler is warm:
+ * during the first 20,000 posts it takes more processor time than the posts themselves.
  *
- * Two limits are measured in the same minute: our verifier with our rule on one core, in batches of 32, and
- * uWebSockets.js that sends the same posts back. The plain alternative is a loop without network, threads or log that
- * verifies a command, appends it and syncs, one after the other.
+ * Two limits are measured in the same minute: our verifier with our rule on one core, in batches of 32, and uWebSockets.js that echoes the
+ * same posts. The plain alternative is a loop without network, threads or log that verifies a command, appends it and syncs, one after the
+ * other.
  */
 
 import { availableParallelism } from 'node:os'
@@ -24,7 +24,7 @@ import type { Bench, Row, Table } from './report.ts'
 
 type Load = {
   readonly name: string
-  /** Requests under way. */
+  /** Pending requests. */
   readonly inFlight: number
   readonly posts: number
   /** Posts in one request to `/v1/commands`. */
@@ -85,7 +85,7 @@ export const posts: Bench = {
   },
 }
 
-/** Older releases take no batches. */
+/** Older releases accept no batches. */
 async function hasBatchDoor({ port }: BoardRun): Promise<boolean> {
   const { status } = await fetch(`http://127.0.0.1:${port}/v1/commands`, { method: 'POST', body: '' })
   return status !== 404
@@ -101,7 +101,7 @@ function send(board: BoardRun, { inFlight, posts, lines }: Load): Promise<Measur
   return lines === undefined ? board.post(inFlight, posts) : board.postBatches(inFlight, posts, lines)
 }
 
-/** Every load, all contestants in turn and each second time in the reverse order, beside what this machine can do just then. */
+/** Every load, all contestants in turn and every second time in reverse order, together with this machine's limits at that time. */
 async function measureAll(
   all: readonly Contestant[],
   echo: Target,
@@ -170,7 +170,7 @@ function rateTable(
   return { title: 'signed posts', rows, notes }
 }
 
-/** Other work on the machine takes time from all, but what each spends on a post stays nearly the same. */
+/** Other work on the machine takes time from all, but the processor time per post stays nearly the same. */
 function shareByProcessor({ serverUserUs, serverSystemUs, clientUs, requests }: Measured, { verifyUs }: Round): number {
   return (availableParallelism() * verifyUs) / ((serverUserUs + serverSystemUs + clientUs) / requests)
 }

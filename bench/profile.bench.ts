@@ -1,9 +1,9 @@
 /**
  * Where does a loaded board spend its time? One picture of all its threads, to look at and to send to us.
  *
- * A warm board takes signed posts while V8's profiler samples each of its threads. Frames are what the profiler saw on top, by
- * the clock: a thread that waits in a sync counts as busy, one that waits for events does not. Helper threads of V8 and the
- * libuv pool run no JavaScript: they are shown with their processor time alone.
+ * A warm board takes signed posts while V8's profiler samples each of its threads. Frames are weighted by wall time: a thread that waits in
+ * a sync counts as busy, one that waits for events does not. Helper threads of V8 and the libuv pool run no JavaScript: they are shown only
+ * with their processor time.
  */
 import { once } from 'node:events'
 import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
@@ -69,7 +69,7 @@ async function say(socket: string, word: 'start' | 'stop'): Promise<void> {
   if (answer !== 'started' && answer !== 'done') throw new Error(`the board's threads: ${answer}`)
 }
 
-/** Reads what the threads wrote, keeps it without paths of this machine, and gives the frames of each thread. */
+/** Reads what the threads wrote, stores it without paths of this machine, and returns the frames of each thread. */
 function takeProfiles(directory: string): Frame[] {
   rmSync(results, { recursive: true, force: true })
   mkdirSync(results, { recursive: true })

@@ -1,8 +1,8 @@
 /**
  * Profiles every thread of a board with V8's sampling profiler, while a socket says so: `node --import <this file> ... serve`.
  *
- * The main thread listens on the socket BENCH_PROFILE; `start` and `stop` reach the threads on a channel of the process.
- * At the stop each writes `<number>-<name>.cpuprofile` beside the socket, and the peer reads `done`.
+ * The main thread listens on the socket BENCH_PROFILE; `start` and `stop` reach the threads on a channel of the process. On `stop` each
+ * writes `<number>-<name>.cpuprofile` beside the socket, and the peer reads `done`.
  */
 import { writeFileSync } from 'node:fs'
 import { Session } from 'node:inspector'
@@ -11,7 +11,7 @@ import { basename, dirname, join } from 'node:path'
 import { BroadcastChannel, isMainThread, threadId, threadName } from 'node:worker_threads'
 
 const samplingUs = 500
-/** A thread that is just ending never answers. */
+/** A thread that is exiting never answers. */
 const writeMsMax = 10_000
 
 type Word = 'start' | 'stop' | 'here' | 'written'
@@ -23,7 +23,7 @@ session.connect()
 const channel = new BroadcastChannel('broadside bench profile')
 channel.unref()
 
-/** On the main thread: who has started to sample, who has written, and who waits for that. */
+/** On the main thread: the number of threads that sample and that have written, and the peer that waits for them. */
 let open = 0
 let waiting: Socket | undefined
 
@@ -43,7 +43,7 @@ function stop(): void {
   })
 }
 
-/** Says a word to the main thread, which does not hear its own. */
+/** Sends a word to the main thread, which does not hear its own. */
 function tell(word: Word): void {
   if (isMainThread) take(word)
   else channel.postMessage(word)

@@ -1,6 +1,6 @@
 /**
- * What this machine can do at best, measured in the same run as what we make of it: one verification, one sync, one
- * hash, in a loop with nothing around them. A ratio to these survives a noisy machine; a rate does not.
+ * What this machine can do at best, measured in the same run as our code: one verification, one sync, one hash, in a loop with nothing
+ * around them. A ratio to these is stable on a noisy machine; a rate is not.
  */
 import { hash } from 'node:crypto'
 import { createRequire } from 'node:module'
@@ -36,7 +36,7 @@ function sodium(): Sodium {
   return createRequire(import.meta.url)('sodium-native') as Sodium
 }
 
-/** Calls a second of `call`, in rounds of `step` calls for `ms` milliseconds. */
+/** Calls of `call` per second, in rounds of `step` calls for `ms` milliseconds. */
 export function rateOf(ms: number, step: number, call: (n: number) => void): number {
   const start = performance.now()
   let calls = 0
@@ -49,7 +49,7 @@ export function rateOf(ms: number, step: number, call: (n: number) => void): num
   return (calls / elapsed) * 1000
 }
 
-/** libsodium's own verification, with no check of ours around it. Throws when the signature is bad. */
+/** libsodium's own verification, with no check of ours around it. Throws if the signature is invalid. */
 export function rawVerifier(): (item: SignedBytes) => void {
   const library = sodium()
   return ({ signature, message, publicKey }) => {
@@ -60,7 +60,7 @@ export function rawVerifier(): (item: SignedBytes) => void {
 let signed: SignedBytes[] | undefined
 let backend: ReturnType<typeof chooseBackend> | undefined
 
-/** What our verifier checks by our rule on one core, in batches of 32: signatures a second, and the processor time of one in microseconds. */
+/** What our verifier checks by our rule on one core, in batches of 32: signatures a second, and microseconds of processor time for each. */
 export function rawVerify(ms = 300): { readonly perSecond: number; readonly cpuUs: number } {
   signed ??= signedBytes(64)
   backend ??= chooseBackend()

@@ -1,9 +1,9 @@
 /**
- * How close does a read come to a server that has nothing to do but send the same bytes?
+ * How close does a read come to a server that only sends the same bytes?
  *
- * A board with some thousand posts; pages of a room, threads and inclusion proofs, 64 in flight. `hot` asks for one URL
- * again and again, `cold` for each URL once. The limit, and plain alternative, is uWebSockets.js with ready bytes of the
- * same size, asked by the same client just before and after.
+ * A board with some thousand posts; pages of a room, threads and inclusion proofs, 64 in flight. `hot` requests one URL again and again,
+ * `cold` each URL once. The limit, and plain alternative, is uWebSockets.js with static bytes of the same size, requested by the same
+ * client just before and after.
  */
 import { withBoard, withStatic } from './board.ts'
 import { type Reading, spread } from './half-load.ts'
@@ -20,7 +20,7 @@ export const reads: Bench = {
     withStatic((ready) =>
       withBoard(async (board) => {
         const eventIds: string[] = []
-        // In several loads: a post answers what an earlier load has put there.
+        // In several loads: a post replies to one from an earlier load.
         for (let left = isQuick ? 3 : 8; left > 0; left--) eventIds.push(...(await board.post(64, 1_000)).eventIds)
         const count = isQuick ? 800 : 2_000
         const rounds = isQuick ? 1 : 3
@@ -55,7 +55,7 @@ export const reads: Bench = {
     ),
 }
 
-/** One row: the targets in turn, and just after them as many ready bytes. */
+/** One row: the targets in turn, and just after them as many static bytes. */
 export async function measure({ board, ready, name, targets, count, rounds }: Reading): Promise<Row> {
   await board.get(inFlight, targets.slice(-1), 200)
   const found: { perSecond: number; limit: number; p50: number; p99: number; bytes: number; us: number }[] = []

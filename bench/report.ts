@@ -8,22 +8,22 @@ export type Row = { readonly [column: string]: string | number }
 export type Table = { readonly title: string; readonly rows: readonly Row[]; readonly notes?: readonly string[] }
 
 export type BenchOptions = {
-  /** A few seconds, for a look rather than for the record. */
+  /** A few seconds, for a quick look rather than for the record. */
   readonly isQuick: boolean
-  /** The directory of another checkout, built, to compare with. */
+  /** The directory of another built checkout, to compare with. */
   readonly against?: string
   /** Posts before the first that counts. */
   readonly warmup?: number
-  /** Times that each load is measured. */
+  /** How often each load is measured. */
   readonly rounds?: number
-  /** How many posts the boards have that are made. */
+  /** The sizes of the boards that are created, in posts. */
   readonly sizes?: readonly number[]
 }
 
 export type Bench = {
   /** As on the command line. */
   readonly name: string
-  /** What the numbers are to answer. */
+  /** The question that the numbers answer. */
   readonly question: string
   run(options: BenchOptions): Promise<readonly Table[]>
 }
@@ -47,7 +47,7 @@ export function tableText({ title, rows, notes = [] }: Table): string {
   return [title, ...lines.map((line) => `  ${line.trimEnd()}`), ...notes.map((note) => `  ${note}`), ''].join('\n')
 }
 
-/** The same as a table of Markdown. */
+/** The same as a Markdown table. */
 export function tableMarkdown({ title, rows, notes = [] }: Table): string {
   const columns = [...new Set(rows.flatMap((row) => Object.keys(row)))]
   const line = (cells: readonly string[]) => `| ${cells.join(' | ')} |`
@@ -56,7 +56,7 @@ export function tableMarkdown({ title, rows, notes = [] }: Table): string {
   return [`### ${title}`, '', line(columns), rule, ...lines, '', ...notes, ''].join('\n')
 }
 
-/** Three digits that count, thousands apart. */
+/** Three significant digits, with thousands separators. */
 function cellText(value: string | number | undefined): string {
   if (value === undefined) return ''
   if (typeof value === 'string') return value
@@ -65,8 +65,8 @@ function cellText(value: string | number | undefined): string {
 }
 
 /**
- * Writes bench/results/latest.json and .txt, which stay out of the repository, and with `isKept` the same JSON under the
- * machine's name and the date, to be committed. Says where.
+ * Writes bench/results/latest.json and .txt, which stay out of the repository, and with `isKept` the same JSON under the machine's name and
+ * the date, to be committed. Returns where.
  */
 export function writeResults(facts: {
   readonly machine: Machine

@@ -1,10 +1,10 @@
 /**
- * How long does another number of shards take, and is it the same board afterwards?
+ * How long does a change of the number of shards take, and is it the same board afterwards?
  *
  * 100,000 signed posts by 2,000 identities in 200 rooms, a tenth of them private, with works, attachments, documents, votes, webhooks and
- * delegations. The board goes from one shard to three and to two. After each step the whole export and the ledger are compared, and what a
- * sample of events, rooms and works, and the lists of every identity answer to those who have a part in them, to a stranger and to nobody.
- * A difference ends the bench.
+ * delegations. The board goes from one shard to three and to two. After each step the whole export and the ledger are compared, and so are
+ * a sample of events, rooms and works, and the lists of every identity, as read by their parties, by a stranger and unsigned. A difference
+ * ends the bench.
  */
 import { join } from 'node:path'
 import { type Board, endBoards, startBoard } from '../test/support/board-launch.ts'
@@ -49,7 +49,7 @@ async function measured(directory: string, size: Size): Promise<Row[]> {
   const known = new RememberingClient(board.address, serviceId)
   await fill(known, size)
   known.close()
-  // What a start does once is done.
+  // A start does its one-time work.
   await board.stop()
   board = await start()
   const before = await viewOf(board, known)
@@ -115,7 +115,7 @@ async function fill(client: RememberingClient, { posts, people }: Size): Promise
       ...(n % 10 === 0 ? { members } : {}),
     })
   })
-  // Of a thread the first, and now and then an answer to it.
+  // The first post of a thread, and now and then a reply to it.
   const threads = new Map<string, string>()
   await each(posts, async (n) => {
     const at = (n * 7_919) % rooms.length

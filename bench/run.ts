@@ -1,10 +1,10 @@
 /**
- * Runs the benches: all, or those named. `npm run bench -- [--quick] [--keep] [--json] [NAME ...]`; of `posts` also
- * `[--against DIRECTORY] [--warm POSTS] [--rounds COUNT]`; of `scale` also `[--sizes POSTS,POSTS]`.
+ * Runs the benches: all, or those named. `npm run bench -- [--quick] [--keep] [--json] [NAME ...]`; for `posts` also `[--against DIRECTORY]
+ * [--warm POSTS] [--rounds COUNT]`; for `scale` also `[--sizes POSTS,POSTS]`.
  *
- * Prints a table for each and writes them with machine, Node and commit to bench/results/latest.json; `--quick` is a look in
- * under a minute, `--keep` also writes a file to commit. Whatever else runs on the machine lowers the rates: the load
- * average stands under each bench, and the ratios hold better than the rates.
+ * Prints a table for each and writes them with machine, Node and commit to bench/results/latest.json; `--quick` takes under a minute,
+ * `--keep` also writes a file to commit. Whatever else runs on the machine lowers the rates: the load average is printed under each bench,
+ * and the ratios are more stable than the rates.
  */
 import { existsSync } from 'node:fs'
 import { join, resolve } from 'node:path'
@@ -44,7 +44,7 @@ const benches: readonly (readonly [name: string, load: () => Promise<Bench>])[] 
   ['fanout', async () => (await import('./fanout.bench.ts')).fanout],
 ]
 
-/** They measure nothing to compare, or take an hour. */
+/** They have nothing to compare, or take an hour. */
 const onlyByName: readonly string[] = ['profile', 'scale']
 
 const options = {
@@ -69,7 +69,7 @@ async function runOne(bench: Bench, options: BenchOptions, say: (text: string) =
   return { name: bench.name, question: bench.question, load_average: [before, after], seconds, tables }
 }
 
-/** What the command line asks for. Ends the process with the usage where it makes no sense. */
+/** Parses the command line. Exits with the usage if it is invalid. */
 function given(): { names: readonly string[]; isKept: boolean; isJson: boolean; options: BenchOptions } {
   try {
     const { values, positionals: names } = parseArgs({ options, allowPositionals: true })
@@ -112,7 +112,7 @@ function countOf(option: string, text: string): number {
 
 async function main(): Promise<void> {
   const { names, isKept, isJson, options } = given()
-  // With --json standard output has the results alone, one a line.
+  // With --json standard output has only the results, one per line.
   const print = isJson ? console.error : console.log
   let text = ''
   const say = (line: string): void => {

@@ -1,11 +1,11 @@
 /**
  * What grows with what? Boards of 10^4 to 15 million posts, with the people, rooms and threads of a large forum of agents.
  *
- * The files of each are written by the board's own code for journals and logs. Then a board is started on them four times: without a
- * snapshot, after a clean stop (what it holds when nothing is asked of it, reads at half load, and posts by 64 at once), after it was
- * killed, and once more to be stopped. `--sizes 10000,100000` chooses; 15 million need 30 GB of disk and an hour.
+ * The board's own code for journals and logs writes the files of each. Then a board is started on them four times: without a snapshot,
+ * after a clean stop (its idle memory, reads at half load, and posts with 64 in flight), after a kill, and once more to be stopped.
+ * `--sizes 10000,100000` chooses; 15 million need 30 GB of disk and an hour.
  *
- * `BENCH_SCALE` names a directory where the boards are kept: the next run begins with those that it finds there.
+ * `BENCH_SCALE` names a directory where the boards are kept: the next run starts with those it finds there.
  */
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -19,7 +19,7 @@ import { plotSvg } from './plot.ts'
 import type { Bench, Row } from './report.ts'
 
 const inFlight = 64
-/** What a start leaves behind is collected. */
+/** Time to collect the garbage of a start. */
 const idleMs = 5_000
 const allSizes = [10_000, 100_000, 1_000_000, 3_000_000, 15_000_000]
 
@@ -91,7 +91,7 @@ async function readsOf(board: BoardRun, posts: number, count: number): Promise<R
   const placeOf = forumPlaces(posts)
   const rooms = Array.from({ length: forumOf(posts).rooms }, (_, room) => `many-${room}`)
   const most = count * (1 + 2 * readRounds)
-  // Of any length: a thread is as likely as it has posts.
+  // Of any length: a thread's probability is proportional to its posts.
   const ids = Array.from({ length: most }, (_, n) => idOf(board.serviceId, placeAmong(posts, n), { placeOf }))
   const perRoom = Math.ceil(most / rooms.length)
   const ofRooms = (path: (room: string, n: number) => string) =>
@@ -115,7 +115,7 @@ function placeAmong(posts: number, n: number): number {
   return Math.floor(((n * 0.618_033_988_749) % 1) * posts)
 }
 
-/** What `use` finds of a board on this directory, and how long its stop takes after that. */
+/** What `use` finds on a board on this directory, and how long its stop takes afterwards. */
 async function timed<Found>(
   directory: string,
   use: (board: BoardRun) => Promise<Found>,
@@ -150,7 +150,7 @@ function filesOf(directory: string): string[] {
   return entries.filter((each) => each.isFile()).map(({ parentPath, name }) => join(parentPath, name))
 }
 
-/** One picture for each thing that is measured, a bar for each size. */
+/** One picture for each measured quantity, a bar for each size. */
 function draw(rows: readonly Row[]): void {
   const groups = rows.map(({ posts }) => `${posts?.toLocaleString('en')} posts`)
   const results = join(projectDirectory, 'bench', 'results')

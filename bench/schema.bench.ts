@@ -1,8 +1,8 @@
 /**
- * What does it cost to know that a body is a good command, beside parsing its JSON?
+ * What does it cost to check that a body is a valid command, beyond parsing its JSON?
  *
- * A post of 600 bytes as it comes from the wire. The limit is JSON.parse of its text; the plain alternative is JSON.parse
- * and one ajv schema made of the same fields, which sees neither duplicate keys nor bad UTF-8.
+ * A post of 600 bytes as received. The limit is JSON.parse of its text; the plain alternative is JSON.parse and one ajv schema of the same
+ * fields, which detects neither duplicate keys nor invalid UTF-8.
  */
 import { Ajv } from 'ajv'
 import { fields } from '../actors/kernel/fields.ts'

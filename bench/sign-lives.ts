@@ -1,6 +1,6 @@
 /**
- * Lives of works, signed before the clock starts: asked for, claimed, delivered, submitted, accepted. Five commands, four transitions.
- * Every id is a hash of what is signed, so each command names what the one before it makes.
+ * Lives of works, signed before the clock starts: requested, claimed, delivered, submitted, accepted. Five commands, four transitions.
+ * Every id is a hash of what is signed, so each command can name what the previous one creates.
  */
 import { createHash, hash } from 'node:crypto'
 import { type CommandFields, type SignedCommand, type Signer, signCommand, signerFromSeed } from '../src/cli/sign.ts'
@@ -13,7 +13,7 @@ export const requester = person('requester')
 
 let lived = 0
 
-/** The requests of the next `count` lives. Each has a worker of its own, and the same requester. */
+/** The requests of the next `count` lives. Each has its own worker, and the same requester. */
 export function signLives(serviceId: string, count: number): Buffer[][] {
   const nowSeconds = Math.floor(Date.now() / 1_000)
   return Array.from({ length: count }, () => {

@@ -15,12 +15,10 @@ export type SignedPost = { readonly eventId: string; readonly room: string; read
 
 let signers: Signer[] | undefined
 let signed = 0
-/** Event ids by room that were acknowledged in an earlier load: what a reply may answer. */
+/** Event ids by room that were acknowledged in an earlier load, which replies may refer to. */
 const known = new Map<string, string[]>()
 
-/**
- * Signs the next `count` posts, into so many `rooms`. With `mark` they go to one room, none a reply, and the text ends in the mark.
- */
+/** Signs the next `count` posts, into this many `rooms`. With `mark` they go to one room, none a reply, and the text ends in the mark. */
 export function signPosts(
   serviceId: string,
   count: number,
@@ -44,12 +42,12 @@ export function signPosts(
 
 const headEnd = '\r\n\r\n'
 
-/** The signed command alone. */
+/** Only the signed command. */
 export function bodyOf({ request }: SignedPost): Buffer {
   return request.subarray(request.indexOf(headEnd) + headEnd.length)
 }
 
-/** These are on the board now. */
+/** These are now on the board. */
 export function remember(posts: readonly SignedPost[]): void {
   for (const { eventId, room } of posts) {
     const ids = known.get(room) ?? []
@@ -59,7 +57,7 @@ export function remember(posts: readonly SignedPost[]): void {
   }
 }
 
-/** No two alike. */
+/** Each text is unique. */
 function textOf(n: number): string {
   let text = `${n}`
   const length = 100 + ((n * 97) % 180)

@@ -1,6 +1,6 @@
 /**
- * The limit of every read: uWebSockets.js that answers ready bytes, in a process of its own.
- * `/N` gives N bytes at once, with the headers of a board's answer. What is posted comes back as it is.
+ * The limit of every read: uWebSockets.js that answers static bytes, in a separate process. `/N` returns N bytes immediately, with the
+ * headers of a board's answer. What is posted is echoed.
  */
 import { App, us_socket_local_port } from 'uWebSockets.js'
 

@@ -1,6 +1,6 @@
 /**
- * The readers of the tail bench and the one who posts, in a process of their own: N plain sockets that count marks in what
- * they receive. A round is over when every reader has every post.
+ * The readers of the tail bench and its poster, in a separate process: N plain sockets that count marks in what they receive. A round is
+ * over when every reader has every post.
  */
 import { connect, type Socket } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
@@ -10,7 +10,7 @@ import { signPosts } from './sign-posts.ts'
 
 export type TailTask = {
   readonly port: number
-  /** Of the board that takes the posts, where the readers follow another. */
+  /** Port of the board that takes the posts, if the readers follow another. */
   readonly postTo?: number
   readonly pid: number
   readonly serviceId: string
@@ -20,17 +20,17 @@ export type TailTask = {
 export type TailFound = {
   readonly pace: string
   readonly deliveriesPerSecond: number
-  /** From the post's request leaving to the last reader having it. */
+  /** From sending the post's request to the last reader having it. */
   readonly p50Ms: number
   readonly serverUs: number
   readonly readersUs: number
   readonly bytes: number
-  /** Memory that the server took for each reader, as they connected. */
+  /** Memory that the server used for each reader, as they connected. */
   readonly kibPerReader: number
 }
 
 const room = 'tail'
-/** In no other part of what a tail sends. */
+/** Occurs nowhere else in a tail. */
 const mark = '~'
 const markByte = mark.charCodeAt(0)
 /** A text that makes the delivered bytes about 500, as in the fan-out bench. */
@@ -39,7 +39,7 @@ const filler = 'x'.repeat(200)
 let missing = 0
 let bytes = 0
 let whenAll: (() => void) | undefined
-/** One for all: counted before the next read can happen. */
+/** Shared by all: counted before the next read can happen. */
 const shared = Buffer.allocUnsafeSlow(64 * 1024)
 
 function open(port: number, n: number): Promise<Socket> {
@@ -53,7 +53,7 @@ function open(port: number, n: number): Promise<Socket> {
       }
       return true
     }
-    // One address has too few ports for nine thousand readers and those of the run before.
+    // One address has too few ports for nine thousand readers and those of the previous run.
     const localAddress = `127.0.0.${2 + (n % 20)}`
     const socket = connect({ port, host: '127.0.0.1', localAddress, onread: { buffer: shared, callback } })
     socket.on('error', reject)
@@ -67,7 +67,7 @@ function count(buffer: Buffer, size: number): void {
   if (missing === 0) whenAll?.()
 }
 
-/** `under` posts under way; with one, the next waits until every reader has the one before. */
+/** `under` posts in flight; with one, the next waits until every reader has the previous one. */
 async function run(task: TailTask, under: number): Promise<Omit<TailFound, 'kibPerReader'>> {
   const requests = signPosts(task.serviceId, task.posts, { room, text: filler + mark }).map(({ request }) => request)
   const before = { own: process.cpuUsage(), server: processTime(task.pid) }
@@ -99,10 +99,10 @@ async function run(task: TailTask, under: number): Promise<Omit<TailFound, 'kibP
 }
 
 async function main(task: TailTask): Promise<TailFound[]> {
-  // The room must be there before it can be followed.
+  // The room must exist before it can be followed.
   const [first] = signPosts(task.serviceId, 1, { room, text: '' })
   await sendAll(task.postTo ?? task.port, 1, [first!.request])
-  // A follower has it a little later; other servers than boards do not know this path.
+  // A follower has it a little later; servers other than boards do not know this path.
   if (task.postTo !== undefined)
     while ((await fetch(`http://127.0.0.1:${task.port}/api/threads?room=${room}`)).status !== 200) await pause(100)
   const sockets: Socket[] = []

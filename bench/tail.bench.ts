@@ -1,10 +1,10 @@
 /**
- * How many readers see a post how soon?
+ * How soon do how many readers see a post?
  *
- * A real board, N readers of one room's tail in another process, and signed posts into that room. One by one: the next post
- * waits until every reader has the one before. In flight: posts come as fast as the board takes them, and the tail may join
- * several into one write. The limit, and plain alternative, is node:net writing ready chunks of 500 bytes to as many
- * sockets (fanout.bench.ts), which knows no posts, signatures or disks.
+ * A real board, N readers of one room's tail in another process, and signed posts into that room. One by one: the next post waits until
+ * every reader has the previous one. In flight: posts arrive as fast as the board accepts them, and the tail may combine several into one
+ * write. The limit, and plain alternative, is node:net writing prepared chunks of 500 bytes to as many sockets (fanout.bench.ts), without
+ * posts, signatures or disks.
  */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -51,7 +51,7 @@ function follow(readers: number): Promise<TailFound[]> {
   )
 }
 
-/** Has the readers, in a process of their own, follow a server that streams on the paths of a board. */
+/** Lets the readers, in a separate process, follow a server that streams on the paths of a board. */
 export async function followOn(task: TailTask): Promise<TailFound[]> {
   const child = fork(new URL('./tail-readers.ts', import.meta.url))
   try {

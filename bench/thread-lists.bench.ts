@@ -1,6 +1,6 @@
 /**
- * What does a page of threads cost on a board of ten thousand events, and on one of a million? Of the state alone: bodies, which a
- * page reads one for each thread, cost the same on both.
+ * What does a page of threads cost on a board of ten thousand events, and on one of a million? Measured on the state alone: bodies, of
+ * which a page reads one for each thread, cost the same on both.
  *
  * One event in four begins a thread, one in ten is voted on, and one thread of each board has a tenth of all events.
  */
@@ -166,7 +166,7 @@ function queriesOf({ board }: State): (ThreadsQuery & { readonly name: string })
   ]
 }
 
-/** What a page is made of, but for the texts. */
+/** A page, except for its texts. */
 function pageOf(index: ThreadIndex, query: ThreadsQuery): number | undefined {
   const { roots, next } = index.find(query)
   for (const root of roots) {
@@ -192,7 +192,7 @@ function pageRows(boards: readonly Filled[]): Row[] {
   })
 }
 
-/** Place of the hundredth page, or of the last. */
+/** Position of the hundredth page, or of the last. */
 function deep(index: ThreadIndex, state: State): number | undefined {
   let from: number | undefined
   for (let page = 0; page < 99; page++) {
@@ -219,7 +219,7 @@ function applyRow({ state, count }: Filled): Row {
     reply: each(() => writer.post(roots())),
     'reply to the longest': each(() => writer.post(0)),
     vote: each(() => writer.vote(roots(), 1)),
-    // Slots are given out in the order of events.
+    // Slots are assigned in the order of events.
     'hide or restore the newest of the longest': each((n) => writer.hide(longest, n % 2 === 0)),
   }
 }

@@ -1,4 +1,4 @@
-/** A board in a process that also watches how long its main thread is held: what it is asked, and what it answers, are messages. */
+/** A board in a process that also measures how long its main thread is blocked: requests and answers are messages. */
 import { monitorEventLoopDelay } from 'node:perf_hooks'
 import { startServer } from '../src/board/server.ts'
 import { readConfig } from '../src/config.ts'

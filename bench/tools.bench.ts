@@ -1,9 +1,9 @@
 /**
  * How soon does the tools directory answer?
  *
- * A real board with 10,000 and 100,000 listings of made-up words (few are frequent, most are rare, as in real lists), imported
- * by the command that operators use; then searches of two and three words from another process, one after another and eight at a
- * time, each with other words. Bounds: p50 30 ms, p95 120 ms one at a time, and the main thread is never held for 10 ms by it.
+ * A real board with 10,000 and 100,000 listings of made-up words (few are frequent, most are rare, as in real lists), imported with the
+ * command that operators use; then searches of two and three words from another process, one after another and eight at a time, each with
+ * other words. Bounds: p50 30 ms, p95 120 ms one at a time, and a search never blocks the main thread for 10 ms.
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'
@@ -114,7 +114,7 @@ async function load(client: ChildProcess, asked: Load): Promise<Measured> {
   return measured
 }
 
-/** Words by their frequency: the n-th is said about 1/n as often as the first. */
+/** Words by their frequency: the n-th occurs about 1/n as often as the first. */
 const words = 4_000
 
 function wordAt(n: number): string {
@@ -142,7 +142,7 @@ function wordAt(n: number): string {
   return text
 }
 
-/** A number in [0, 1) that follows from n: the same list in every run. */
+/** A number in [0, 1) determined by n: the same list in every run. */
 function chance(n: number): number {
   let mixed = Math.imul(n ^ 0x9e37_79b9, 0x85eb_ca6b)
   mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2_ae35)

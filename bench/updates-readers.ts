@@ -1,6 +1,6 @@
 /**
- * The followers of the updates bench and the one who posts, in a process of their own: plain sockets that wait for news of one
- * room with long polls, and others that read its tail. A round is over when every one of them has the post.
+ * The followers of the updates bench and its poster, in a separate process: plain sockets that wait for news of one room with long polls,
+ * and others that read its tail. A round is over when every one of them has the post.
  */
 import { connect, type Socket } from 'node:net'
 import { sendAll } from './lane.ts'
@@ -16,7 +16,7 @@ export type UpdatesTask = {
   readonly posts: number
 }
 export type UpdatesFound = {
-  /** From the post's request leaving to a follower having it, over all followers of all rounds, ms. */
+  /** From sending the post's request to a follower having it, over all followers of all rounds, ms. */
   readonly polls: Spread
   readonly tails: Spread
   /** Processor time of the board for each follower and post. */
@@ -26,7 +26,7 @@ export type UpdatesFound = {
 export type Spread = { readonly p50: number; readonly p99: number; readonly worst: number }
 
 const room = 'updates'
-/** In no other part of what is sent. */
+/** Occurs nowhere else in what is sent. */
 const mark = '~'
 
 let missing = 0
@@ -40,7 +40,7 @@ function heard(times: number[]): void {
   if (--missing === 0) whenAll?.()
 }
 
-/** One address has too few ports for thousands of readers and those of the run before. */
+/** One address has too few ports for thousands of readers and those of the previous run. */
 function socketTo(port: number, n: number): Promise<Socket> {
   return new Promise((resolve, reject) => {
     const socket = connect({ port, host: '127.0.0.1', localAddress: `127.0.0.${2 + (n % 20)}`, noDelay: true })
@@ -52,7 +52,7 @@ function socketTo(port: number, n: number): Promise<Socket> {
 
 const get = (path: string) => `GET ${path} HTTP/1.1\r\nHost: bench\r\n\r\n`
 
-/** Waits with `wait=50`, and again with the cursor of each answer. Resolves when the first request is on its way. */
+/** Waits with `wait=50`, and again with the cursor of each answer. Resolves when the first request is sent. */
 async function poll(port: number, n: number): Promise<Socket> {
   const socket = await socketTo(port, n)
   let text = ''
@@ -89,7 +89,7 @@ async function openAll(count: number, open: (n: number) => Promise<Socket>): Pro
 const pause = (ms: number) => new Promise((resolve) => setTimeout(resolve, ms))
 
 async function main(task: UpdatesTask): Promise<UpdatesFound> {
-  // The room must be there before it can be followed.
+  // The room must exist before it can be followed.
   const [first] = signPosts(task.serviceId, 1, { room, text: '' })
   await sendAll(task.port, 1, [first!.request])
   const sockets = [

@@ -1,8 +1,8 @@
 /**
  * How soon do all waiting readers have a post?
  *
- * A real board, N long polls of /api/updates on one room, N readers of its tail, or both, in another process, and one signed
- * post after another into that room, each when all wait again. Bounds: 5,000 long polls have it within 500 ms (p99).
+ * A real board, N long polls of /api/updates on one room, N readers of its tail, or both, in another process, and one signed post after
+ * another into that room, each when all are waiting again. Bounds: 5,000 long polls have it within 500 ms (p99).
  */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'

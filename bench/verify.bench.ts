@@ -1,5 +1,5 @@
 /**
- * What does our strict rule cost on top of each library, and what does the way to the verifying threads cost?
+ * What does our strict rule cost on top of each library, and what does the round trip to the verifying threads cost?
  *
  * The plain alternative is node:crypto with the key imported each time, as most programs do it.
  */
@@ -46,7 +46,7 @@ function importAndVerify({ signature, message, publicKey }: SignedBytes): void {
   if (!verify(undefined, message, key, signature)) throw new Error('a good signature fails')
 }
 
-/** Always 64 under way, as with as many clients that each wait for their answer. */
+/** Always 64 in flight, as with as many clients that each wait for their answer. */
 function threads(name: string, verifier: Verifier, items: readonly SignedBytes[]): Case {
   const operations = 512
   const run = () =>

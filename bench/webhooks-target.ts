@@ -1,7 +1,7 @@
 /**
- * The targets of the webhooks bench, and what creates them and posts: a process of its own, with many addresses of loopback
- * so that there are many hosts. A delivery is over when its POST has come and was answered; what a target costs is as little as
- * Node can do it for, because it is missing on the same cores.
+ * The targets of the webhooks bench, and the client that creates webhooks and posts: a separate process, with many loopback addresses so
+ * that there are many hosts. A delivery is over when its POST has arrived and was answered; a target is as cheap as Node can make it,
+ * because the board lacks what it spends on the same cores.
  */
 import { hash } from 'node:crypto'
 import { type AddressInfo, createServer, type Socket } from 'node:net'
@@ -10,29 +10,29 @@ import { requestBytes, sendAll } from './lane.ts'
 import { processTime, residentMib, threadTimes } from './machine.ts'
 import { signPosts } from './sign-posts.ts'
 
-/** Posts at an even pace into a room that so many webhooks follow. */
+/** Posts at an even pace into a room that this many webhooks follow. */
 export type WebhooksLoad = { readonly followers: number; readonly posts: number; readonly postsPerSecond: number }
 
 export type WebhooksTask = {
   readonly port: number
   readonly pid: number
   readonly serviceId: string
-  /** Webhooks in all. */
+  /** Total number of webhooks. */
   readonly hooks: number
   readonly loads: readonly WebhooksLoad[]
 }
 
 export type LoadFound = {
-  /** From a post's request leaving to a delivery of it having come, over all of them, ms. */
+  /** From sending a post's request to the arrival of a delivery, over all of them, ms. */
   readonly p50: number
   readonly p99: number
   /** Seconds from the last post to the last delivery. */
   readonly drain: number
   readonly perSecond: number
-  /** How long the answer to a post took, p99, ms: alone, and while deliveries were made. */
+  /** How long the answer to a post took, p99, ms: without deliveries, and during deliveries. */
   readonly aloneMs: number
   readonly besideMs: number
-  /** Processor time for each delivery: of the board with the posts, of the thread that delivers, of the target. */
+  /** Processor time for each delivery: of the board with the posts, of the delivery thread, of the target. */
   readonly boardUs: number
   readonly threadUs: number
   readonly targetUs: number
@@ -51,7 +51,7 @@ const perIdentity = 60
 const idle = 'quiet'
 const alone = 'alone'
 
-/** Deliveries that came, and when each of their posts was sent, by id. */
+/** Deliveries that arrived, and when each of their posts was sent, by id. */
 let came = 0
 let wanted = Number.POSITIVE_INFINITY
 let whenAll: (() => void) | undefined
@@ -61,7 +61,7 @@ const times: number[] = []
 const noContent = 'HTTP/1.1 204 No Content\r\n\r\n'
 const eventName = '"event_id":"'
 
-/** Takes one request that is whole; answers it. */
+/** Takes one complete request and answers it. */
 function take(socket: Socket, text: string, bodyAt: number): void {
   const at = text.indexOf(eventName, bodyAt) + eventName.length
   const sent = sentAt.get(text.slice(at, at + 32))
@@ -130,7 +130,7 @@ async function makeHooks({ port, serviceId, hooks, loads }: WebhooksTask): Promi
 
 type Posts = { readonly port: number; readonly serviceId: string }
 
-/** Posts at an even pace; the p99 of the answers. */
+/** Posts at an even pace; returns the p99 of the answers. */
 async function post({ port, serviceId }: Posts, into: string, { posts, postsPerSecond }: WebhooksLoad) {
   const signed = signPosts(serviceId, posts, { room: into, text: '' })
   const began = performance.now()
@@ -184,7 +184,7 @@ async function main(task: WebhooksTask): Promise<WebhooksFound> {
   for (const name of rooms)
     await sendAll(task.port, 1, [signPosts(task.serviceId, 1, { room: name, text: '' })[0]!.request])
   const emptyMib = residentMib(task.pid)
-  // What any ten thousand commands cost is no part of what webhooks do.
+  // The cost of any ten thousand commands is not a cost of webhooks.
   const posts = signPosts(task.serviceId, task.hooks, { room: alone, text: '' })
   await sendAll(
     task.port,

@@ -1,10 +1,10 @@
 /**
  * How soon are webhooks delivered, and what do they cost other clients?
  *
- * A real board with thousands of webhooks to targets in another process on the same cores, and posts at an even pace into a room
- * that some of them follow. What matters is how many deliveries a second that asks for: below what two cores give, a delivery
- * comes within moments; above it the rest waits in the journals and is drained. Bounds: p99 within 2 s below that rate,
- * everything drained above it, and 10,000 webhooks cost less than 100 MiB.
+ * A real board with thousands of webhooks to targets in another process on the same cores, and posts at an even pace into a room that some
+ * of them follow. What matters is the resulting number of deliveries a second: below the capacity of two cores, a delivery arrives within
+ * moments; above it the rest waits in the journals and is drained. Bounds: p99 within 2 s below that rate, everything drained above it, and
+ * 10,000 webhooks cost less than 100 MiB.
  */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'

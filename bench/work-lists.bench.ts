@@ -1,6 +1,6 @@
 /**
- * What does the first page of a hundred thousand works cost, whatever is asked for? Of the state alone, which is where a list is
- * answered from. The rare ones are a few in all, the hostile ones are as many as can be and all but a few the wrong ones.
+ * What does the first page of a hundred thousand works cost, whatever the query? Measured on the state alone, which answers a list. The
+ * rare ones are a few in total, the hostile ones are as many as possible and almost all of them do not match.
  */
 
 import { createHash } from 'node:crypto'
@@ -66,7 +66,7 @@ const vocabulary =
     ' ',
   )
 
-/** Seven words, as people put them. */
+/** Seven words, as people write them. */
 function titleOf(id: string, n: number): string {
   const words = Array.from(
     { length: 7 },

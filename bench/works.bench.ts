@@ -1,10 +1,10 @@
 /**
- * How many transitions of works a second does a board take, each signed, decided, synced and in the signed log before it is answered,
+ * How many transitions of works per second can a board process, each signed, decided, synced and in the signed log before it is answered,
  * with its room notified?
  *
- * The real path: HTTP, signatures, a read of how its room takes the signer, the market, the log, the room. Works with
- * real credits are asked for, claimed, delivered, submitted and accepted: four transitions, and a post for the result, each command
- * after the answer to the one before. The client runs on the same cores, and has signed everything before the clock starts.
+ * The real path: HTTP, signatures, a read of the signer's standing in the room, the market, the log, the room. Works with real credits are
+ * requested, claimed, delivered, submitted and accepted: four transitions, and a post for the result, each command after the answer to the
+ * previous one. The client runs on the same cores, and has signed everything before the clock starts.
  */
 import { availableParallelism } from 'node:os'
 import { signCommand } from '../src/cli/sign.ts'
@@ -20,7 +20,7 @@ export const works: Bench = {
 
 const operator = person('operator')
 
-/** [in flight, works]. The first is a warm-up: before it the numbers are those of code that was not compiled yet. */
+/** [in flight, works]. The first is a warm-up, in which code is still being compiled. */
 const thorough = [
   [128, 1_500],
   [1, 60],

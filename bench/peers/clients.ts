@@ -1,4 +1,4 @@
-/** Clients of the peers that speak no HTTP: like `sendAll`, so many requests under way, each over a connection of its own. */
+/** Clients of the peers that do not speak HTTP: like `sendAll`, a fixed number of pending requests, each over its own connection. */
 import { hash } from 'node:crypto'
 import { once } from 'node:events'
 import { createRequire } from 'node:module'
@@ -39,7 +39,7 @@ async function sendOver(
   return { seconds: (performance.now() - start) / 1000, latencies: latencies.sort(), statuses, bodyBytes }
 }
 
-/** The bodies appended to one stream, unsigned to Redis: it checks no signature. */
+/** The bodies appended to one stream, without signature checks: Redis has none. */
 export function sendRedis(port: number, inFlight: number, bodies: readonly Buffer[]): Promise<Outcome> {
   const requests = bodies.map((body) => {
     const head = `*5\r\n$4\r\nXADD\r\n$5\r\nposts\r\n$1\r\n*\r\n$4\r\nbody\r\n$${body.length}\r\n`
@@ -50,7 +50,7 @@ export function sendRedis(port: number, inFlight: number, bodies: readonly Buffe
     await once(socket, 'connect')
     let take: (answer: Buffer) => void
     let fail: (error: Error) => void
-    // An answer to XADD is one id, far below what a read takes.
+    // An answer to XADD is one id, far smaller than one read.
     socket.on('data', (answer) => take(answer)).on('close', () => fail?.(new Error('Redis closed a connection')))
     return {
       ask: (request) =>
@@ -73,7 +73,7 @@ type Web = {
 
 const keys = 20
 
-/** Text notes of the same texts, signed as nostr asks for it: Schnorr signatures over secp256k1. */
+/** Text notes of the same texts, signed as nostr requires: Schnorr signatures over secp256k1. */
 export function signNostr(texts: readonly string[]): Buffer[] {
   const load = createRequire(import.meta.url)
   const { getPublicKey, schnorrSign } = nostrKeys(load)

@@ -1,4 +1,4 @@
-/** Deliveries a second to many readers of one room, and what a reader takes: the readers of the tail bench on each server. */
+/** Deliveries a second to many readers of one room, and the memory per reader: the readers of the tail bench on each server. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Target } from '../board.ts'
 import { median } from '../raw-limits.ts'
@@ -10,7 +10,7 @@ const deliveriesPerRound = 100_000
 
 export type Streaming = { readonly name: string; readonly target: Target; readonly serviceId: string }
 
-/** Each number of readers meets servers that had none before: what closed connections leave would serve the next. */
+/** Each number of readers uses fresh servers: what closed connections leave behind would serve the next. */
 export async function measureFanout(all: readonly Streaming[], readers: number, rounds: number): Promise<Row[]> {
   const posts = Math.min(200, Math.max(12, Math.round(deliveriesPerRound / readers)))
   const found = new Map(all.map((each): [Streaming, TailFound[][]] => [each, []]))
@@ -18,7 +18,7 @@ export async function measureFanout(all: readonly Streaming[], readers: number, 
     for (const each of round % 2 === 0 ? all : all.toReversed()) {
       const { port, pid } = each.target
       found.get(each)!.push(await followOn({ port, pid, serviceId: each.serviceId, readers, posts }))
-      // Thousands of sockets that close would be charged to the next one.
+      // Otherwise thousands of closing sockets would be charged to the next one.
       await sleep(500)
     }
   }
@@ -26,7 +26,7 @@ export async function measureFanout(all: readonly Streaming[], readers: number, 
 }
 
 function rowsOf(server: string, readers: number, rounds: readonly (readonly TailFound[])[]): Row[] {
-  // Only the first round shows what readers take: later ones have what the closed connections left.
+  // Only the first round shows the memory per reader: later ones reuse what the closed connections left.
   const { kibPerReader } = rounds[0]![0]!
   return rounds[0]!.map(({ pace }, at) => {
     const of = (pick: (found: TailFound) => number) => median(rounds.map((round) => pick(round[at]!)))

@@ -1,4 +1,4 @@
-/** Posts a second and what one costs, of a board and of its peers: every load, all in turn. */
+/** Posts per second and the cost of one, for a board and its peers: every load, all in turn. */
 
 import type { Measured } from '../client-process.ts'
 import { median, rawVerify } from '../raw-limits.ts'

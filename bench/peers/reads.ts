@@ -1,4 +1,4 @@
-/** Pages of 50 events, threads of 200 and the export: a board, the SQLite stack, and ready bytes of the same size. */
+/** Pages of 50 events, threads of 200 and the export: a board, the SQLite stack, and static bytes of the same size. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type SignedCommand, signCommand, signerFromSeed } from '../../src/cli/sign.ts'
 import { type BoardRun, type Target, withStatic } from '../board.ts'
@@ -20,11 +20,11 @@ type Case = {
   readonly name: string
   readonly count: number
   readonly targets: (reader: Reader) => readonly string[]
-  /** No target is asked for twice, so that no answer is ready. */
+  /** Each target is requested only once, so that no answer is cached. */
   readonly isOnce?: boolean
 }
 
-/** The same reads with five limits: what is read is nearly the same, and no two are one URL. */
+/** The same reads with five limits: the content is nearly the same, and no two are one URL. */
 function nearby(targets: readonly string[], limit: number): string[] {
   const limits = [0, 1, 2, 3, 4].map((less) => limit - less)
   return limits.flatMap((each) => targets.map((target) => target.replace(`limit=${limit}`, `limit=${each}`)))

@@ -1,8 +1,9 @@
 /**
- * Broadside beside what a user could pick instead: the same client, disk, cores and minutes. `npm run bench:peers -- [--quick] [PART ...]`
+ * Broadside compared with what a user could pick instead: the same client, disk, cores and minutes. `npm run bench:peers -- [--quick] [PART
+ * ...]`
  *
- * Parts: posts, fanout, reads. Tables as Markdown and plots as SVG go to bench/results/peers/. What is unfair about each
- * peer is in bench/README.md.
+ * Parts: posts, fanout, reads. Tables as Markdown and plots as SVG go to bench/results/peers/. bench/README.md says what is unfair about
+ * each peer.
  */
 import { mkdirSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
@@ -32,7 +33,7 @@ const results = join(projectDirectory, 'bench', 'results', 'peers')
 type Options = { readonly isQuick: boolean }
 type Context = { readonly board: BoardRun; readonly directory: string }
 
-/** A board that nothing was posted to, and a directory for the peers. */
+/** An empty board, and a directory for the peers. */
 function withFresh<Result>(use: (context: Context) => Promise<Result>): Promise<Result> {
   return withDirectory((directory) => withBoard((board) => use({ board, directory })))
 }
@@ -45,7 +46,7 @@ const own = ({ port, pid, post }: BoardRun): Contestant => ({
   post,
 })
 
-/** Starts the peers one after the other, hands them to `use`, and ends them whatever happens. */
+/** Starts the peers one after the other, passes them to `use`, and ends them whatever happens. */
 async function withPeers<Result>(
   starts: readonly (() => Promise<Peer>)[],
   use: (peers: readonly Peer[]) => Promise<Result>,

@@ -1,4 +1,4 @@
-/** The peers as processes on this machine: each started on a fresh directory, and how the client asks it. */
+/** The peers as processes on this machine: each started on a fresh directory, and how the client talks to it. */
 import { type ChildProcess, execFileSync, fork, spawn, spawnSync } from 'node:child_process'
 import { existsSync, mkdirSync, statSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
@@ -10,20 +10,20 @@ import type { Measured } from '../client-process.ts'
 const here = import.meta.dirname
 export const serviceId = 'peers'
 
-/** Something that takes posts, measured from a client process of its own. */
+/** Something that accepts posts, measured from a separate client process. */
 export type Contestant = {
   readonly name: string
   readonly target: Target
-  /** Posts before any counts: fewer where each takes long. */
+  /** Posts before any counts: fewer if each takes long. */
   readonly warmup: number
-  /** Its loads are this many times smaller. */
+  /** Its loads are smaller by this factor. */
   readonly slower: number
   post(inFlight: number, count: number): Promise<Measured>
 }
 
 export type Peer = Contestant & { stop(): Promise<void> }
 
-/** Installs the peers of npm where they are missing, at the versions of the lock file. */
+/** Installs missing npm peers, at the versions of the lock file. */
 export function installPeers(): void {
   const done = join(here, 'node_modules', '.package-lock.json')
   if (existsSync(done) && statSync(done).mtimeMs >= statSync(join(here, 'package-lock.json')).mtimeMs) return
@@ -37,7 +37,7 @@ export function isInstalled(program: string): boolean {
 
 type Work = 'posts' | 'redis' | 'nostr'
 
-/** Starts a program that prints its address, or has it in `address`. */
+/** Starts a program that prints its address, or whose address is `address`. */
 async function peer(
   facts: Pick<Contestant, 'name' | 'warmup' | 'slower'>,
   server: ChildProcess,
@@ -88,7 +88,7 @@ const nchan = '/usr/lib/nginx/modules/ngx_nchan_module.so'
 
 export const hasNchan = (): boolean => existsSync(nchan) && spawnSync('nginx', ['-v']).error === undefined
 
-/** nginx with one worker, its tails and posts on the paths of a board. It keeps messages in memory and checks no signature. */
+/** nginx with one worker, its tails and posts on the paths of a board. It stores messages in memory and checks no signature. */
 export async function startNchan(directory: string): Promise<Target & { stop(): Promise<void> }> {
   const port = await freePort()
   mkdirSync(join(directory, 'nginx'))

@@ -1,10 +1,10 @@
 /**
  * What a good engineer writes in an afternoon: fastify, better-sqlite3 with WAL and `synchronous=FULL`, one thread.
  *
- *   node sqlite-stack.ts FILE request    a transaction for each request, signatures by node:crypto
- *   node sqlite-stack.ts FILE turn       one transaction for all requests of a turn of the event loop, libsodium
+ *   node sqlite-stack.ts FILE request a transaction for each request, signatures by node:crypto
+ *   node sqlite-stack.ts FILE turn one transaction for all requests of a turn of the event loop, libsodium
  *
- * It takes the commands that the client signs for a board, on the paths of a board, so that one client asks both.
+ * It accepts the commands that the client signs for a board, on the paths of a board, so that one client can use both.
  */
 import { createPublicKey, hash, verify } from 'node:crypto'
 import type { ServerResponse } from 'node:http'

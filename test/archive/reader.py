@@ -3,8 +3,8 @@
 
 Usage: reader.py DIRECTORY [--vkey VKEY]
 
-Prints one JSON object: what is in the directory, and every problem found. Exits with 0 where there is none, else with 1.
-Needs Python 3.8 and its standard library. Signatures are checked where the package `cryptography` is installed;
+Prints one JSON object: what is in the directory, and every problem found. Exits with 0 if there is none, otherwise with 1.
+Needs Python 3.8 and its standard library. Signatures are checked if the package `cryptography` is installed;
 otherwise the report says that they were not.
 """
 
@@ -44,7 +44,7 @@ def be(data, at, size):
 
 
 class Problems:
-    """Collects what is wrong, each with the place where it was found."""
+    """Collects problems, each with the place where it was found."""
 
     def __init__(self):
         self.found = []
@@ -59,7 +59,7 @@ class Problems:
 
 
 class Signatures:
-    """Ed25519, where it is at hand."""
+    """Ed25519, if it is available."""
 
     def __init__(self, problems):
         self.problems = problems
@@ -170,7 +170,7 @@ Frame = collections.namedtuple("Frame", "number type flags durable payload size"
 
 
 def frame_at(data, at, seed):
-    """The frame at a position, or None where there is none that is whole and sound."""
+    """The frame at a position, or None if there is no intact one."""
     if at + FRAME_HEADER > len(data) or data[at : at + 2] != b"\xff\xb5":
         return None
     length = le(data, at + 4, 4)
@@ -192,7 +192,7 @@ def digest_of(frame):
 
 
 class Journal:
-    """All frames of a journal that count, in order."""
+    """All valid frames of a journal, in order."""
 
     def __init__(self, directory, problems):
         self.problems = problems
@@ -259,7 +259,7 @@ class Journal:
         self.read_index(path[:-4] + ".idx", frames, walked["offsets"], walked["end"])
 
     def check_torn(self, path, rest, missing):
-        """No sound frame in the torn bytes says that the missing frame was on disk."""
+        """Checks that no intact frame in the torn bytes says that the missing frame was on disk."""
         at = rest.find(b"\xff\xb5")
         while at >= 0:
             frame = frame_at(rest, at, zlib.crc32(self.journal_id))
@@ -362,7 +362,7 @@ def event_fields(body):
 
 
 def entry_text(kept, key=b""):
-    """The text of an entry; posts are packed, in a record without the first half of the hash, which is its key."""
+    """The text of an entry; posts are packed, and in a record they lack the first half of the hash, which is its key."""
     if kept[0] not in (1, 2):
         return kept
     size = 32 if kept[0] == 1 else 16
@@ -380,7 +380,7 @@ def entry_lines(entry):
 
 
 class Records:
-    """What the shards decided."""
+    """The decisions of the shards."""
 
     def __init__(self, directory, problems, signatures):
         self.directory = directory
@@ -410,7 +410,7 @@ class Records:
         return record.entries
 
     def signed(self, frame, record, op, where):
-        """Checks what was signed; the command, or None where its bytes are gone."""
+        """Verifies the signature; returns the command, or None if its bytes are gone."""
         by = record.body["by"]
         data = self.signed_bytes(by, record, op)
         sha = by["cut"]["sha"] if data is None else sha256(data)
@@ -458,7 +458,7 @@ class Records:
         self.problems.check(is_right, where, "its entry is of another event")
 
     def check_files(self):
-        """Bytes of attachments against their names. How many there are."""
+        """Checks the bytes of attachments against their names; returns how many there are."""
         count = 0
         for path, digest in self.named_files.items():
             if not os.path.exists(path):
@@ -541,7 +541,7 @@ def parse_vkey(vkey):
 
 
 def open_note(note):
-    """Text of a note, and its signatures by name: (key id, signature)."""
+    """The text of a note, and its signatures by name: (key id, signature)."""
     text, _, signatures = note.decode("utf-8").rpartition("\n\n")
     found = collections.defaultdict(list)
     for line in signatures.splitlines():
@@ -554,7 +554,7 @@ def open_note(note):
 
 
 class PublicLog:
-    """Log frames against the records that they cover, and everything that is signed of them."""
+    """Checks log frames against the records that they cover, and all signatures over them."""
 
     def __init__(self, directory, origin, vkeys, problems, signatures):
         self.directory = os.path.join(directory, "log")
@@ -685,7 +685,7 @@ def read_facts(directory, problems):
 
 
 def vkeys_of(directory, given):
-    """By origin: the keys that the mark beside the directory names, and one given by hand, which counts more."""
+    """By origin: the keys in the mark beside the directory, and one given by hand, which takes precedence."""
     keys = {}
     mark = directory.rstrip("/") + ".mark"
     if os.path.exists(mark):

@@ -1,15 +1,15 @@
 #!/bin/sh
-# Installs the programs the tests check us against: none of them is ours.
+# Installs the third-party programs that the tests check us against.
 #
 #   golang + golang.org/x/mod   the Go checksum database's note and tlog code, our second opinion on proofs
 #   strace                      injects a failing or killed system call at every step of a write
 #   xfsprogs, e2fsprogs         file systems of a fixed size, for full-disk and power-cut tests
 #   util-linux                  mount, losetup, flock
 #   libfaketime                 a clock that jumps under a running board
-#   chromium-headless-shell, firefox-esr  browsers: the pages as people use them
+#   chromium-headless-shell, firefox-esr  browsers, for the pages as people use them
 #   sigsum-go                   a C2SP witness (from bookworm-backports)
 #   cadaver, curl               a WebDAV client and an HTTP client, for writing without POST
-#   haproxy, nginx-light, caddy proxies in front of a board, with the files of src/hosting
+#   haproxy, nginx-light, caddy proxies in front of a board, with the files from src/hosting
 #   systemd, prometheus         check the unit and the alerts of src/hosting
 #   wget                        a crawler that obeys robots.txt
 #   python3-cryptography        what the Python of /for-agents and /docs signs with
@@ -38,7 +38,7 @@ if ! command -v dpkg-query >/dev/null || ! command -v apt-get >/dev/null; then
   exit 1
 fi
 
-# Go binaries need nothing of their release: they are unpacked here, and nothing else is upgraded.
+# Go binaries depend on nothing in their Debian release: they are unpacked here, and nothing else is upgraded.
 nats() { [ -x "nats/$1/usr/sbin/nats-server" ]; }
 
 missing=""
@@ -62,14 +62,14 @@ if [ "$(id -u)" -ne 0 ]; then
 fi
 
 echo "peers: installing$missing"
-# Another apt may hold the lock for a minute: wait for it rather than fail.
+# Another apt may hold the lock for a minute: wait for it instead of failing.
 export DEBIAN_FRONTEND=noninteractive
 apt_get() { apt-get -q -o DPkg::Lock::Timeout=300 -o APT::Get::Lock::Timeout=300 "$@"; }
 apt_get update
 # shellcheck disable=SC2086  # a list of package names, meant to be split
 apt_get install -y --no-install-recommends $packages
 
-# Downloads one package of another suite, by a source list of its own, so that nothing else is upgraded.
+# Downloads one package from another suite, with a separate source list, so that nothing else is upgraded.
 from_suite() {
   private="$(mktemp -d)"
   mkdir -p "$private/lists/partial"

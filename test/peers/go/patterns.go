@@ -1,4 +1,4 @@
-// Compiles patterns with RE2, as Go has it: a JSON array of strings comes in, a JSON array of what is wrong goes out.
+// Compiles patterns with RE2, as implemented in Go: reads a JSON array of patterns, writes a JSON array of errors.
 package main
 
 import (

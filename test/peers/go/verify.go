@@ -1,11 +1,11 @@
-// Checks a checkpoint and proofs with the code of the Go checksum database
-// (golang.org/x/mod sumdb/note and sumdb/tlog), of which nothing is ours.
-// Asked for tiles, it reads those of a running board over HTTP and makes the
-// proofs itself. tlog.TileHashReader compares tiles with the root, Debian's
-// release not each of them: so each proof is checked once more by itself.
+// Verifies a checkpoint and proofs with the code of the Go checksum database
+// (golang.org/x/mod sumdb/note and sumdb/tlog), which is independent of ours.
+// On request it reads the tiles of a running board over HTTP and makes the
+// proofs itself. tlog.TileHashReader compares tiles with the root, but Debian's
+// release does not compare all of them, so each proof is verified again.
 //
 // Reads one JSON object on standard input and answers with one sentence:
-// exit 0 when all of it holds, 1 when something does not.
+// exit code 0 if everything verifies, otherwise 1.
 package main
 
 import (
@@ -26,7 +26,7 @@ type request struct {
 	Checkpoint string `json:"checkpoint"`
 	Proofs     []struct {
 		Index    int64            `json:"index"`
-		Entry    []byte           `json:"entry"` // when there, the leaf hash is computed here
+		Entry    []byte           `json:"entry"` // if present, the leaf hash is computed here
 		LeafHash tlog.Hash        `json:"leaf_hash"`
 		Path     tlog.RecordProof `json:"path"`
 	} `json:"proofs"`
@@ -38,7 +38,7 @@ type request struct {
 		Path     tlog.TreeProof `json:"path"`
 	} `json:"consistency"`
 	Tiles *struct {
-		URL     string  `json:"url"` // the prefix of the log, without a slash at its end
+		URL     string  `json:"url"` // the prefix of the log, without a trailing slash
 		Entries []int64 `json:"entries"`
 		Heads   []struct {
 			Size int64     `json:"size"`
@@ -147,10 +147,10 @@ func (b *board) ReadTiles(tiles []tlog.Tile) ([][]byte, error) {
 	return data, nil
 }
 
-// SaveTiles is told of the tiles that were found to be of the root.
+// SaveTiles receives the tiles that match the root.
 func (b *board) SaveTiles(tiles []tlog.Tile, data [][]byte) { b.verified += len(tiles) }
 
-// entry n of a log of this size, from the bundle that holds it.
+// entry n of a log of this size, from the bundle that contains it.
 func (b *board) entry(size, n int64) ([]byte, error) {
 	width := size - n/256*256
 	if width > 256 {

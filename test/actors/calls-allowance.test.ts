@@ -278,7 +278,7 @@ test('what is stored of a call has no address and no secret', () => {
   expect(Object.keys(record.facts).sort()).toEqual(['address', 'micros', 'network', 'own', 'subject', 'tool'])
 })
 
-test('a clock that was wrong by years, and is right again, lets nobody use or pay more than a day has', () => {
+test('a clock that was wrong by years, and is right again, lets nobody exceed a day’s allowance', () => {
   const bench = new Bench()
   const right = bench.now
   const open = bench.call(1, 1, 100)

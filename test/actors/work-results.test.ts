@@ -80,7 +80,7 @@ test('a result belongs to its first author, in any version: nobody copies it int
   edit('eve', ready, 'the answer')
   edit('bob', mine, 'the answer')
   expect([fault(mine, 'bob'), fault(ready, 'eve')]).toEqual(['bound', 'conflict'])
-  // A replaced text still belongs to him; a better text belongs to whoever posts it first.
+  // A replaced text still belongs to its author; a better text belongs to the first to post it.
   edit('bob', mine, 'the answer, and why')
   expect([fault(ready, 'eve'), fault(reply('eve', 'the answer'), 'eve')]).toEqual(['conflict', 'conflict'])
   edit('eve', ready, 'the answer, and how')

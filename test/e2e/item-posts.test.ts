@@ -87,7 +87,7 @@ describe('a receive URL with post', () => {
     const last = await mail.deliver(url, 'canary-outside')
     expect(last).toMatchObject({ status: 200 })
     expect((await mail.itemsOf(ada, { target: id })).at(-1)).toMatchObject({ body: 'canary-outside' })
-    // Another item after it, for a room he owns: when that one is posted, this one has been skipped.
+    // Another item after it, for a room of its owner: when that one is posted, this one has been skipped.
     const marker = await mail.made(ada, { post: true }, { room: 'lobby' })
     const before = (await posts('lobby')).length
     await mail.deliver(marker.url, 'marker')

@@ -233,7 +233,7 @@ test('a person who is named in a private room of others is not notified, and kee
   expect(texts(await house.arrived('/named', 1))).toEqual([`aloud, @${handle}`])
   expect(texts(await house.arrived('/letters', 1))).toEqual([`aloud, @${handle}`])
   expect(house.target.control).toHaveLength(controls)
-  // An identity that he blocks in a conversation cannot reach him anywhere.
+  // An identity blocked in a conversation cannot reach the blocker anywhere.
   const opened = await house.done(third, {
     operation: 'conversation.open',
     members: [subscriber.id],

@@ -78,7 +78,7 @@ describe.each(['uws', 'node'])('the log under its own prefix, on the %s engine',
     )
   })
 
-  test('the tiles and bundles of the checkpoint give its root and every entry, and nothing lies beyond', async () => {
+  test('the tiles and bundles of the checkpoint give its root and every entry, and nothing beyond', async () => {
     const { size, root } = await head()
     const tiles = new Map<string, Buffer>()
     for (const tile of newTiles(0, size)) {
@@ -240,7 +240,7 @@ describe.each(['uws', 'node'])('the log under its own prefix, on the %s engine',
     }
   })
 
-  test('what cannot be proved is refused with the field and the rule', async () => {
+  test('a proof that cannot exist is refused with the field and the rule', async () => {
     for (const [path, code, field] of [
       ['/api/log/consistency?from=9&to=3', 'invalid_field', 'from'],
       [`/api/log/consistency?from=1&to=${posts + 1}`, 'not_found', 'to'],

@@ -242,7 +242,7 @@ describe('others’ tools', () => {
     })
   })
 
-  test('that are no address of the Internet are never called', async () => {
+  test('without a public Internet address are never called', async () => {
     for (const url of [
       'https://10.0.0.1/',
       'https://169.254.169.254/latest',

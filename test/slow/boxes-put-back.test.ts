@@ -246,7 +246,7 @@ describe.skipIf(skipWithout(missing))(`boxes of one board${skipNote(missing)}`, 
     await leader.stop()
   })
 
-  test('a box that cannot lead says so once and goes on answering, until it can', async () => {
+  test('a box that cannot lead says so once and keeps answering, until it can', async () => {
     const [first, second] = await pair({ SERVICE_ID: 'unable', SHARDS: '1', REPLICATE_ACK: 'quorum' })
     const leader = await first.serve()
     await post(leader, 'before')

@@ -14,7 +14,7 @@ test.each(
     ['three shards beside clerks', { placement: 'clerks', shards: 3 }],
   ] as const),
 )(
-  'with %s, after each kill at random moments under load every acknowledged post is there once, at its place, and proves',
+  'with %s, after each kill at random moments under load every acknowledged post is there once, at its place, and provable',
   async (_name, where) => {
     const seed = chooseSeed('kills under load')
     const summary = await runKills({ ...where, rounds: 300, seconds: 14, seed, directory: boardDirectory() })

@@ -133,7 +133,7 @@ describe.skipIf(skipWithout(missingFakeClock))(`the daily round of the lab${skip
     expect(asked.filter((each) => each.startsWith('two') || each === 'one/c')).toEqual([])
   })
 
-  test('does not repeat a day that comes again when the clock is set back', async () => {
+  test('repeats no probe when the clock is set back to an earlier day', async () => {
     const before = count('one/a')
     setDay(6)
     await roundHasPassed('one/in-the-past')

@@ -200,7 +200,7 @@ test('a change of any field of an export is detected by broadside verify, or the
 })
 
 test('a full check of the stopped board applies every posting, reservation and opening exactly once', async () => {
-  // More than half of what he has: counted twice he would be in debt.
+  // More than half of the balance: counted twice it would be negative.
   const works = new Bounty(client)
   await works.run(bob, works.ask('lobby', 300))
   await board.stop()

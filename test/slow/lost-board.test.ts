@@ -131,7 +131,7 @@ test('without --yes it says what may come back, and changes nothing', () => {
   expect(asked.err).toBe('Nothing was changed. Add --yes to continue.\n')
 })
 
-test('it says what ends, what begins, and what the copy brings', async () => {
+test('it says which log ends, which begins, and which acts it takes from the copy', async () => {
   expect(said).toMatchObject({ code: 0, err: '' })
   expect(said.out).toContain(`ends at size ${atBackup}. What it had after that is lost.`)
   expect(said.out).toContain('texts that were taken back: 1, by the word of the lost log')

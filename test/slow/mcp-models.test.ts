@@ -188,7 +188,7 @@ describe.each(hosts)('%s', (_name, peer, open) => {
   )
 })
 
-describe.each(hosts)('the story of a work, through MCP alone: %s', (_name, peer, open) => {
+describe.each(hosts)('the life of a work, only through MCP: %s', (_name, peer, open) => {
   test.skipIf(skipWithout(missingPackage(peer)))('from its request to a payment after a dispute', async () => {
     const requester = opensslSigner(randomBytes(32))
     const worker = opensslSigner(randomBytes(32))

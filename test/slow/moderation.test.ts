@@ -293,7 +293,7 @@ describe('in a room that moderates promotion', () => {
     })
     afterAll(() => server.close().closeAllConnections())
 
-    test('decides in place of the rules: 0.95 hides a post and leaves a reply', async () => {
+    test('replaces the rules: 0.95 hides a post and leaves a reply', async () => {
       const root = await posted(author, { room, text: 'harmless, says a person' })
       await hidden(root)
       expect((await eventOf(root)).reason).toMatch(/^Advertising: model, it sounds like selling/)

@@ -266,7 +266,7 @@ describe('abuse', () => {
     expect(await begin(oauth.authorize({ redirect_uri: 'http://127.0.0.1:4001/callback' }).url)).toHaveProperty('jar')
   })
 
-  test('resource: a token is for this board alone', async () => {
+  test('resource: a token is valid only for this board', async () => {
     const oauth = await client1()
     const refused = (await begin(oauth.authorize({ resource: 'https://else.example/mcp' }).url)) as Response
     expect(new URL(refused.headers.get('location')!).searchParams.get('error')).toBe('invalid_target')

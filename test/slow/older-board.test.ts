@@ -107,7 +107,7 @@ describe.each(ways)('%s', (_, reshards) => {
     return (await client.get(`/api/events/${id}`)).data.event?.text
   }
 
-  test('a check of the files finds the torn tail, and counts what was counted then', () => {
+  test('a check of the files finds the torn tail, with the same counts as 1.0.0', () => {
     expect([beforeStart.code, counted.exec(beforeStart.out)?.[0]]).toEqual([0, counted.exec(said.fsck.out)![0]])
     expect(beforeStart.out).toContain('torn-tail')
     expect(said.fsck.out).toContain('torn-tail')
@@ -318,7 +318,7 @@ describe.each(ways)('%s', (_, reshards) => {
     board = await startBoard({ directory, env: fixtureEnvironment })
     client = await Client.of(board)
     expect(await textOf(receipt.event_id)).toBe('written by a later release')
-    // His earlier vote is recorded under the key that he rotated from.
+    // An earlier vote of theirs is recorded under the key before the rotation.
     expect((await client.get(`/api/events/${told.post.id}`)).data.event).toMatchObject({ votes: { up: 1, down: 1 } })
     expect(docOf(await client.get(`/api/docs/${told.doc.id}`)).version).toBe(told.doc.versions + 1)
   })

@@ -157,7 +157,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     expect((await ask('/v1/export?limit=1', address)).statusCode).toBe(200)
   })
 
-  test('waits for news count for their network', async () => {
+  test('long polls count for their network', async () => {
     const addressOf = (n: number) => `2001:db8:3:1::${(n + 1).toString(16)}`
     const waiting = Array.from({ length: 30 }, (_, n) => ask('/api/updates?wait=50', addressOf(n)))
     let answered = 0

@@ -100,7 +100,7 @@ test.each(
   expect(readdirSync(join(compiled, version)).length).toBeGreaterThan(100)
 })
 
-test('under a Node that is too old it says which one it needs', () => {
+test('under a Node that is too old it names the required version', () => {
   const node = join(nodeOf('20.20.2'), 'node')
   const { status, stdout, stderr } = spawnSync(node, [join(project, 'dist/src/cli/main.js'), '--help'], {
     encoding: 'utf8',

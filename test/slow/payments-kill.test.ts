@@ -48,7 +48,7 @@ describe.skipIf(skipWithout(missing)).each(kinds)(
       ['delivered', 0],
     ]
 
-    test.each(drawn(steps))('when its request is %s, %i ms later, pays once at most', async (step, ms) => {
+    test.each(drawn(steps))('when its request is %s, %i ms later, pays at most once', async (step, ms) => {
       const signer = person(`killed at ${step} ${ms}`)
       const { body } = board.client.sign(signer, { operation: 'tools.call', target: tool, data: '{"schema":1}' })
       const [settled, sent] = [seller.settled.length, seller.paidRequests.length]

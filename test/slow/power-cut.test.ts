@@ -12,7 +12,7 @@ const missing = missingForPowerCuts()
 
 describe.skipIf(skipWithout(missing))(`on a disk whose power is cut${skipNote(missing)}`, () => {
   test.each(drawn(['back', 'threads'] as const))(
-    'at any moment, also right after a new segment began, everything acknowledged is there and proves, placed as %s',
+    'at any moment, also right after a new segment began, everything acknowledged is there and provable, placed as %s',
     async (placement) => {
       const seed = chooseSeed('power cuts')
       const summary = await runPowerCuts({ placement, rounds: 100, seconds: 20, seed, directory: boardDirectory() })

@@ -180,7 +180,7 @@ describe.each(drawn(['uws', 'node']))('on %s', (engine) => {
     expect(data.entries[0]).not.toHaveProperty('signature')
   })
 
-  test('a board that nobody has written on answers all of them', async () => {
+  test('an empty board answers all of them', async () => {
     known = await namesOf()
     expect(known.room).toEqual(expect.arrayContaining(['lobby', 'reviews']))
     expect(await bad(places.flatMap(urlsOf))).toEqual([])

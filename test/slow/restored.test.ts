@@ -190,7 +190,7 @@ test('a worker with a fence that the backup does not know changes nothing with i
   expect(await code(worker, { operation: 'work.release', event_id: work, amount: 1 })).toBe('wrong_state')
 })
 
-test('a worker confirms the claim with his fence, and continues as if nothing had happened', async () => {
+test('a worker confirms the claim with its fence, and continues as if nothing had happened', async () => {
   const { worker, requester, work, result } = of('replied')
   const { work: confirmed } = await world.done(worker, {
     operation: 'work.renew',

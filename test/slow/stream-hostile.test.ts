@@ -67,7 +67,7 @@ describe.each(drawn(['uws', 'node']))('on the %s engine', (engine) => {
   /** Kilobytes of resident memory. */
   const resident = () => Number(/VmRSS:\s+(\d+)/.exec(readFileSync(`/proc/${board.child.pid}/status`, 'utf8'))![1])
 
-  test('a message in fragments of one byte, with pings in between, is one message', async () => {
+  test('a message in fragments of one byte, with pings in between, is read as one', async () => {
     const connection = await raw()
     const message = Buffer.from('{"id":"cut","command":{"operation":"events.list","room":"no-such-room"}}')
     for (const [at, byte] of message.entries()) {

@@ -174,7 +174,7 @@ test('posts of a private room are delivered to a member as long as they are one,
     links: { api: `${house.board.address}/v1/command` },
   })
   expect((await house.arrived('/spoken', 2)).map(({ body }) => body.name)).toEqual(['mention', 'inbox.item'])
-  // Deliveries that wait for him when he is removed are not sent.
+  // Deliveries still pending when the member is removed are not sent.
   house.target.manners.set('/member', status(500))
   await house.post(owner, { room, text: 'waits' })
   await house.untilListed(member, ({ kinds, delivery }) => !kinds.includes('room.post') || !delivery.active)

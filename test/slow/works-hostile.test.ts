@@ -206,7 +206,7 @@ test.each([
         expect([name, answer.code]).toEqual([name, 'stale_fence'])
     }
   }
-  // What he may do with his own post says nothing about the work.
+  // What a worker may do with their own post says nothing about the work.
   await client.command(worker, {
     operation: 'post',
     room,

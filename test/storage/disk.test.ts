@@ -22,7 +22,7 @@ test('bytes written at a position are read there, and reading stops at the end o
   file.close()
 })
 
-test('an error of a read names the file', async () => {
+test('a read error names the file', async () => {
   const directory = scratchDirectory()
   const file = openFile(directory, 'read')
   const handle = (await machineDisk.openForReading(directory))!

@@ -101,7 +101,7 @@ test.each([
   ['an empty payload', { type: 1, flags: 0, payload: Buffer.alloc(0) }],
   ['a key of 15 bytes', { type: 1, flags: 0x80, payload: Buffer.alloc(15) }],
   ['one byte too many', { type: 1, flags: 0, payload: Buffer.alloc(101 - FRAME_HEADER_BYTES) }],
-])('a frame with %s is not appended', (_, frame) => {
+])('a frame with %s cannot be appended', (_, frame) => {
   expect(frameRefusal(frame, 100)).toBeTypeOf('string')
   expect(frameRefusal({ type: 1, flags: 0x80, payload: Buffer.alloc(16) }, 100)).toBeUndefined()
 })

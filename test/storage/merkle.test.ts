@@ -65,7 +65,7 @@ describe('hashes', () => {
 })
 
 describe.skipIf(vectors.isAbsent)(`published vectors${vectors.note}`, () => {
-  test('all 98 inclusion cases end as their authors say', () => {
+  test('all 98 inclusion cases have the published outcome', () => {
     const files = listVectors('merkle/testdata/inclusion')
     expect(files).toHaveLength(98)
     for (const file of files) {
@@ -81,7 +81,7 @@ describe.skipIf(vectors.isAbsent)(`published vectors${vectors.note}`, () => {
     }
   })
 
-  test('all 98 consistency cases end as their authors say', () => {
+  test('all 98 consistency cases have the published outcome', () => {
     const files = listVectors('merkle/testdata/consistency')
     expect(files).toHaveLength(98)
     for (const file of files) {

@@ -54,7 +54,7 @@ test.skipIf(skipWithout(missing))(`any command has the same bytes in Python${ski
   expect(found).toEqual(commands.map((each) => signedByBoard('service \u2028', each).toString('hex')))
 })
 
-test('keys sign as the board verifies', async () => {
+test('client keys make the same signatures as OpenSSL', async () => {
   for (const seed of seeds) {
     const [key, signer] = [await keyFromSeed(seed), opensslSigner(seed)]
     expect([key.publicKey, key.id]).toEqual([signer.publicKey, signer.id])

@@ -15,7 +15,7 @@ test('keys and signatures of any bytes are encoded and decoded', () => {
   )
 })
 
-test('bytes and text of any length go both ways', () => {
+test('bytes and text of any length are encoded and decoded', () => {
   fc.assert(
     fc.property(fc.uint8Array(), (given) => {
       expect([...decodeBase64url(encoded(given))!]).toEqual([...given])
@@ -23,7 +23,7 @@ test('bytes and text of any length go both ways', () => {
   )
 })
 
-describe('one text for each value', () => {
+describe('each value has exactly one encoding', () => {
   test('of the 64 last characters exactly one decodes to this key, and one to this signature', () => {
     const key = encoded(Buffer.alloc(32, 0xa7))
     const signature = encoded(Buffer.alloc(64, 0xa7))

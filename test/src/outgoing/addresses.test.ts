@@ -77,7 +77,7 @@ describe('addresses', () => {
     })
   })
 
-  test.each(closedHosts)('a name that resolves to %s is refused, also beside a good address', async (host) => {
+  test.each(closedHosts)('a name that resolves to %s is refused, even if it also has a good address', async (host) => {
     const address = new URL(`https://${host}/`).hostname.replace(/^\[|\]$/g, '')
     for (const answer of [[address], ['8.8.8.8', address], [address, '8.8.8.8']]) {
       const outgoing = createOutgoing({

@@ -203,7 +203,7 @@ test.each(['', 'free', '-1', '1e3', '01', '1.', '.5', '1000000'])('"%s" is no pr
   expect(microsOf(text)).toBeUndefined()
 })
 
-test('networks have two names', () => {
+test('each network is known by its CAIP-2 id and its short name', () => {
   expect([caip2('base'), caip2('eip155:1'), friendlyName('eip155:8453'), friendlyName('x:1')]).toEqual([
     'eip155:8453',
     'eip155:1',
@@ -251,7 +251,7 @@ type Viem = {
 type Tx = { deserialize(text: string): Record<string, unknown>; getSignPayload(tx: unknown): string }
 
 describe.skipIf(skipWithout(missing))(`compared with the packages of others${skipNote(missing)}`, () => {
-  test('an EIP-3009 transfer hashes and signs as viem does it', async () => {
+  test('an EIP-3009 transfer is hashed and signed as by viem', async () => {
     const { hashTypedData, recoverAddress } = await loadPeer<Viem>('viem')
     const domain = { name: 'USD Coin', version: '2', chainId: 8453, verifyingContract: usdcBase }
     const message = {
@@ -283,7 +283,7 @@ describe.skipIf(skipWithout(missing))(`compared with the packages of others${ski
     expect(await recoverAddress({ hash: theirs, signature })).toBe(wallet.address)
   })
 
-  test('a proof of MPP hashes as mppx does it', async () => {
+  test('a proof of MPP is hashed as by mppx', async () => {
     const { Proof } = await loadPeer<{ Proof: { hash(data: object): string } }>('mppx/tempo')
     const message = { account: wallet.address, challengeId: 'abc', realm: 'board.local' }
     const theirs = Proof.hash({ ...message, chainId: 42431 })

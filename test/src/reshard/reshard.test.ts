@@ -170,7 +170,7 @@ test('too little room on the disk is reported before anything is written', async
   expect(existsSync(join(path, 'reshard.new'))).toBe(false)
 })
 
-test('a restored backup is declared first', async () => {
+test('a restored backup must be declared before a reshard', async () => {
   const path = unpacked()
   writeFileSync(join(path, 'restored.json'), '{}')
   await expect(reshard(optionsOf(path, machineDisk, 3))).rejects.toThrow(/run broadside restored/)

@@ -123,7 +123,7 @@ test.each([
   expect(faultOf(text)).toBe(fault)
 })
 
-test('a word has few forms, and is the first of them', () => {
+test('a word has few forms, the first of which is the word itself', () => {
   for (const word of wordsOf(
     'foxes installed categories nodes processes stopping a of 42 größe x402 this is was the buses',
   )) {

@@ -108,7 +108,7 @@ describe('verdicts', () => {
     expect(qualityOf({ reviews: [downs[0]!], lab, standing: 0 }, now).q).toBeLessThan(0)
   })
 
-  test('few reviews weigh little, those of nobody nothing, and standing grows with settled works', () => {
+  test('few reviews weigh little, those without standing nothing, and standing grows with settled works', () => {
     expect(reviewTerm([review('works', 1)])).toBeCloseTo(0.5 / 3.5)
     expect(reviewTerm([review('works', 1, 1)])).toBeCloseTo(0.25)
     expect(reviewTerm([review('works', 1, -1)])).toBe(0)

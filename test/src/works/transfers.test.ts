@@ -28,7 +28,7 @@ const words = (moves: readonly Move[]): string[] =>
     `${amount} ${from} > ${to}`.replaceAll(`user:${requester}`, 'requester').replaceAll(`user:${worker}`, 'worker'),
   )
 
-test('an accepted work: into escrow once, and out of it', () => {
+test('credits of an accepted work enter and leave escrow once', () => {
   expect(words(movedBy(work, {}, 'hold', 'release'))).toEqual([
     '42 requester > escrow',
     '40 escrow > worker',

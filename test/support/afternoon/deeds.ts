@@ -80,7 +80,7 @@ const edit: Act = async (world, random) => {
     const named = isOld ? edits[0]! : random(2) === 0 ? original : world.book.newest(original)
     const data = JSON.stringify({ schema: 1, supersedes: named.id })
     const standing = standingOf(world, room, who)
-    // A closed text, a room that removed him, or a replaced version: in each case it has no effect.
+    // A closed text, a room that removed the person, or a replaced version: in each case it has no effect.
     const codes = ['wrong_state', ...standing.codes, ...(isOld ? ['conflict'] : [])]
     const made = await world.say(who, room, { text: world.text(random, room), data }, codes)
     if (made !== undefined && isOld) throw new Error('a version that was replaced was replaced again')

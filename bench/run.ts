@@ -106,7 +106,7 @@ function given(): { names: readonly string[]; isKept: boolean; isJson: boolean; 
 
 function countOf(option: string, text: string): number {
   const count = Number(text)
-  if (!Number.isSafeInteger(count) || count < 1) throw new Error(`--${option}: ${text} is no whole number above zero`)
+  if (!Number.isSafeInteger(count) || count < 1) throw new Error(`--${option}: ${text} is not a positive whole number`)
   return count
 }
 

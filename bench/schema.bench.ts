@@ -27,7 +27,7 @@ export const schema: Bench = {
     const parsed = parseStrictJson(body)
     if (!parsed.ok) throw new Error(parsed.message)
     const shaped = checkShape(parsed.value)
-    if (!shaped.ok || !checkOperation(shaped.value).ok) throw new Error('the command of this bench is no command')
+    if (!shaped.ok || !checkOperation(shaped.value).ok) throw new Error('the command of this bench is invalid')
     const command = shaped.value
     const ajv = new Ajv().compile({
       type: 'object',

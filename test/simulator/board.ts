@@ -204,7 +204,7 @@ export class SimulatedBoard {
     this.noteHead(news.head.checkpoint)
     actorHost.listen({
       published: ({ head }) => this.noteHead(head.checkpoint),
-      standing: ({ problem }) => must(problem === undefined, `a follower takes nothing any more: ${problem}`),
+      standing: ({ problem }) => must(problem === undefined, `a follower has stopped accepting frames: ${problem}`),
     })
     if (follower === undefined) await resumeBoard(this.#parts, open)
     this.#door = (await replicaDoors(open))['/replica/']

@@ -87,7 +87,7 @@ async function checkExport({ board, model, reader }: ToCheck): Promise<void> {
     found.set(line.event_id, line)
     if (line.author?.id === board.ownId) continue
     const sent = model.sent.get(line.event_id)
-    must(sent !== undefined, 'the export has what nobody sent')
+    must(sent !== undefined, 'the export has something nobody sent')
     const { error } = sent.reply ?? {}
     must(sent.standing === 'accepted', `the export has what was refused: ${sent.name}, ${error?.code}`)
   }
@@ -113,9 +113,9 @@ function checkPost(line: Line, post: Post, model: Model): void {
     'a post has another leaf than was acknowledged',
   )
   const isShown = line.type === 'event'
-  must(!isShown || line.text === post.text, 'a post has another text than was sent')
+  must(!isShown || line.text === post.text, 'a post has a different text than was sent')
   must(!isShown || !model.redacted.has(post.original), 'a text is there that was redacted')
-  if (!isShown) must(model.mayBeGone(post.id), 'a text is gone that nobody took back')
+  if (!isShown) must(model.mayBeGone(post.id), 'a text is gone that nobody redacted')
 }
 
 /** With a damaged file: everything in the export and in tails is as it was acknowledged, or reported as unreadable. */
@@ -152,7 +152,7 @@ async function checkDelegated(board: SimulatedBoard, { delegated }: Model): Prom
   for (const [post, delegation] of delegated) {
     const [act, word] = [places.get(`post ${post}`), places.get(`delegate ${delegation}`)]
     must(act !== undefined, 'a post of a delegate has no entry in the log')
-    must(word !== undefined && word < act, 'a delegate acts in public before its delegation is there')
+    must(word !== undefined && word < act, 'a delegate acts in public before its delegation is published')
   }
 }
 
@@ -178,16 +178,16 @@ async function checkCredits({ board, model, ask, reader }: ToCheck): Promise<voi
   must(new Set(welcomed).size === welcomed.length, 'somebody was welcomed twice')
   const granted = made.filter(({ code, credit }) => code === codes.grant && credit !== 'rewards')
   const sumGranted = granted.reduce((all, { amount }) => all + amount, 0)
-  must(sumGranted === model.minted, 'another number of credits was made than was granted')
+  must(sumGranted === model.minted, 'the credits created differ from the credits granted')
   let sum = 0
   for (const account of [...model.people.map(({ id }) => id), 'fees', 'rewards']) {
     const { ok, data } = await ask({ operation: 'credit.balance', target: account }, model.operator)
-    must(ok, 'a balance is not told')
+    must(ok, 'a balance query is refused')
     const { available, held } = data as unknown as Balance
-    must(available >= 0 && held >= 0, 'somebody has less than nothing')
+    must(available >= 0 && held >= 0, 'somebody has a negative balance')
     sum += available + held
   }
-  must(sum === supply, 'credits were lost or made')
+  must(sum === supply, 'credits were lost or created')
 }
 
 const publicLists: readonly Fields[] = [
@@ -312,7 +312,7 @@ async function checkErased({ erased }: Model, ask: Ask): Promise<void> {
     // An identity that never acted in public is not found.
     if (!ok) continue
     const { identity = {} } = Object(data)
-    must(identity.erased === true, 'who was erased is not shown as erased')
+    must(identity.erased === true, 'an erased identity is not shown as erased')
     must(!('handle' in identity || 'description' in identity), 'the handle or the profile of who was erased is shown')
   }
 }

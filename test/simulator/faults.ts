@@ -167,7 +167,7 @@ async function putBack(world: World): Promise<void> {
   world.sim.memory.putBack(dataDirectory, old.files)
   const error = await startError(world)
   if (error?.name !== 'RolledBack')
-    throw new Violation(`an old copy was put back and the start says ${error?.name ?? 'nothing'}`)
+    throw new Violation(`an old copy was restored and the start says ${error?.name ?? 'nothing'}`)
   world.count('old copies noticed')
   await backToToday(world, today)
 }

@@ -37,7 +37,7 @@ export class Follower {
       const found = data as unknown as Updates
       for (const { event } of found.updates) {
         if (event === undefined) continue
-        if (this.#got.has(event.event_id)) throw new Violation('a follower got an event twice')
+        if (this.#got.has(event.event_id)) throw new Violation('a follower received an event twice')
         if (this.#by === undefined && model.isPrivate(event.room)) throw new Violation('a stranger got a private event')
         this.#got.set(event.event_id, event.room)
       }

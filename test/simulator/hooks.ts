@@ -35,7 +35,10 @@ export function checkLetter({ id, hook: name, timestamp, signature, body }: Lett
   const sent = model.sent.get(data.event_id)
   const made = model.sent.get(name)!
   if (sent === undefined) return
-  must(sent.answeredAt === undefined || sent.answeredAt > made.number, 'a webhook got what was there before it')
+  must(
+    sent.answeredAt === undefined || sent.answeredAt > made.number,
+    'a webhook received an event from before its creation',
+  )
   must(hook.endedAt === undefined || sent.number < hook.endedAt, 'a webhook got what came after its end')
 }
 

@@ -114,9 +114,9 @@ export class TailReader {
     const [id, data] = block.split('\n')
     if (id?.startsWith('id: ') !== true) return
     const { event_id: event, room, seq, text } = JSON.parse(data!.slice('data: '.length)) as Event
-    must(room === this.room, 'a tail has what is of another room')
-    must(this.#seq === 0 || seq > this.#seq, 'a tail has an event twice, or behind one that came later')
-    must(this.#seq === 0 || seq === this.#seq + 1, 'a tail leaves an event out')
+    must(room === this.room, 'a tail has an event of another room')
+    must(this.#seq === 0 || seq > this.#seq, 'a tail repeats an event, or has it out of order')
+    must(this.#seq === 0 || seq === this.#seq + 1, 'a tail omits an event')
     const post = this.#model.posts.get(event)
     must(post === undefined || post.seq === seq, 'a tail has an event at another place than was acknowledged')
     must(post === undefined || text === undefined || text === post.text, 'a tail has another text than was sent')

@@ -128,8 +128,7 @@ async function takeOver(world: World, second: SecondBox): Promise<void> {
       openStream: second.servers.open,
       report: silent,
     }
-    if (!(await standDown({ ...sim.platform, ...given })))
-      throw new Violation('a board whose place was taken does not know it')
+    if (!(await standDown({ ...sim.platform, ...given }))) throw new Violation('a deposed board does not know it')
   })
   await leadHere(world, second)
 }
@@ -139,7 +138,7 @@ async function refusesToLead(world: World): Promise<void> {
   const { sim, board } = world
   sim.memory.heal()
   if ((await sim.until(board.start())) !== 'dark' || sim.memory.isDark)
-    throw new Violation('a board whose place was taken starts as if it led')
+    throw new Violation('a deposed board starts as a leader')
   await sim.kill()
 }
 

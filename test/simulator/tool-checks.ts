@@ -56,9 +56,9 @@ function checkListing(
   isFound: boolean,
 ): void {
   const isAsWritten = tool.name === name && tool.description === description && tool.owner === owner?.id
-  must(isAsWritten, 'a listing is not shown as it was written last')
+  must(isAsWritten, 'a listing is not shown in its newest version')
   must(index.listed === isFound, 'a listing is found and says that it is not, or the other way round')
-  must(!(isWithdrawn && isFound), 'a listing is found that was withdrawn')
+  must(!(isWithdrawn && isFound), 'a withdrawn listing was found')
   must(probe?.opt_out !== true || !isFound, 'a listing is found whose host wants to be in no directory')
   const mayBeAway = model.hostOf(host).wasOut || (owner !== undefined && model.everSuspended.has(owner))
   must(isWithdrawn || isFound || mayBeAway, 'a listing is not found that nobody took out')
@@ -93,7 +93,7 @@ function checkLooks(host: string, model: Model): void {
       fields.operation === 'tools.probe' && standing !== 'refused' && here.includes(String(fields.target)),
   )
   const unasked = named.size === 0 ? 0 : here.length * days.size
-  must(looks <= asked.length + unasked, 'a host was probed more often than was asked for')
+  must(looks <= asked.length + unasked, 'a host was probed more often than requested')
 }
 
 type ReviewShown = Pick<Review, 'kind' | 'text'> & { readonly event_id: string; readonly author: string }
@@ -139,7 +139,7 @@ async function checkAllowances(model: Model, ask: Ask, now: number): Promise<voi
     if (!ok) continue
     const { tools } = data!.quota as { readonly tools: { readonly left: number } }
     const isSo = tools.left <= left(certain, person.id) && tools.left >= left(today, person.id)
-    must(isSo, 'the allowance of a day is another than what was called leaves of it')
+    must(isSo, 'the remaining daily allowance does not match the calls made')
   }
 }
 

@@ -316,7 +316,7 @@ export class World {
         ))
     )
       throw new Violation(
-        `what has to be refused is ${reply.ok ? 'accepted' : `refused as ${reply.error?.code}`}: ${sent.name}`,
+        `${reply.ok ? 'accepted, but should be refused' : `refused for the wrong reason: ${reply.error?.code}`}: ${sent.name}`,
       )
     this.#take(sent, reply)
     if (toSecond && isPublicPost(sent, this.model)) await this.#checkShown(sent)
@@ -378,7 +378,7 @@ export class World {
     if (fields.operation === 'inbox.seen') return
     if (!this.board.waitsForCopy || receipt === undefined || receipt.duplicate === true) return
     if (!this.second!.board.machine.memory.hasDurably(Buffer.from(id, 'hex')))
-      throw new Violation('a write is answered that no follower has on its disk')
+      throw new Violation('a write is answered before any follower has it on its disk')
     this.count('writes that a follower has')
   }
 
@@ -402,7 +402,7 @@ export class World {
     const [first, second] = [old.reply?.data?.receipt, reply.data?.receipt]
     if (first === undefined || second === undefined) return
     this.note(`again ${second.event_id} ${second.accepted_at}`)
-    if (second.duplicate !== true) throw new Violation(`the same ${operation} again is done again`)
+    if (second.duplicate !== true) throw new Violation(`the same ${operation} again is applied twice`)
     if (second.event_id !== first.event_id || second.accepted_at !== first.accepted_at)
       throw new Violation(`the same ${operation} again is answered otherwise`)
     if (first.log_index !== undefined && second.log_index !== undefined && first.log_index !== second.log_index)
@@ -860,7 +860,7 @@ export class World {
       )
         return
     }
-    throw new Violation('a command is not answered, however often it is sent')
+    throw new Violation('a command is never answered, however often it is sent')
   }
 }
 

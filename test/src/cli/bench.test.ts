@@ -14,8 +14,8 @@ test('bench forwards its options and names: a wrong name is answered with the ri
 
 test.each([
   [['--against', '/nowhere', 'posts'], '--against: /nowhere holds no built Broadside'],
-  [['--warm', 'ten', 'posts'], '--warm: ten is no whole number above zero'],
-  [['--rounds', '0', 'posts'], '--rounds: 0 is no whole number above zero'],
+  [['--warm', 'ten', 'posts'], '--warm: ten is not a positive whole number'],
+  [['--rounds', '0', 'posts'], '--rounds: 0 is not a positive whole number'],
 ])('bench %j is refused with the option and the problem', (args, words) => {
   const { status, stderr } = spawnSync(process.execPath, [program, 'bench', ...args], { encoding: 'utf8' })
   expect(status).toBe(2)

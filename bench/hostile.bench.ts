@@ -77,7 +77,7 @@ async function fill({ port, serviceId }: BoardRun, isQuick: boolean): Promise<re
       requests: [page(`/api/events?query=${prefixes}`), page(`/search?query=${prefixes}`)],
     },
     {
-      name: 'the dearest searches that are taken',
+      name: 'the most expensive accepted searches',
       requests: [page(`/api/events?query=${taken}`), page(`/search?query=${taken}`)],
     },
     { name: 'invalid bodies of 2 MiB', requests: [{ method: 'POST', path: '/v1/command', body: wideBody() }] },

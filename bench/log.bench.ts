@@ -1,5 +1,5 @@
 /**
- * Can the log ever be what a board waits for?
+ * Can the log be the bottleneck of a board?
  *
  * Integrating: posts in a shard's journal become leaves, roots, signed heads and synced frames, by the log actor's own code on one thread;
  * the limit is the two hashes that each leaf needs (leaf and, on average, one node). Proofs: of any leaf in a log of a million, made and
@@ -28,7 +28,7 @@ const inFlight = 64
 
 export const log: Bench = {
   name: 'log',
-  question: 'Can the log ever be what a board waits for?',
+  question: 'Can the log be the bottleneck of a board?',
   run: ({ isQuick }) =>
     withDirectory(async (directory) => {
       const posts = isQuick ? 200_000 : 1_000_000

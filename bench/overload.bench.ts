@@ -34,7 +34,7 @@ const closedLoop = 96
 
 export const overload: Bench = {
   name: 'overload',
-  question: 'What is left of a board that is sent four times what it can take?',
+  question: 'How much does a board still do at four times its capacity?',
   run: async ({ isQuick, rounds = isQuick ? 1 : 3 }) => {
     if (findProgram('strace') === undefined)
       throw new Error('strace is missing: install it with apt-get install strace')

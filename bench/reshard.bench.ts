@@ -24,7 +24,7 @@ const inFlight = 64
 
 export const reshardBench: Bench = {
   name: 'reshard',
-  question: 'How long does another number of shards take on 100,000 events, and is it the same board afterwards?',
+  question: 'How long does resharding 100,000 events take, and is it the same board afterwards?',
   run: ({ isQuick }) =>
     withDirectory(async (base) => {
       const directory = join(base, 'data')

@@ -25,7 +25,7 @@ const allSizes = [10_000, 100_000, 1_000_000, 3_000_000, 15_000_000]
 
 export const scale: Bench = {
   name: 'scale',
-  question: 'What does a board of so many posts take: memory, disk, and time to start, to stop and to write?',
+  question: 'What does a board need as it grows: memory, disk, and time to start, stop and write?',
   run: ({ isQuick, sizes = isQuick ? allSizes.slice(0, 2) : allSizes }) =>
     withDirectory(async (base) => {
       const rows: Row[] = []
@@ -40,7 +40,7 @@ export const scale: Bench = {
       draw(rows)
       return [
         { title: 'boards by size', rows, notes: ['plots: bench/results/scale-*.svg'] },
-        { title: `reads that nobody has asked for yet, ${readsInFlight} connections`, rows: reads },
+        { title: `uncached reads, ${readsInFlight} connections`, rows: reads },
       ]
     }),
 }

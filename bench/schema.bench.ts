@@ -18,7 +18,7 @@ const loops = 100
 
 export const schema: Bench = {
   name: 'schema',
-  question: 'What does it cost to know that a body is a good command?',
+  question: 'What does it cost to validate a command?',
   run: async ({ isQuick }) => {
     const signer = signerFromSeed(Buffer.alloc(32, 7))
     const text = 'The checkpoint shows what the board promised, and anybody can hold it to that. '.repeat(3)

@@ -18,7 +18,7 @@ const measureMsMax = 90_000
 
 export const tail: Bench = {
   name: 'tail',
-  question: 'How many readers see a post how soon?',
+  question: 'How soon do N readers of a tail receive a post?',
   run: async ({ isQuick }) => {
     const rows: Row[] = []
     for (const readers of isQuick ? [1000] : [1000, 9000]) {

@@ -29,7 +29,7 @@ export const tools: Bench = {
   run: async ({ isQuick }) => {
     const rows: Row[] = []
     for (const count of isQuick ? [10_000] : [10_000, 100_000]) rows.push(...(await measureDirectory(count)))
-    return [{ title: 'searches of two and three words, every one another', rows }]
+    return [{ title: 'searches of two and three words, all different', rows }]
   },
 }
 

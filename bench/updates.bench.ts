@@ -15,7 +15,7 @@ const measureMsMax = 120_000
 
 export const updates: Bench = {
   name: 'updates',
-  question: 'How soon does everybody who waits have a post?',
+  question: 'How soon do all waiting long polls receive a post?',
   run: async ({ isQuick }) => {
     const rows: Row[] = []
     for (const count of isQuick ? [1000] : [1000, 5000]) {

@@ -34,7 +34,7 @@ const whole: Case = {
 
 export const webhooks: Bench = {
   name: 'webhooks',
-  question: 'How soon are webhooks told, and what do they cost everybody else?',
+  question: 'How soon are webhooks delivered, and what do they cost everyone else?',
   run: async ({ isQuick }) => {
     const task = isQuick ? quick : whole
     const { loads, emptyMib, postedMib, hooksMib } = await measure(task)

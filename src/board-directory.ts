@@ -188,7 +188,7 @@ export function checkKeys(disk: Disk, path: string, { identity, readKey }: Known
   if (identityOf(readSecret(disk, boardKeyFile(path))).id !== identity.id)
     throw new UnusableDirectory(`${boardKeyFile(path)} is the key of another board. ${again}`)
   if (Buffer.compare(readKeyOf(cursorKeys(disk, path, undefined)), readKey) !== 0)
-    throw new UnusableDirectory(`${cursorKeyFile(path)} is not the one that the leader has. ${again}`)
+    throw new UnusableDirectory(`${cursorKeyFile(path)} differs from the one on the leader. ${again}`)
 }
 
 /** Turns a follower's directory into that of the deciding board. The caller must hold its lock, and have checked its keys. */
@@ -249,7 +249,7 @@ export function replaceCursorKey(disk: Disk, path: string, isLost: boolean, rand
 export function refuseUndeclared(disk: Disk, path: string): void {
   if (disk.fileExists(importFile(path)))
     throw new UnusableDirectory(
-      `An import into ${path} was cut short. Run the same broadside import --as-it-was again: it goes on where it ended.`,
+      `An import into ${path} was interrupted. Run the same broadside import --as-it-was again; it resumes where it stopped.`,
     )
   if (!disk.fileExists(restoredFile(path))) return
   throw new UnusableDirectory(
@@ -261,7 +261,7 @@ export function refuseUndeclared(disk: Disk, path: string): void {
 export function readSecret(disk: Disk, file: string, print?: string): Buffer {
   if (!disk.fileExists(file)) {
     throw new UnusableDirectory(
-      `The key file ${file} is missing, but the board it belongs to exists. Restore it from a backup: a new key would make another board.`,
+      `The key file ${file} is missing, but the board it belongs to exists. Restore it from a backup: a new key would create a different board.`,
     )
   }
   if ((disk.look(file).mode & 0o077) !== 0)
@@ -271,7 +271,7 @@ export function readSecret(disk: Disk, file: string, print?: string): Buffer {
     throw new UnusableDirectory(`The key file ${file} does not contain 32 bytes in hex. Restore it from a backup.`)
   if (print !== undefined && print !== printOf(secret))
     throw new UnusableDirectory(
-      `The key file ${file} does not contain the key that this board was created with. Restore it from a backup: with another key the board has another identity, and cannot open what was sealed.`,
+      `The key file ${file} does not contain the key that this board was created with. Restore it from a backup: with another key, the board would have a different identity and could not open what was sealed.`,
     )
   return secret
 }
@@ -289,7 +289,7 @@ function holdsJournals(disk: Disk, path: string): boolean {
 
 const factsLost = (path: string) =>
   new UnusableDirectory(
-    `${join(path, 'board.json')} is missing, but the journals of a board are there. Restore it from a backup: it is written once, and a new one would name another log, other shards and another epoch.`,
+    `${join(path, 'board.json')} is missing, but the journals of a board are there. Restore it from a backup: it is written once, and a new one would name a different log, number of shards and epoch.`,
   )
 
 /** Creates the keys and board.json of a new board. */
@@ -334,7 +334,7 @@ export function readFacts(disk: Disk, path: string): BoardFacts {
     throw new UnusableDirectory(`${file} is not what was written when the board was created. Restore it from a backup.`)
   if (isExchanging(facts)) {
     throw new UnusableDirectory(
-      `A reshard of ${path} was cut short while it put the new journals in place. Run broadside reshard again, or start the board: both complete it.`,
+      `A reshard of ${path} was interrupted while it was moving the new journals into place. Run broadside reshard again, or start the board: both complete it.`,
     )
   }
   refuseNewer(path, facts)

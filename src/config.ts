@@ -372,11 +372,11 @@ function replicationOf(env: Environment): Pick<Config, 'replication' | 'follow' 
   const lead = stream && systemKeyFile !== '' ? { ...stream, ack, systemKeyFile, replicaKeyFile } : undefined
   if (env.text('REPLICATE_ACK') !== '' && lead === undefined)
     throw new BadConfig(
-      'REPLICATE_ACK is of a board that publishes or may lead: it needs REPLICATE and REPLICATE_SYSTEM_KEY_FILE. Set them, or leave it out.',
+      'REPLICATE_ACK is for a board that publishes or may lead: it needs REPLICATE and REPLICATE_SYSTEM_KEY_FILE. Set them, or leave it out.',
     )
   if (!follows) return { replication: lead, follow: undefined, lead }
   if (replicaKeyFile === '')
-    throw new BadConfig('FOLLOW needs REPLICA_KEY_FILE, the file with the secret that its leader has too.')
+    throw new BadConfig('FOLLOW needs REPLICA_KEY_FILE, the file with the secret that it shares with its leader.')
   // What a witness has seen of other logs is stored on one box only.
   const refused = lead === undefined ? (['WITNESS_POLICY', 'WITNESS_LOGS'] as const) : (['WITNESS_LOGS'] as const)
   for (const name of refused)

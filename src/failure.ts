@@ -29,7 +29,7 @@ const complete = new Set([
 export const restoreBackup = 'restore the newest backup of the whole data directory'
 
 /** The same if the disk cannot read them. */
-const readFix = `The disk does not give back what was written to it: see the kernel log. Run broadside fsck for a full report, then ${restoreBackup} on a sound disk`
+const readFix = `The disk cannot read data that was written to it: see the kernel log. Run broadside fsck for a full report, then ${restoreBackup} on a sound disk`
 
 const fixes: Readonly<Record<string, string>> = {
   Damage: `Bytes that were synced have changed, and nothing was repaired. Run broadside fsck for a full report, then ${restoreBackup}`,
@@ -46,7 +46,7 @@ const fixes: Readonly<Record<string, string>> = {
 
 const noRight =
   'The user of this process must be able to read and write the data directory: grant it permission, or name another DATA_DIR'
-const noDirectory = 'DATA_DIR must name a directory that exists or can be made'
+const noDirectory = 'DATA_DIR must name a directory that exists or can be created'
 const systemFixes: Readonly<Record<string, string>> = {
   EACCES: noRight,
   EPERM: noRight,
@@ -54,7 +54,7 @@ const systemFixes: Readonly<Record<string, string>> = {
   ENOENT: noDirectory,
   ENOTDIR: noDirectory,
   EEXIST: noDirectory,
-  EISDIR: 'The data directory has a directory in the place of a file: move it away, or name another DATA_DIR',
+  EISDIR: 'The data directory has a directory where a file should be: move it away, or name another DATA_DIR',
   ELOOP: noDirectory,
   ENAMETOOLONG: noDirectory,
   EIO: fixes.SyncFailed!,

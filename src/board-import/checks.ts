@@ -57,7 +57,7 @@ export function parseLine(text: string): Line {
 function refuseShape(type: LineType, value: unknown): void {
   const check = checkOf(type)
   if (check(value)) return
-  const { instancePath = '', message = 'has another shape', params } = check.errors?.[0] ?? {}
+  const { instancePath = '', message = 'does not have the expected shape', params } = check.errors?.[0] ?? {}
   const more = params?.additionalProperty === undefined ? '' : ` (${params.additionalProperty})`
   throw new BadLine(`${instancePath === '' ? `a line of type ${type}` : instancePath.slice(1)} ${message}${more}`)
 }
@@ -77,8 +77,7 @@ export class RecordChecks {
   check(taken: TakenRecord, line: RecordLine, isKnown: boolean): void {
     const { record, key, entries } = taken
     this.#follows(record, key)
-    for (const entry of entries)
-      if (parseEntry(entry) === undefined) throw new BadLine('entries are not those of a log')
+    for (const entry of entries) if (parseEntry(entry) === undefined) throw new BadLine('entries are not log entries')
     const { by } = record
     if (by === undefined) return
     const sha = commandSha(by)
@@ -93,7 +92,7 @@ export class RecordChecks {
   }
 
   votes({ event }: VotesLine): void {
-    if (this.#find(event) === none) throw new BadLine(`event ${event} is on no line before it`)
+    if (this.#find(event) === none) throw new BadLine(`event ${event} is on no earlier line`)
   }
 
   #find(event: string): number {
@@ -103,21 +102,22 @@ export class RecordChecks {
   #follows(record: BoardRecord, key: Uint8Array): void {
     const { board } = this.#state
     const isRoom = record.type === RecordType.roomCreated
-    if (isRoom && board.rooms.has(record.room)) throw new BadLine(`room ${record.room} was made by a line before it`)
+    if (isRoom && board.rooms.has(record.room)) throw new BadLine(`room ${record.room} was created by an earlier line`)
     if (!isRoom && !record.room.startsWith('@') && !board.rooms.has(record.room))
-      throw new BadLine(`room ${record.room} is made by no line before it`)
+      throw new BadLine(`room ${record.room} is created by no earlier line`)
     const about = record.type === RecordType.act ? record.facts.id : undefined
     if (about instanceof Uint8Array && board.events.find(about) === none)
-      throw new BadLine(`facts/id ${Buffer.from(about).toString('hex')} is on no line before it`)
+      throw new BadLine(`facts/id ${Buffer.from(about).toString('hex')} is on no earlier line`)
     if (record.type !== RecordType.event) return
-    if (board.events.find(key) !== none) throw new BadLine('its event is on a line before it')
+    if (board.events.find(key) !== none) throw new BadLine('its event is on an earlier line')
     for (const name of ['reply', 'root', 'original'] as const) {
       const other = record[name]
       if (other !== undefined && board.events.find(other) === none)
-        throw new BadLine(`${name} ${Buffer.from(other).toString('hex')} is on no line before it`)
+        throw new BadLine(`${name} ${Buffer.from(other).toString('hex')} is on no earlier line`)
     }
     const next = (this.#seqs.get(record.room) ?? 0) + 1
-    if (record.seq !== next) throw new BadLine(`seq is ${record.seq}, and the next of room ${record.room} is ${next}`)
+    if (record.seq !== next)
+      throw new BadLine(`seq is ${record.seq}, but the next one of room ${record.room} is ${next}`)
     this.#seqs.set(record.room, next)
   }
 

@@ -125,7 +125,7 @@ export class BoardImport {
     this.#begun = importBegun(disk, path) ?? this.#begin(head)
     if (JSON.stringify(this.#begun.head) !== JSON.stringify(head))
       throw new UnusableDirectory(
-        `${path} holds an import of another file, which was cut short. Import that file again, or name a new directory with --data.`,
+        `${path} contains an interrupted import of another file. Import that file again, or name a new directory with --data.`,
       )
     this.#facts = disk.fileExists(join(path, 'board.json')) ? readFacts(disk, path) : this.#make(head)
     this.#identity = createHash('sha256')
@@ -157,7 +157,7 @@ export class BoardImport {
 
   /** When it returns, everything is on disk and the board may start. Throws BadLine if the last line is missing. */
   finish(): Imported {
-    if (!this.#isEnded) throw new BadLine('the file ends without a line of type end: it was cut short')
+    if (!this.#isEnded) throw new BadLine('the file ends without a line of type end: it is truncated')
     this.#tellRooms()
     this.#write()
     this.#journal.close()
@@ -269,7 +269,7 @@ export class BoardImport {
   }
 
   #end({ lines }: EndLine): void {
-    if (lines !== this.#lines) throw new BadLine(`lines is ${lines}, and there are ${this.#lines} before it`)
+    if (lines !== this.#lines) throw new BadLine(`lines is ${lines}, but there are ${this.#lines} before it`)
     this.#isEnded = true
   }
 
@@ -352,7 +352,7 @@ export class BoardImport {
     const known = this.#journal.read(seq)
     if (known?.flags === flags && known.payload.equals(payload)) return
     throw new UnusableDirectory(
-      `${this.#options.dataDirectory} holds an import of another file, which was cut short. Import that file again, or name a new directory with --data.`,
+      `${this.#options.dataDirectory} contains an interrupted import of another file. Import that file again, or name a new directory with --data.`,
     )
   }
 

@@ -47,7 +47,7 @@ function linesOf(fields: Fields, indent: string): string[] {
 
 function receiptLines({ log_index, duplicate }: Fields, indent: string): string[] {
   const place = log_index === undefined ? [] : [`${indent}in log: leaf ${inertLine(wordOf(log_index))}`]
-  return duplicate === true ? [...place, `${indent}this was done before, and nothing was done again`] : place
+  return duplicate === true ? [...place, `${indent}this was already done, and nothing was done again`] : place
 }
 
 function listLines(label: string, values: readonly unknown[], indent: string): string[] {

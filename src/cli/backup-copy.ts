@@ -152,7 +152,7 @@ class BackupCopy {
     const shards = endsAtOneMoment(journals)
     for (const journal of journals) journal.close()
     if (shards === undefined)
-      throw new CommandFailed('The shards of this board never stood still together. Try again when it has less to do.')
+      throw new CommandFailed('The shards were too busy for a consistent copy. Try again when the board is less busy.')
     return { log: newestWithin(disk, logDirectory(source), shards), shards }
   }
 

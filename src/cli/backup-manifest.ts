@@ -49,7 +49,7 @@ export function readManifest(directory: string): Manifest {
   const { broadside_backup: form, release: writer } = Object(found) as Record<string, unknown>
   if (typeof form === 'number' && form > 1)
     throw new CommandFailed(
-      `${file} is a backup of form ${form}, which Broadside ${writer} wrote. This is Broadside ${release}. Install ${writer} or newer to restore it.`,
+      `${file} is a backup in format ${form}, written by Broadside ${writer}. This is Broadside ${release}. Install ${writer} or newer to restore it.`,
     )
   throw new CommandFailed(`${file} is not what "broadside backup" writes. Take another backup.`)
 }

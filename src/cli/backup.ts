@@ -13,7 +13,7 @@ import { grouped, inertLine } from './terminal.ts'
 export const backupCommand: Command = {
   name: 'backup',
   summary:
-    'Copies a board, running or stopped, into a directory or a .tar file, and checks the copy. A directory that holds the last backup is brought up to date: sealed segments and attachments that did not change are linked, not copied. It is replaced only when the new backup is complete and sound.',
+    'Copies a board, running or stopped, into a directory or a .tar file, and checks the copy. A directory that contains the last backup is updated: sealed segments and attachments that did not change are linked, not copied. It is replaced only when the new backup is complete and sound.',
   usage: 'backup DIR|FILE.tar [--data DIR] [--with-keys]',
   optionHelp: [
     ...settingsHelp,
@@ -24,8 +24,8 @@ export const backupCommand: Command = {
   ],
   example: 'broadside backup /backup/board --data /var/lib/broadside',
   notes: [
-    'Left out: sign-in.keys (users sign in again), search indexes and snapshots (made again by the next start).',
-    'Files have mode 0600. Whoever reads a backup reads private rooms.',
+    'Left out: sign-in.keys (users sign in again), search indexes and snapshots (rebuilt by the next start).',
+    'Files have mode 0600. Anyone who can read a backup can read private rooms.',
   ],
   options: { ...settingsOptions, 'with-keys': { type: 'boolean' } },
   positionals: { min: 1, max: 1 },
@@ -64,7 +64,9 @@ export const backupCommand: Command = {
           { ...facts, log: origin, size: Number(size), has_keys: withKeys },
           `${grouped(files)} files: ${grouped(copiedBytes)} bytes copied, ${grouped(linkedBytes)} linked.\n` +
             `The backup has ${origin} up to entry ${grouped(Number(size))}, and was checked.\n` +
-            (withKeys ? '' : 'It has no keys. Keep a copy of keys/ elsewhere: restore takes it with --keys DIR.\n'),
+            (withKeys
+              ? ''
+              : 'It contains no keys. Keep a copy of keys/ elsewhere and pass it to restore with --keys DIR.\n'),
         )
         return exitCodes.ok
       } finally {
@@ -74,7 +76,7 @@ export const backupCommand: Command = {
       if (error instanceof CommandFailed || error instanceof Unverified || error instanceof UsageError) throw error
       if (isDiskFull(error))
         throw new CommandFailed(
-          `The disk of ${target} is full. Free space there, or name another place. The last backup is as it was.`,
+          `The disk of ${target} is full. Free space there, or name another place. The last backup is unchanged.`,
         )
       throw new CommandFailed(explainFailure(error).problem)
     }

@@ -13,9 +13,9 @@ export const benchCommand: Command = {
   optionHelp: [
     ['--quick', 'a short run, under a minute'],
     ['--keep', 'also write the result to a file named after this machine, to be committed'],
-    ['--against DIRECTORY', 'of posts: compare with a built checkout in this directory'],
-    ['--warm POSTS', 'of posts and profile: how many posts come before the first that counts'],
-    ['--rounds COUNT', 'of posts: how often each load is measured'],
+    ['--against DIRECTORY', 'for posts: compare with a built checkout in this directory'],
+    ['--warm POSTS', 'for posts and profile: number of warm-up posts before the measurement'],
+    ['--rounds COUNT', 'for posts: how many times each load is measured'],
   ],
   example: 'broadside bench --quick posts',
   options: {

@@ -18,7 +18,7 @@ import type { Arguments, Command } from './command-line.ts'
 export const settingsOptions = { data: { type: 'string' }, config: { type: 'string' } } satisfies Command['options']
 export const configHelp: Command['optionHelp'][number] = [
   '--config FILE',
-  'a JSON file of settings (default: broadside.json, if there is one); the environment wins',
+  'a JSON file of settings (default: broadside.json, if there is one); environment variables take precedence',
 ]
 export const settingsHelp: Command['optionHelp'] = [
   ['--data DIR', 'the board’s directory (default: DATA_DIR or ./data)'],

@@ -7,7 +7,7 @@ import { inertLine } from './terminal.ts'
 export const checkConfigCommand: Command = {
   name: 'check-config',
   summary:
-    'Checks the settings of a board as a start does, and prints each with its value, where that is from, and what it does.',
+    'Checks the settings of a board as a start does, and prints each with its value, its source, and its meaning.',
   usage: 'check-config [--config FILE]',
   optionHelp: [configHelp],
   example: 'broadside check-config --config /etc/broadside.json',

@@ -8,7 +8,7 @@ import { type Command, CommandFailed, exitCodes, print, UsageError } from './com
 export const clockCommand: Command = {
   name: 'clock',
   summary:
-    'Says that the clock of this machine is right. A board whose clock has jumped reports it, and time-outs of works wait: until this, until the clocks agree again, or for 24 hours. The board may be running. A stopped one has to start within the hour.',
+    'Confirms that the clock of this machine is right. A board whose clock has jumped reports it and suspends the time-outs of works until this is run, until the clocks agree again, or for 24 hours. The board may be running. A stopped one has to start within the hour.',
   usage: 'clock accept [--data DIR]',
   optionHelp: [...settingsHelp],
   example: 'broadside clock accept --data ./data',
@@ -28,7 +28,7 @@ export const clockCommand: Command = {
     print(
       terminal,
       { accepted: at },
-      `Accepted: it is ${new Date(at * 1_000).toISOString()}. A running board follows within seconds, a stopped one if it starts within the hour.\n`,
+      `Accepted: it is ${new Date(at * 1_000).toISOString()}. A running board applies this within seconds, a stopped one if it starts within the hour.\n`,
     )
     return exitCodes.ok
   },

@@ -95,7 +95,7 @@ export class Unverified extends Error {}
 
 const everyCommand: Options = { help: { type: 'boolean', short: 'h' }, json: { type: 'boolean' } }
 const everyCommandHelp: Command['optionHelp'] = [
-  ['--json', 'print JSON, one object a line, and nothing else on standard output'],
+  ['--json', 'print JSON, one object per line, and nothing else on standard output'],
   ['--help', 'this text'],
 ]
 

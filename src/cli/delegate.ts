@@ -14,13 +14,13 @@ const hoursMax = 2_160
 export const delegateCommand: Command = {
   name: 'delegate',
   summary:
-    'Makes a key in a new file FILE that acts for you: in the scopes that you name, for as long as you say. An operator moderates ' +
+    'Creates a key in a new file FILE that acts for you, with the scopes and for the time that you specify. An operator moderates ' +
     'in a browser with such a key (/moderate), for a day at most, and keeps their own key elsewhere.',
   usage: 'delegate FILE [options]',
   optionHelp: [
     urlOptionHelp,
     keyOptionHelp,
-    ['--scopes LIST', `what it may do, with commas: ${allScopes.join(',')} (default board:read,board:post)`],
+    ['--scopes LIST', `what it may do, separated by commas: ${allScopes.join(',')} (default board:read,board:post)`],
     ['--hours N', `how long, from 1 (default ${hoursDefault}; board:operate at most 24)`],
     ['--label TEXT', 'your own label for it'],
   ],
@@ -37,7 +37,8 @@ export const delegateCommand: Command = {
     const file = args.positionals[0]!
     const scopes = (args.text('scopes') ?? 'board:read,board:post').split(',').map((each) => each.trim())
     const strange = scopes.find((each) => !allScopes.some((scope) => scope === each))
-    if (strange !== undefined) throw new UsageError(`"${strange}" is no scope. There are: ${allScopes.join(', ')}.`)
+    if (strange !== undefined)
+      throw new UsageError(`"${strange}" is not a scope. The scopes are: ${allScopes.join(', ')}.`)
     const ttl = args.integer('hours', { fallback: hoursDefault, min: 1, max: hoursMax }) * 3_600
     const { signer } = await openKeyFile(keyFileOf(args))
     const client = new BoardClient({ url: urlOf(args), connections: 1 })

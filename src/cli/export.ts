@@ -21,7 +21,7 @@ export const exportCommand: Command = {
     ['--out FILE', 'write there (gzip when the name ends in .gz); default, and for -: standard output'],
     [
       '--stream NAME',
-      'board: all that it takes to make the same board again (import --as-it-was); ledger: movements of credits',
+      'board: everything needed to recreate the board (import --as-it-was); ledger: movements of credits',
     ],
     ['--room NAME', 'only this room'],
     ['--since TIME', 'changes at or after this Unix time'],

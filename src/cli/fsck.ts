@@ -16,7 +16,7 @@ export const fsckCommand: Command = {
   usage: 'fsck [--data DIR] [--signatures] [--repair] [--explain]',
   optionHelp: [
     ...settingsHelp,
-    ['--explain', 'say of each finding what is damaged, what it costs and what to do'],
+    ['--explain', 'explain what each finding damages, what the consequences are, and what to do'],
     ['--signatures', 'check every author’s signature too (60 microseconds each)'],
     [
       '--repair',

@@ -9,7 +9,7 @@ import { inertLine } from './terminal.ts'
 export const handOverCommand: Command = {
   name: 'hand-over',
   summary:
-    'Gives the place of a stopped board to one of its followers. The stream gets all that the board has, and the word that it writes no more. Then run broadside lead on a follower; the directory here is one of a follower from now on (broadside follow), and may lead again. After a kill at any moment, run it again.',
+    'Hands the leadership of a stopped board to one of its followers. The stream gets everything that the board has, and a message that it writes no more. Then run broadside lead on a follower; this directory becomes that of a follower (broadside follow), and may lead again. If it is killed at any moment, run it again.',
   usage: 'hand-over [--data DIR]',
   optionHelp: settingsHelp,
   example: 'broadside hand-over --data ./data',
@@ -30,7 +30,7 @@ export const handOverCommand: Command = {
     print(
       terminal,
       { data: dataDirectory },
-      'The stream has all of this board, and the word that it writes no more. Run broadside lead on a follower. This directory is one of a follower now: start it with broadside follow.\n',
+      'The stream has everything of this board, and a message that it writes no more. Run broadside lead on a follower. This directory is now that of a follower: start it with broadside follow.\n',
     )
     return exitCodes.ok
   },

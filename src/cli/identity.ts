@@ -35,9 +35,9 @@ export const identityCommand: Command = {
   name: 'identity',
   summary:
     'rotate moves your identity to a new key in a new file: the id, the handle and all rights stay, the old key is refused, and every ' +
-    'delegation ends. For hosts, with the data directory at hand: export writes all that the board holds of an identity, in private ' +
-    'rooms too, into a new directory; erase takes it back on the running board, signed by its operator: texts, files, documents, profile ' +
-    'and handle. Run it again to go on where it was cut short.',
+    'delegation ends. For hosts, who have the data directory: export writes everything that the board stores about an identity, in private ' +
+    'rooms too, into a new directory; erase removes it from the running board, signed by its operator: texts, files, documents, profile ' +
+    'and handle. If it is interrupted, run it again to resume.',
   usage:
     'identity rotate NEWFILE [options]\n       broadside identity export ID DIR [options]\n       broadside identity erase ID [options]',
   optionHelp: [
@@ -45,7 +45,7 @@ export const identityCommand: Command = {
     keyOptionHelp,
     ...settingsHelp,
     ['--reason TEXT', 'erase: why, public (default: Its owner asked for it.)'],
-    ['--dry-run', 'erase: say what would be taken back, and change nothing'],
+    ['--dry-run', 'erase: say what would be erased, and change nothing'],
   ],
   example: 'broadside identity erase IDENTITY_ID --data ./data --key operator.json --dry-run',
   options: {
@@ -95,7 +95,7 @@ async function rotate(file: string, args: Arguments, terminal: Terminal): Promis
     print(
       terminal,
       { identity: id, key_file: file, public_key: next.publicKey },
-      `${inertLine(id)} has the key in ${file} now. The old key is refused, and its delegations have ended.\n`,
+      `${inertLine(id)} now has the key in ${file}. The old key is refused, and its delegations have ended.\n`,
     )
     return exitCodes.ok
   } finally {
@@ -139,7 +139,7 @@ async function exportAll(identity: string, to: string, args: Arguments, terminal
     terminal,
     { identity, directory: to, ...written },
     `${counted(written.records, 'record')} and ${counted(written.files, 'file')} of ${identity} are in ${inertLine(to)}; ` +
-      `${grouped(written.missing)} more files were deleted. It holds texts of private rooms: give it to the owner of the identity alone.\n`,
+      `${grouped(written.missing)} more files were deleted. The directory contains texts of private rooms: give it only to the owner of the identity.\n`,
   )
   return exitCodes.ok
 }
@@ -153,7 +153,7 @@ async function erase(identity: string, args: Arguments, terminal: Terminal): Pro
     print(
       terminal,
       { identity, dry_run: true, ...left },
-      `Of ${identity} these would be taken back: ${what}${isErased ? '' : ', its profile and its handle'}. Nothing was changed.\n`,
+      `These would be erased for ${identity}: ${what}${isErased ? '' : ', its profile and its handle'}. Nothing was changed.\n`,
     )
     return exitCodes.ok
   }

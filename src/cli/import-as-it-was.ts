@@ -38,7 +38,7 @@ export async function importAsItWas(path: string, args: Arguments, terminal: Ter
     if (error instanceof CommandFailed) throw error
     if (error instanceof BadLine)
       throw new Unverified(
-        `Line ${grouped(line)} of ${path} was not taken: ${inertLine(error.message)}. ${
+        `Line ${grouped(line)} of ${path} was not accepted: ${inertLine(error.message)}. ${
           machine.disk.fileExists(importFile(dataDirectory))
             ? `The board in ${dataDirectory} is not complete. With the right file, run the same command again.`
             : 'Nothing was written.'
@@ -105,7 +105,7 @@ async function take(
     const { service_id, origin } = facts
     if (options.isUnnamed)
       terminal.err(
-        'BASE_URL is not set, so the log is named after HOST and PORT, for good. "broadside log rotate" begins another.\n',
+        'BASE_URL is not set, so the log is permanently named after HOST and PORT. "broadside log rotate" begins another.\n',
       )
     print(terminal, { data: options.dataDirectory, service_id, log: { origin, vkey }, ...counts }, words(made, options))
     return exitCodes.ok
@@ -120,7 +120,7 @@ async function take(
   }
 }
 
-const noWholeBoard = 'the first line must be of type board: this is no export of a whole board (stream=board)'
+const noWholeBoard = 'the first line must be of type board: this is not an export of a whole board (stream=board)'
 
 type Made = ReturnType<BoardImport['finish']>
 
@@ -137,11 +137,11 @@ function words(made: Made, { dataDirectory, boardKey }: ImportOptions): string {
   ]
   const again = before === 0 ? '' : `An earlier run had written ${counted(before, 'line')} of it.\n`
   const missing =
-    gone === 0 ? '' : `${counted(gone, 'record')} of it had no text or file any more: hidden, taken back or expired.\n`
+    gone === 0 ? '' : `${counted(gone, 'record')} of it no longer had a text or file: hidden, redacted or expired.\n`
   const credits =
     granted === 0
       ? ''
-      : `${grouped(granted)} credits were made that works of private rooms had paid, so that nobody owes any.\n`
+      : `${grouped(granted)} credits were created to replace payments for works in private rooms, so that no balance is negative.\n`
   const service =
     boardKey === undefined
       ? `It signs as ${inertLine(facts.service_id)}: clients sign new commands for that. What was signed before stays under its own service id.\n`
@@ -149,7 +149,7 @@ function words(made: Made, { dataDirectory, boardKey }: ImportOptions): string {
   return (
     `The board is in ${dataDirectory}: ${what.join(', ')}. Every signature in the file was verified.\n${again}${missing}${credits}${service}` +
     `Its log is ${inertLine(facts.origin)}, with the key\n\n  ${inertLine(vkey)}\n\n` +
-    'By the word of the old board alone: handles, votes, roles and policies as they came to be, times, and credits. Works that were under ' +
-    'way wait for their workers (recovery_required). Delegations and sign-ins have ended. Private rooms and messages are in no export.\n'
+    'Stated by the old board alone: handles, votes, roles and policies as they came about, times, and credits. Works that were in ' +
+    'progress wait for their workers (recovery_required). Delegations and sign-ins have ended. Private rooms and messages are in no export.\n'
   )
 }

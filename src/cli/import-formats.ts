@@ -24,10 +24,11 @@ export async function openSource(
   const kind = kindOf(path)
   if (kind === 'directory' || kind === 'zip') {
     if (asked !== undefined && asked !== 'slack')
-      throw new CommandFailed(`${path} is a ${kind}, which only the slack format can be. Give a file.`)
+      throw new CommandFailed(`${path} is a ${kind}, which only the slack format accepts. Give a file.`)
     return (await import('./import-slack.ts')).slackSource(path, kind === 'zip', options)
   }
-  if (asked === 'slack') throw new CommandFailed(`${path} is neither a directory nor a zip, as an export of Slack is.`)
+  if (asked === 'slack')
+    throw new CommandFailed(`${path} is neither a directory nor a zip file, and a Slack export is one of these.`)
   const file = openLines(path)
   const format = asked ?? (kind === 'pipe' ? 'jsonl' : await formatOfFile(file))
   const { room, system } = options

@@ -56,7 +56,7 @@ type Names = {
 
 async function namesIn({ files }: Archive, path: string): Promise<Names> {
   const people = files.find((file) => /^([^/]+\/)?users\.json$/.test(file.path))
-  if (people === undefined) throw new CommandFailed(`${path} has no users.json, which an export of Slack has.`)
+  if (people === undefined) throw new CommandFailed(`${path} has no users.json, which every Slack export has.`)
   const top = people.path.slice(0, -'users.json'.length)
   const list = async (name: string) => {
     const file = files.find((each) => each.path === `${top}${name}`)
@@ -112,17 +112,16 @@ function messageEntry(
 ): SourceEntry {
   const { type, subtype, ts, thread_ts: thread, text, user, bot_id: bot, username, user_profile: profile } = message
   if (type !== 'message') return unreadable(where, 'its "type" is not "message"')
-  if (!spoken.has(subtype))
-    return skipped(where, 'messages that say who joined, left or changed something were skipped')
+  if (!spoken.has(subtype)) return skipped(where, 'messages about who joined, left or changed something were skipped')
   if (typeof ts !== 'string' || !/^\d{1,12}\.\d{1,9}$/.test(ts))
-    return unreadable(where, '"ts" must be a time of Slack')
+    return unreadable(where, '"ts" must be a Slack timestamp')
   const author = textIn(user) ?? textIn(bot) ?? textIn(username)
   if (author === undefined) return unreadable(where, 'it names no author (user, bot_id, username)')
   const known = names.users.get(author) ?? textIn(fieldsOf(profile).display_name) ?? textIn(fieldsOf(profile).real_name)
   const files = listIn(message.files).length
   if (typeof text === 'string' && text.length > markupCharactersMax) return unreadable(where, tooMuchMarkup)
   const words = typeof text === 'string' ? textOfSlack(text, names) : ''
-  if (words.trim() === '' && files > 0) return skipped(where, 'messages that hold files alone were skipped')
+  if (words.trim() === '' && files > 0) return skipped(where, 'messages with only files were skipped')
   const line = messageOf({
     system,
     id: `${channel}/${ts}`,

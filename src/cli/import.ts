@@ -33,7 +33,7 @@ export const importCommand: Command = {
   optionHelp: [
     urlOptionHelp,
     ['--format FORMAT', `${formats.join(', ')} (default: recognized by content)`],
-    ['--room ROOM', 'room of all posts: needed for mbox, discourse and hackernews; slack makes each channel a room'],
+    ['--room ROOM', 'room for all posts: needed for mbox, discourse and hackernews; slack makes each channel a room'],
     [
       '--system NAME',
       'name of the system in the source of each post, a slug, for example our-forum (default: the format)',
@@ -43,9 +43,9 @@ export const importCommand: Command = {
     ['--in-flight N', 'posts in flight at once (default 512 in batches; 128, a connection each, on an older board)'],
     [
       '--as-it-was',
-      'the file is a whole-board export (/v1/export?stream=board): make a new data directory of it, with the same ids, authors, signatures, times and threads',
+      'the file is a whole-board export (/v1/export?stream=board): create a new data directory from it, with the same ids, authors, signatures, times and threads',
     ],
-    ['--data DIR', 'with --as-it-was: the directory to make (default DATA_DIR or ./data)'],
+    ['--data DIR', 'with --as-it-was: the directory to create (default DATA_DIR or ./data)'],
     ['--keys DIR', 'with --as-it-was: keys of the old board; with its board.key the board keeps its service id'],
     configHelp,
     ['--list', 'list every message that was not posted, not only the first ten of each kind'],
@@ -73,7 +73,7 @@ export const importCommand: Command = {
     const path = args.positionals[0]!.replace(/(?<=.)\/+$/, '')
     if (args.flag('as-it-was')) return importAsItWas(path, args, terminal)
     const ofNewBoard = (['data', 'keys', 'config'] as const).find((option) => args.text(option) !== undefined)
-    if (ofNewBoard !== undefined) throw new UsageError(`--${ofNewBoard} goes with --as-it-was.`)
+    if (ofNewBoard !== undefined) throw new UsageError(`--${ofNewBoard} requires --as-it-was.`)
     const inFlight = args.integer('in-flight', { fallback: 0, min: 1, max: 4096 })
     const source = await openSource(path, sourceOptionsOf(args))
     const client = new BoardClient({ url: urlOf(args), connections: inFlight || inFlightAlone })
@@ -112,7 +112,7 @@ const inFlightAlone = 128
 const inFlightInBatches = 512
 const noBatches = 'This board takes one command at a time (it has no /v1/commands), so the import is slower.'
 
-const noSources = 'The posts do not name their source: this board is of a release that does not record it.'
+const noSources = 'The posts do not name their source: this board runs a release that does not record it.'
 
 /** Whether `post` of this board declares `source` in `data`. */
 function hasSources({ all }: Capabilities): boolean {

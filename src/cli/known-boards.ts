@@ -40,12 +40,12 @@ export function mayBeSignedFor(url: string, service: string, terminal: Pick<Term
   if (before === service) return
   if (before !== undefined && !isLocal(place))
     throw new CommandFailed(
-      `${place} was ${inertLine(before)} when you first signed for it, and now says that it is ${service}. It may be another board, or want what you sign for one, so nothing was signed. If its operator says that it was made anew: ${settledBy(place, service, file)}`,
+      `${place} was ${inertLine(before)} when you first signed for it, and now says that it is ${service}. It may be another board, or a server that wants your signatures for another board, so nothing was signed. If its operator says that it was recreated: ${settledBy(place, service, file)}`,
     )
   const other = [...known].find(([each, id]) => id === service && !(isLocal(each) && isLocal(place)))?.[0]
   if (other !== undefined && other !== place)
     throw new CommandFailed(
-      `${place} says that it is ${service}, and you know that board at ${inertLine(other)}. What you sign for the one also holds at the other, so nothing was signed. If both are the same board: ${settledBy(place, service, file)}`,
+      `${place} says that it is ${service}, and you know that board at ${inertLine(other)}. What you sign for one is also valid at the other, so nothing was signed. If both are the same board: ${settledBy(place, service, file)}`,
     )
   known.delete(place)
   known.set(place, service)
@@ -53,7 +53,7 @@ export function mayBeSignedFor(url: string, service: string, terminal: Pick<Term
     remember(file, known)
   } catch (error) {
     terminal.err(
-      `The service id of ${place} could not be kept in ${file} (${inertLine((error as Error).message)}): if another answers there next time, it is not noticed.\n`,
+      `The service id of ${place} could not be saved in ${file} (${inertLine((error as Error).message)}), so a different board at this address will not be detected next time.\n`,
     )
   }
 }
@@ -86,7 +86,7 @@ function textOf(file: string): string {
   } catch (error) {
     const why = inertLine((error as Error).message)
     throw new CommandFailed(
-      `${file} cannot be read (${why}), and says which service id each board has: nothing was signed. Make it readable, or move it away.`,
+      `${file}, which records the service id of each board, cannot be read (${why}), so nothing was signed. Make it readable, or move it away.`,
     )
   }
 }

@@ -7,7 +7,7 @@ import { onStoppedBoard, warningsOn } from './stopped-board.ts'
 export const leadCommand: Command = {
   name: 'lead',
   summary:
-    'Makes a stopped follower the leader: it takes all that the stream has, and from then on the stream accepts nothing of the board that led before. It is done only where nothing can be lost by it: that board has handed over (broadside hand-over), or answers by quorum. After a kill at any moment, run it again.',
+    'Makes a stopped follower the leader: it applies everything in the stream, and from then on the stream accepts nothing from the previous leader. It is done only where nothing can be lost by it: the previous leader has handed over (broadside hand-over), or acknowledges by quorum. If it is killed at any moment, run it again.',
   usage: 'lead [--data DIR]',
   optionHelp: settingsHelp,
   example: 'broadside lead --data ./copy',

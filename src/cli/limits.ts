@@ -26,7 +26,7 @@ export const limitsCommand: Command = {
   optionHelp: [
     urlOptionHelp,
     keyOptionHelp,
-    ['--factor N', 'grant: how many times the limits, from 2 (default: no rate or quota applies)'],
+    ['--factor N', 'grant: multiple of the limits, from 2 (default: no rate or quota applies)'],
     ['--hours N', 'grant: for how long (default 24)'],
     ['--reason TEXT', 'grant and revoke: why, for operators to read'],
   ],

@@ -43,7 +43,7 @@ export const loginCommand: Command = {
     if (handle !== undefined) await said(url, () => board.call('identity.register', { handle }))
     mkdirSync(dirname(urlPlace()), { recursive: true, mode: 0o700 })
     writeFileSync(urlPlace(), `${url}\n`)
-    if (isNew) terminal.err(`A new key is in ${file}. Keep a copy: who has it is you.\n`)
+    if (isNew) terminal.err(`A new key is in ${file}. Keep a copy: whoever has it can sign as you.\n`)
     return show(own, terminal)
   },
 }

@@ -95,11 +95,11 @@ async function fromExport(path: string, { origin, size: from }: OldLog, logKey: 
     progress: () => {},
   })
   if (report.first !== undefined)
-    throw new Unverified(`${path}, line ${report.first.line}: ${report.first.reason}. Nothing of this copy is used.`)
+    throw new Unverified(`${path}, line ${report.first.line}: ${report.first.reason}. Nothing from this copy is used.`)
   const { checkpoint, isSignedByLog } = report
   if (checkpoint === undefined || isSignedByLog !== true)
     throw new Unverified(
-      `${path} has no end that a log of this board signed. Give a whole export, as "broadside export" or /v1/export makes it.`,
+      `${path} has no end line that a log of this board signed. Give a complete export, made by "broadside export" or /v1/export.`,
     )
   const isNewer = (log: Fields): boolean =>
     log.state === 'included' && (log.origin !== origin || Number(log.index) >= from)

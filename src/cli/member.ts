@@ -38,7 +38,7 @@ export async function isReplaced(config: Config, stopped: Promise<void>): Promis
       if ((isComplete(error) && !isAway) || isStopped) throw error
       const { problem } = explainFailure(error)
       if (problem !== told)
-        log('warn', 'lead.unknown', { problem, note: 'The stream says who leads. It is asked again.' })
+        log('warn', 'lead.unknown', { problem, note: 'Only the stream can tell who leads; retrying.' })
       told = problem
     } finally {
       lock.release()

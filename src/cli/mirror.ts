@@ -145,10 +145,10 @@ async function keyFor(
   const { status, body } = await fetchOnce(place).catch((error: unknown) => {
     throw new CommandFailed(`${place} cannot be read (${reasonOf(error)}).`)
   })
-  if (status !== 200) throw new UsageError(`${place} answered ${status}: give the key of this log with --vkey.`)
+  if (status !== 200) throw new UsageError(`${place} answered ${status}. Pass the key of this log with --vkey.`)
   const vkey = body.toString('utf8').trim()
   const key = parseVkey(vkey)
-  if (!key.ok) throw new CommandFailed(`${place} names no key of a log (${key.problem}): give it with --vkey.`)
+  if (!key.ok) throw new CommandFailed(`${place} did not return a log key (${key.problem}). Pass it with --vkey.`)
   return { vkey, isPinned: false }
 }
 

@@ -71,7 +71,7 @@ async function identityOf(client: BoardClient, named: string): Promise<string> {
   const { identity } = await client.read(`/api/identities/@${handle}`)
   const { id, handle: borne } = Object(identity) as { readonly id?: unknown; readonly handle?: unknown }
   if (typeof id !== 'string' || !isHex64(id) || borne !== handle)
-    throw new BadAnswer(client.url, `it does not give the identity of @${handle}`)
+    throw new BadAnswer(client.url, `it did not return the identity of @${handle}`)
   return id
 }
 

@@ -8,9 +8,9 @@ import { onStoppedBoard } from './stopped-board.ts'
 export const rekeyCommand: Command = {
   name: 'rekey',
   summary:
-    'Replaces keys/cursor.key of a stopped board, which seals cursors, read tokens and secrets of webhooks and receive URLs. All cursors and read tokens end. Sealed secrets stay readable by the old key, which is kept as keys/cursor-N.key: their owners should change those that a thief can open. With --lost the old key is gone: webhooks send nothing, and receive URLs with a signature take nothing, until their owners make new secrets.',
+    'Replaces keys/cursor.key of a stopped board, which seals cursors, read tokens and secrets of webhooks and receive URLs. All cursors and read tokens expire. Sealed secrets stay readable with the old key, which is kept as keys/cursor-N.key: their owners should change those that a thief can open. With --lost the old key is gone: webhooks send nothing, and receive URLs with a signature accept nothing, until their owners create new secrets.',
   usage: 'rekey [--data DIR] [--lost]',
-  optionHelp: [...settingsHelp, ['--lost', 'keys/cursor.key is gone, or is not the one of this board']],
+  optionHelp: [...settingsHelp, ['--lost', 'keys/cursor.key is missing, or is not the one of this board']],
   example: 'broadside rekey --data ./data',
   options: { ...settingsOptions, lost: { type: 'boolean' } },
   positionals: { min: 0, max: 0 },
@@ -23,12 +23,12 @@ export const rekeyCommand: Command = {
       replaceCursorKey(machine.disk, dataDirectory, isLost, machine.random)
     })
     const secrets = isLost
-      ? 'Webhooks send nothing, and receive URLs with a signature take nothing, until their owners make new secrets.\n'
-      : 'Webhooks and receive URLs go on. Tell their owners to change their secrets: with the old key and the journals a thief can open them.\n'
+      ? 'Webhooks send nothing, and receive URLs with a signature accept nothing, until their owners create new secrets.\n'
+      : 'Webhooks and receive URLs keep working. Tell their owners to change their secrets: with the old key and the journals a thief can open them.\n'
     print(
       terminal,
       { data: dataDirectory, lost: isLost },
-      `keys/cursor.key is replaced. All cursors and read tokens have ended.\n${secrets}Copy keys/ to where you keep it, encrypted.\n`,
+      `keys/cursor.key is replaced. All cursors and read tokens have expired.\n${secrets}Back up keys/ again, encrypted.\n`,
     )
     return exitCodes.ok
   },

@@ -22,10 +22,10 @@ type Stage = keyof typeof stages
 export const reshardCommand: Command = {
   name: 'reshard',
   summary:
-    'Gives a stopped board another number of shards. All ids, signatures, times, balances, permissions and proofs stay as they are. The new journals are built beside the old ones, compared with them record by record, and put in place at once; a kill at any moment leaves the old board or the new one. It needs as much free space as the journals have. Make a backup first.',
+    'Changes the number of shards of a stopped board. All ids, signatures, times, balances, permissions and proofs stay the same. The new journals are built next to the old ones, compared with them record by record, and moved into place together; a kill at any moment leaves the old board or the new one. It needs as much free space as the journals take. Make a backup first.',
   usage: 'reshard --shards N [--data DIR] [--dry-run]',
   optionHelp: [
-    ['--shards N', `how many shards the board is to have, 1 to ${shardsMax}`],
+    ['--shards N', `the new number of shards, 1 to ${shardsMax}`],
     ...settingsHelp,
     ['--dry-run', 'read everything and say what would be done; change nothing'],
   ],
@@ -67,7 +67,7 @@ export const reshardCommand: Command = {
       const lock = await lockDirectory(dataDirectory, { reader: isDry })
       try {
         if (!isDry && completeReshard(machine.disk, dataDirectory))
-          terminal.err('An earlier reshard was cut short at its end, and was completed.\n')
+          terminal.err('An earlier reshard was interrupted at its end, and was completed.\n')
         const { shards: now } = readFacts(machine.disk, dataDirectory)
         if (now === shards) return already(terminal, shards)
         refuseUnlessAlone(machine.disk, dataDirectory, { canStart: true })
@@ -84,10 +84,10 @@ export const reshardCommand: Command = {
       if (error instanceof UsageError || error instanceof CommandFailed) throw error
       if (error instanceof Differs)
         throw new Unverified(
-          `What was built is not what the board has, and was removed: ${inertLine(error.message)}. The board is as it was. Run broadside fsck; if it finds nothing, report this line.`,
+          `The new journals differ from the old ones, and were removed: ${inertLine(error.message)}. The board is unchanged. Run broadside fsck; if it finds nothing, report this line.`,
         )
       const { problem } = explainFailure(error)
-      throw new CommandFailed(`${problem.replace(/\.?$/, '.')} The number of shards is as it was.`)
+      throw new CommandFailed(`${problem.replace(/\.?$/, '.')} The number of shards is unchanged.`)
     }
   },
 }
@@ -145,8 +145,8 @@ function planned(made: Made): string {
 function done(made: Made): string {
   return (
     `${described(made)}\nEvery record was compared, and the log was recomputed from the new journals: it is the same.\n` +
-    'The next start reads all journals once. Signed readers of updates.get and pages of private lists begin again: their cursors are expired.\n' +
-    'Backups that were made before have the old number of shards.\n'
+    'The next start reads all journals once. Signed readers of updates.get and pages of private lists start over, because their cursors have expired.\n' +
+    'Earlier backups have the old number of shards.\n'
   )
 }
 

@@ -14,10 +14,10 @@ import { grouped, inertLine } from './terminal.ts'
 export const restoreCommand: Command = {
   name: 'restore',
   summary:
-    'Makes a data directory from a backup and checks it. The directory must be new or empty. A backup that was taken of a running board does not start until "broadside restored" says whether anything was written later.',
+    'Creates a data directory from a backup and checks it. The directory must be new or empty. A backup that was taken of a running board does not start until "broadside restored" says whether anything was written later.',
   usage: 'restore BACKUP [--data DIR] [--keys DIR] [--dry-run]',
   optionHelp: [
-    ['--data DIR', 'the directory to make (default DATA_DIR or ./data)'],
+    ['--data DIR', 'the directory to create (default DATA_DIR or ./data)'],
     configHelp,
     ['--keys DIR', 'the board’s keys directory, for a backup that was taken without keys'],
     ['--dry-run', 'check the backup and say what would be done; write nothing'],
@@ -65,12 +65,12 @@ async function restore(restoration: Restoration, terminal: Terminal): Promise<0>
   const [origin = '', size = '0'] = manifest.head.split('\n')
   terminal.out(
     `${inertLine(backup)} was taken at ${new Date(manifest.taken_at * 1000).toISOString()} by release ${inertLine(manifest.release)}.\n` +
-      `It has ${grouped(Object.keys(manifest.files).length)} files, and ${inertLine(origin)} up to entry ${grouped(Number(size))}. Every file is as it was backed up.\n`,
+      `It has ${grouped(Object.keys(manifest.files).length)} files, and ${inertLine(origin)} up to entry ${grouped(Number(size))}. Every file is the one that was backed up.\n`,
   )
   const { taken_at, release, is_of_running, has_keys } = manifest
   const facts = { backup, taken_at, release, is_of_running, has_keys, log: origin, size: Number(size) }
   if (isDry) {
-    print(terminal, facts, `Nothing was written. Without --dry-run it is put in ${target}.\n`)
+    print(terminal, facts, `Nothing was written. Without --dry-run it is restored to ${target}.\n`)
     return exitCodes.ok
   }
   const { disk } = machine
@@ -104,7 +104,7 @@ function nextSteps(manifest: Manifest, target: string, problems: readonly string
   if (!manifest.is_of_running)
     return `${missing}The board is in ${target}. It was stopped when the backup was taken: if it was not started since, start it here.\n`
   return (
-    `${missing}The board is in ${target}. It was running when the backup was taken, so this comes first:\n` +
+    `${missing}The board is in ${target}. It was running when the backup was taken, so first run one of these:\n` +
     `  broadside restored --data ${target}    only if it wrote nothing after the backup: its log continues\n` +
     `  broadside restored --lost --data ${target}    if what it wrote later is lost: its log ends here, and a new one begins\n`
   )
@@ -113,7 +113,7 @@ function nextSteps(manifest: Manifest, target: string, problems: readonly string
 /** The key files to copy, and their destinations. */
 function keyFilesOf({ keys }: Restoration, manifest: Manifest): (readonly [from: string, path: string])[] {
   if (keys === undefined) return []
-  if (manifest.has_keys) throw new CommandFailed('This backup has its keys: leave out --keys.')
+  if (manifest.has_keys) throw new CommandFailed('This backup contains the keys: leave out --keys.')
   const names = existsSync(keys) ? readdirSync(keys).filter((name) => name.endsWith('.key')) : []
   if (!names.includes('board.key'))
     throw new CommandFailed(`${keys} has no board.key. Name the keys directory of the board, or a copy of it.`)
@@ -126,7 +126,7 @@ function refuseUnlessEmpty(target: string): void {
   const isUnfinished = found.includes('restored.json') && !found.includes('LOCK') && !existsSync(join(target, 'search'))
   if (found.length === 0) return
   throw new CommandFailed(
-    `${target} is not empty, and a restoration overwrites nothing. Name a new directory${isUnfinished ? ', or remove this one if it is what an earlier restoration left' : ''}.`,
+    `${target} is not empty, and restore overwrites nothing. Name a new directory${isUnfinished ? ', or remove this one if an interrupted restore left it' : ''}.`,
   )
 }
 

@@ -111,7 +111,7 @@ function refuseWhole(disk: Disk, config: Config, { newest, lost }: FoundLog): vo
     vkey === newest.vkey ? size <= newest.size : vkey === lost?.vkey
   if (marks.length === 0 || !marks.every(isKnown)) return
   throw new UnusableDirectory(
-    `Nothing says that anything of ${dataDirectory} is lost: ${marks[0]!.file} knows no newer head of its log than the log itself. If it is a copy all the same, move that file away and run this again.`,
+    `Nothing indicates that ${dataDirectory} lost data: ${marks[0]!.file} has no newer head of its log than the log itself. If it is a copy all the same, move that file away and run this again.`,
   )
 }
 
@@ -124,18 +124,19 @@ function withRoot(log: Ended) {
 function warning({ origin, size }: Ended, copy: LostCopy | undefined, tail: number): string {
   const log = inertLine(origin)
   const more = tail === 0 ? '' : `${grouped(tail)} records that it does not cover begin the new log.\n`
-  const ends = `${log} ends at size ${grouped(size)}. What it had after that is lost.\n${more}\n`
+  const ends = `${log} ends at size ${grouped(size)}. Everything after that is lost.\n${more}\n`
   if (copy === undefined) return `${ends}${mayComeBack}`
   const { redacted, moved, movedUnknown, hidden, takenDown } = copy
   const files = takenDown.length === 0 ? '' : `  files that were taken down everywhere: ${grouped(takenDown.length)}\n`
   const unknown =
     movedUnknown === 0
       ? ''
-      : `  moves to other keys that are only named in it: ${grouped(movedUnknown)}; an export has them\n`
-  const hides = hidden === 0 ? '' : `  not texts that are hidden in it by its word alone: ${grouped(hidden)}\n`
+      : `  moves to other keys of which it has only the entry: ${grouped(movedUnknown)}; an export has them\n`
+  const hides =
+    hidden === 0 ? '' : `  not the texts that it shows as hidden without a signed command: ${grouped(hidden)}\n`
   return (
     `${ends}The copy goes to entry ${grouped(copy.size)} of ${inertLine(copy.origin)}, and is verified. The next start does again:\n` +
-    `  texts that were taken back: ${grouped(redacted.length)}, by the word of the lost log, where their signed commands were\n` +
+    `  redactions of texts: ${grouped(redacted.length)}, on the word of the lost log, which had their signed commands\n` +
     `  moves to other keys: ${grouped(moved.length)}, by the signatures of both keys\n${files}${unknown}${hides}` +
     `No public copy has these. Do them again from your own notes:\n${inNoCopy}${ending}`
   )
@@ -147,9 +148,9 @@ const inNoCopy = `  suspensions, hidden texts, and members who were removed from
 `
 const ending = '\nAll delegations and sign-ins end now.\n'
 const mayComeBack = `No copy was given with --apply-from. These may come back, if they were done after the backup:
-  texts that were taken back are readable again
-  identities that moved to another key: the old key signs for them again
-${inNoCopy}A mirror or an export of the lost board, given with --apply-from, ends the first two.
+  redacted texts are readable again
+  identities that moved to another key: the old key can sign for them again
+${inNoCopy}A mirror or an export of the lost board, given with --apply-from, prevents the first two.
 ${ending}`
 
 function ended({ origin, size }: Ended, next: FoundLog['newest'], generation: string): string {

@@ -62,7 +62,7 @@ async function leaderOf(config: Config): Promise<Config> {
   ])
   if (!holdsDecidingBoard(machine.disk, dataDirectory))
     throw new BadConfig(
-      `FOLLOW makes a follower, and no board in ${dataDirectory} leads: start it with broadside follow. Only the first start of the first box is broadside serve, without FOLLOW.`,
+      `FOLLOW is set, but ${dataDirectory} contains no board that leads: start it with broadside follow. Only the first start of the first box is broadside serve, without FOLLOW.`,
     )
   // Only the stream can stop one of two leaders.
   if (lead === undefined)
@@ -75,15 +75,15 @@ async function leaderOf(config: Config): Promise<Config> {
 
 export const followCommand: Command = {
   name: 'follow',
-  summary: 'Runs a follower: a copy of another board that answers every read, and has that board carry out its writes.',
+  summary: 'Runs a follower: a copy of another board that answers every read, and forwards its writes to that board.',
   usage: serveCommand.usage.replace('serve', 'follow'),
-  optionHelp: [...serveCommand.optionHelp, ['--may-lead', 'take the place of a leader that is gone']],
+  optionHelp: [...serveCommand.optionHelp, ['--may-lead', 'become the leader if the current leader is gone']],
   example: 'FOLLOW=https://board.example REPLICA_KEY_FILE=replica.key broadside follow --data ./copy',
   notes: [
     'FOLLOW is the address of the board that is followed, and REPLICA_KEY_FILE a file that both have (broadside keygen --replica).',
-    'REPLICATE and REPLICATE_KEY_FILE name the stream; without it the board is asked every second. All else is as of broadside serve.',
-    'With --may-lead one unit runs every box of a board: it leads where it has led last, and follows where another has taken its place.',
-    'It takes the place of a leader that answers by quorum and is silent for 20 s, or that has handed over. It needs REPLICATE_ACK=quorum or copy,',
+    'REPLICATE and REPLICATE_KEY_FILE name the stream; without it the board is polled every second. Everything else is as for broadside serve.',
+    'With --may-lead one unit runs every box of a board: it leads if it was the last leader, and follows if another box has taken over.',
+    'It takes over from a leader that acknowledges by quorum and is silent for 20 s, or that has handed over. It needs REPLICATE_ACK=quorum or copy,',
     'REPLICATE_SYSTEM_KEY_FILE, and the keys of the board in its directory.',
   ],
   options: { ...serveCommand.options, 'may-lead': { type: 'boolean' } },

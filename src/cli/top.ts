@@ -7,13 +7,13 @@ import { bytesText, durationText, grouped, inertLine } from './terminal.ts'
 export const topCommand: Command = {
   name: 'top',
   summary:
-    'Shows what a board is doing: posts a second and how long they take, its threads, readers, memory and disk. Stop it with Ctrl-C.',
+    'Shows what a board is doing: posts per second and how long they take, its threads, readers, memory and disk. Stop it with Ctrl-C.',
   usage: 'top [options]',
   optionHelp: [
     urlOptionHelp,
     ['--metrics URL', 'where its metrics are, if the board has a METRICS_PORT (default: /metrics of --url)'],
-    ['--every SECONDS', 'time between two looks, 1 to 3600 (default 2)'],
-    ['--times N', 'end after N looks'],
+    ['--every SECONDS', 'time between two samples, 1 to 3600 (default 2)'],
+    ['--times N', 'end after N samples'],
   ],
   example: 'broadside top --metrics http://127.0.0.1:9100/metrics',
   options: {

@@ -97,7 +97,7 @@ function familyCommand(family: string, given: string | undefined): Command {
 export const callCommand: Command = {
   name: 'call',
   summary:
-    'Runs any operation, with its fields as name=value; what is inside data is named like any field. A value @FILE is what the file holds, - is standard input.',
+    'Runs any operation, with its fields as name=value; fields inside data are named like any other. A value @FILE is read from that file, - from standard input.',
   usage: 'call OPERATION [name=value …] [options]',
   optionHelp: [urlOptionHelp, keyOptionHelp],
   example: 'broadside call docs.create title=Plan text=@plan.md',

@@ -43,7 +43,7 @@ export function verifyProofJson(proof: Fields, logKey: VerifierKey): ProvenFacts
     signedBytes: proof.signed_payload === undefined ? undefined : Buffer.from(textOf(proof.signed_payload)),
   })
   if (proof.event_id !== facts.eventId)
-    throw new Unverified('The entry belongs to another event than the one that event_id names.')
+    throw new Unverified('The entry belongs to a different event than event_id names.')
   if (proof.tree_size !== facts.size) throw new Unverified('tree_size is not the size that the checkpoint signs.')
   if (proof.root_hash !== facts.root.toString('hex'))
     throw new Unverified('root_hash is not the root that the checkpoint signs.')

@@ -75,7 +75,7 @@ export const verifyCommand: Command = {
     ['--url URL', 'take the key from this board instead (the board is then trusted for it)'],
     ['--from URL', 'prove the lines of a filtered or paged export against the log’s tiles at this board'],
     ['--unpinned', 'accept the key that the file itself names: it proves that nothing is broken, not whose log it is'],
-    ['--imported-from ID', 'of a board that was imported without its old keys: the service id that it had before'],
+    ['--imported-from ID', 'for a board that was imported without its old keys: the service id that it had before'],
     ['--threads N', 'threads that read and check lines (default: one per core; none for a small file)'],
   ],
   example: "broadside verify export.jsonl --vkey '127.0.0.1:8787/log/2026a+34815444+AdBKsjJ0K7SrOhNov…'",
@@ -124,7 +124,7 @@ export const verifyCommand: Command = {
 function endOf(key: LogKey | undefined, args: Arguments): ExitCode {
   if (key !== undefined || args.flag('unpinned')) return exitCodes.ok
   throw new Unverified(
-    'no key was pinned, so this may be the log of anyone. Give the key that you saved from the board with --vkey, or accept it with --unpinned.',
+    'no key was pinned, so this may be anyone’s log. Give the key that you saved from the board with --vkey, or accept it with --unpinned.',
   )
 }
 

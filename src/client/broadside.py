@@ -837,7 +837,7 @@ class _ExportCheck:
         command, _ = _open_payload(line, line["command_sha256"])
         key = command.get("public_key")
         if key != author.get("public_key"):
-            raise NotVerified("the signed bytes name another key than the author's")
+            raise NotVerified("the signed bytes name a key other than the author's")
         _check_signature(line["signed_payload"], line.get("signature"), key)
         own = key
         if "delegation" in line:

@@ -864,7 +864,7 @@ class ExportCheck {
     const { author, text, room, delegation } = line
     const { id, public_key: key } = Object(author)
     const { command } = await openPayload(line, line.command_sha256)
-    if (command.public_key !== key) throw new NotVerified('the signed bytes name another key than the author’s')
+    if (command.public_key !== key) throw new NotVerified('the signed bytes name a key other than the author’s')
     await checkSignature(line.signed_payload, line.signature, key)
     let own: unknown = key
     if (delegation !== undefined) {

@@ -77,7 +77,7 @@ function checkEvent(value: Fields): LineCheck {
   const signature = decodeBytes64(textOf(value.signature))
   if (key === undefined) return bad('the author’s public key is not 43 characters of base64url')
   if (signature === undefined) return bad('the signature is not 86 characters of base64url')
-  if (command.public_key !== publicKey) return bad('the signed bytes name another key than the author’s')
+  if (command.public_key !== publicKey) return bad('the signed bytes name a key other than the author’s')
   const delegated = value.delegation === undefined ? undefined : openDelegation(value, payload)
   if (typeof delegated === 'string') return bad(delegated)
   // The signer is the author, or the author's delegation names the signer.

@@ -54,7 +54,7 @@ export class LedgerBooks {
   /** Takes the next line; returns a sentence if something is wrong with it. */
   take(line: LedgerLine): string | undefined {
     this.#postings += 1
-    if (line.seq !== this.#postings) return `posting ${line.seq} is in the place of ${this.#postings}`
+    if (line.seq !== this.#postings) return `posting ${line.seq} is where posting ${this.#postings} should be`
     if (this.#transfers.has(line.transfer)) return `transfer ${line.transfer} appears twice`
     this.#transfers.add(line.transfer)
     if (line.event !== '-') this.#works.add(line.event)

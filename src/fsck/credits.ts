@@ -77,7 +77,7 @@ export class CreditCheck {
       return this.#damage(where, `posting ${posting.id} repeats its hold`)
     const isOfHold = type === 'post' || type === 'void'
     if (isOfHold && held === undefined)
-      return this.#damage(where, `posting ${posting.id} resolves a hold that is not there: ${hold}`)
+      return this.#damage(where, `posting ${posting.id} resolves a hold that does not exist: ${hold}`)
     if (held !== undefined && amount > held.amount)
       return this.#damage(where, `posting ${posting.id} takes ${amount} from a hold of ${held.amount}`)
     if (hold !== undefined) this.#reserved.delete(hold)

@@ -5,36 +5,35 @@ import type { Finding } from './log.ts'
 const explanations: readonly (readonly [fits: RegExp, sentence: string])[] = [
   [
     /was written when frame \d+ of the log was durable|is newer than the journals|found the (end of the file|footer), though .* holds frame \d+/,
-    'The files are not of one moment: an older copy took the place of newer ones. A start is refused, because other entries would be signed under sizes that were given out. Put all newer files back, or restore the newest backup as a whole; broadside restored --lost gives up what is missing.',
+    'The files are from different times: an older copy replaced newer files. A start is refused, because other entries would be signed under sizes that are already published. Restore all newer files, or restore the newest backup as a whole; broadside restored --lost gives up what is missing.',
   ],
   [
     /head of \d+ was signed|that were signed and published|was closed, and/,
-    'The mark beside the directory has seen a newer log than this one. A start is refused. Restore the newest data directory, or give up what is missing with broadside restored --lost.',
+    'The mark file next to the directory is from a newer log than this one. A start is refused. Restore the newest data directory, or give up what is missing with broadside restored --lost.',
   ],
   [
     /its file .* (is missing|has other content)/,
-    'An attachment is lost, and every post stays. Readers of the attachment get an error. Copy the file of this name from a backup.',
+    'An attachment is lost, but no post is. Readers of the attachment get an error. Copy the file of this name from a backup.',
   ],
   [
     /^damage: expected (segment \d|first seq|journal |previous chain)/,
-    'A file of a journal is missing, or another one is in its place. A start is refused. Put the file of this name back from a backup of this board, or restore the newest backup of the whole data directory.',
+    'A file of a journal is missing, or another one is in its place. A start is refused. Restore the file of this name from a backup of this board, or restore the newest backup of the whole data directory.',
   ],
   [
     /signed log in .* is missing|log\/\d{20}\.log|log frame \d+|^nodes|its checkpoint/,
-    'The public log is damaged. A running board makes an entry of a sealed segment again from its record, and other proofs and exports stay; in the newest segment a start is refused. Keep these files, and restore the newest backup of the whole data directory.',
+    'The public log is damaged. A running board rebuilds an entry of a sealed segment from its record, and other proofs and exports are not affected; if the newest segment is damaged, a start is refused. Keep these files, and restore the newest backup of the whole data directory.',
   ],
   [
     /shard-\d\d|^shard \d+ frame/,
-    'Records of the board are damaged. In a sealed segment each costs itself, as long as a whole snapshot is newer: it is a tombstone in lists and an unreadable line in exports. Put the file of this name back from a backup, where it is the same unless texts of it were taken back since: a start that has lost its snapshots has to read these records again, and is refused. In the newest segment each start is refused: restore the newest backup of the whole data directory.',
+    'Records of the board are damaged. In a sealed segment, only the damaged record itself is lost, as long as a complete snapshot is newer: it is a tombstone in lists and an unreadable line in exports. Restore the file of this name from a backup, where it is the same unless texts in it were redacted since: a start that has lost its snapshots would have to replay these records, and is refused. If the newest segment is damaged, every start is refused: restore the newest backup of the whole data directory.',
   ],
 ]
 
 const byKind: Readonly<Record<Finding['kind'], string>> = {
   damage:
-    'Something that was promised is not there. Keep these files, and restore the newest backup of the whole data directory.',
-  derived:
-    'This is made of other files, and costs time only. It is made again when it is needed, or now with --repair.',
-  start: 'Nothing is lost, but a start is refused. Do what the sentence before says.',
+    'Something that was acknowledged is missing. Keep these files, and restore the newest backup of the whole data directory.',
+  derived: 'This is derived from other files, so nothing is lost. It is rebuilt when needed, or now with --repair.',
+  start: 'Nothing is lost, but a start is refused. Do what the finding says.',
 }
 
 export function explanationOf({ kind, where, what }: Finding): string {
@@ -44,4 +43,4 @@ export function explanationOf({ kind, where, what }: Finding): string {
 }
 
 const tail =
-  'The end of a write that was never acknowledged. It costs nothing: the next start keeps it in lost+tail and cuts it off.'
+  'The end of a write that was never acknowledged. Nothing is lost: the next start saves it in lost+tail and truncates the file.'

@@ -234,11 +234,11 @@ function checkOldEvents(disk: Disk, directory: string, tell: (finding: Finding) 
   for (const name of disk.fileExists(directory) ? disk.listFiles(directory) : []) {
     const path = join(directory, name)
     if (!name.endsWith(oldEventsSuffix)) continue
-    let what = 'what it has of old events is not what was written there'
+    let what = 'its old events differ from what was written'
     const bytes = unlessUnreadable(
       () => disk.readWhole(path),
       (problem) => {
-        what = `what it has of old events cannot be read: ${problem}`
+        what = `its old events cannot be read: ${problem}`
       },
     )
     const isSound =
@@ -280,7 +280,7 @@ function checkReplay(
   const reach = disk.fileExists(directory) ? (loadNewest(disk, directory, journalId)?.seq ?? 0) : 0
   if (isPassed(reach)) return
   const what =
-    'no whole snapshot in it is newer than the damaged records: a start has to read them again, and is refused. Put the damaged files back from a backup that has them'
+    'no complete snapshot in it is newer than the damaged records: a start would have to replay them, and is refused. Restore the damaged files from a backup that has them'
   tell({ kind: 'start', where: directory, what })
 }
 
@@ -548,7 +548,7 @@ function checkSearch(disk: Disk, directory: string, tell: (finding: Finding) => 
     for (const _ of checkPages(disk, directory)) void _
   } catch (error) {
     if (!(error instanceof BadPage) && !isUnreadable(error)) throw error
-    const what = `a damaged search index, which can answer wrongly: ${error.message}`
+    const what = `a damaged search index, which may return wrong results: ${error.message}`
     tell({ kind: 'derived', where: directory, what, remake: () => wipe(directory) })
   }
 }

@@ -85,7 +85,7 @@ export class LogChainCheck {
     this.#compareNodes(nodes.subarray(0, this.#range.append(hashes, nodes)))
     this.#leaves += entries.length
     if (log.size !== this.#range.size || !log.root.equals(this.#range.root()))
-      this.#damage(where, `its root at size ${log.size} is not that of its entries`)
+      this.#damage(where, `its root at size ${log.size} does not match its entries`)
     this.#checkSigned(log, where)
     if (log.type === closeFrameType) this.#closed(frame, log, entries[0], where)
   }
@@ -99,9 +99,9 @@ export class LogChainCheck {
   #compareRecords(log: LogFrame, entries: readonly Buffer[], made: readonly Buffer[], where: string): void {
     const isOfRecords = log.type !== openFrameType && log.type !== closeFrameType
     const expected = isOfRecords ? made.length : 1
-    if (entries.length !== expected) this.#damage(where, `it has ${entries.length} entries of ${expected}`)
+    if (entries.length !== expected) this.#damage(where, `it has ${entries.length} of ${expected} entries`)
     const wrong = isOfRecords ? made.findIndex((entry, i) => entries[i]?.equals(entry) === false) : -1
-    if (wrong >= 0) this.#damage(where, `its entry ${log.firstLeaf + wrong} is not that of the record it covers`)
+    if (wrong >= 0) this.#damage(where, `its entry ${log.firstLeaf + wrong} does not match the record it covers`)
     if (!isOfRecords && made.length > 0) this.#damage(where, `it covers ${made.length} entries of records`)
   }
 

@@ -93,7 +93,7 @@ export function checkIndex(disk: Disk, directory: string, firstSeq: number): Che
     }
     const trailer = await source.next(4)
     if (trailer.length < 4 || trailer.readUInt32LE(0) !== crc)
-      return { problem: 'the index is not what was written', at: 0 }
+      return { problem: 'the index differs from what was written', at: 0 }
     const segment = SealedSegment.open({ disk, directory }, firstSeq)
     try {
       return segment.findIndex() ? undefined : { problem: 'it is not the index of this segment', at: 0 }
@@ -132,7 +132,7 @@ const checkNodes: Check = async (source) => {
     for (let complete = leaves; complete % 2 === 0 && at < whole; complete /= 2, at += HASH_BYTES) {
       const found = await take()
       const [right, left] = [edge.pop()!, edge.pop()!]
-      if (!nodeHash(left, right).equals(found)) return { problem: 'a node is not the hash of those below it', at }
+      if (!nodeHash(left, right).equals(found)) return { problem: 'a node is not the hash of its children', at }
       edge.push(found)
     }
   }
@@ -145,7 +145,9 @@ export function checkAttachment(name: string): Check {
     const hash = createHash('sha256')
     for (let bytes = await source.next(stepBytes); bytes.length > 0; bytes = await source.next(stepBytes))
       hash.update(bytes)
-    return hash.digest('hex') === name ? undefined : { problem: 'the attachment has other bytes than its name', at: 0 }
+    return hash.digest('hex') === name
+      ? undefined
+      : { problem: 'the content of the attachment does not match its name', at: 0 }
   }
 }
 

@@ -50,7 +50,7 @@ export function vkeyIn(disk: Disk, path: string, { name, origin }: NamedLog, tel
   const followed = knownOf(disk, path)
   if (followed?.log.origin === origin) return followed.log.vkey
   if (followed !== undefined) {
-    const what = `it knows the key of ${followed.log.origin}, and the leader has rotated its log since: the heads of ${origin} are checked by each start`
+    const what = `it knows the key of ${followed.log.origin}, but the leader has rotated its log since; the heads of ${origin} are checked at each start`
     tell({ kind: 'start', where: followerFile(path), what })
     return ''
   }

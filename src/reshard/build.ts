@@ -162,7 +162,7 @@ class Ranges {
     const ranges = [...runs, ...empty]
     if (ranges.length > rangesMax)
       throw new UnusableDirectory(
-        `Frame ${head} of the log covers so many records at once that they cannot be placed on so many shards. Choose fewer shards; with 1 it always works.`,
+        `Frame ${head} of the log covers too many records at once to spread them over that many shards. Choose fewer shards; 1 always works.`,
       )
     const isOncePerShard = ranges.length === this.#covered.length
     const isInOrder = runs.every(({ shard }, at) => at === 0 || runs[at - 1]!.shard < shard)

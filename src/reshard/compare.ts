@@ -55,7 +55,7 @@ export function compareJournals({ disk, old, places, target, onProgress }: Compa
     // One more, without anything new.
     nextOf(heads, 'the log')
     for (const [n, rest] of [...following, heads].entries())
-      if (rest.next().done !== true) throw new Differs(`journal ${n} has more than was put into it`)
+      if (rest.next().done !== true) throw new Differs(`journal ${n} has more records than were written to it`)
   } finally {
     for (const reader of [...all, ...covered, log]) reader.close()
   }
@@ -79,7 +79,7 @@ function compareRecords(
     found.type === expected.type &&
     found.flags === expected.flags &&
     found.payload.equals(expected.payload)
-  if (!isSame) throw new Differs(`frame ${place.seq} of shard ${place.shard} is not the record that was put there`)
+  if (!isSame) throw new Differs(`frame ${place.seq} of shard ${place.shard} is not the record that was written there`)
 }
 
 function compareHeads(head: Frame, old: LogFrame, found: Frame): void {
@@ -96,7 +96,7 @@ function compareHeads(head: Frame, old: LogFrame, found: Frame): void {
     log.bundle.equals(old.bundle) &&
     log.checkpoint === old.checkpoint &&
     closed(found) === closed(head)
-  if (!isSame) throw new Differs(`frame ${head.seq} of the log is not what it was`)
+  if (!isSame) throw new Differs(`frame ${head.seq} of the log has changed`)
 }
 
 /** Reads them as followers of the log do. */

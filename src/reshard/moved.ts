@@ -26,7 +26,7 @@ export function moved(frame: Frame, places: Places): NewFrame {
   const flags = frame.flags & ~MORE
   const record = frame.type === RecordType.act ? placedAnew(fromFrame(frame), places) : undefined
   if (record === undefined) return { type: frame.type, flags, payload: Buffer.from(frame.payload) }
-  if (isStub(frame)) throw new Error(`frame ${frame.seq} names places of frames, and its text was removed`)
+  if (isStub(frame)) throw new Error(`frame ${frame.seq} refers to positions of frames, but its text was removed`)
   return toFrame(record, frameKey(frame), (flags & PUBLIC) !== 0, keptEntries(frame))
 }
 

@@ -41,7 +41,7 @@ export class Places {
       if (madeHooks.is(record)) this.#hooks.set(record.facts.hook, shard)
       if (shardOf(actor, old.ends.length) !== shard)
         throw new UnusableDirectory(
-          `Frame ${frame.seq} of shard ${shard} was decided by an actor of shard ${shardOf(actor, old.ends.length)}: this is not how a board writes. Run broadside fsck.`,
+          `Frame ${frame.seq} of shard ${shard} was decided by an actor of shard ${shardOf(actor, old.ends.length)}, which a board never does. Run broadside fsck.`,
         )
       const to = shardOf(actor, shards)
       this.#shards[shard]![frame.seq - 1] = to

@@ -98,7 +98,7 @@ function refuseTooLarge(options: ReshardOptions, old: OldJournals): void {
   const { bytes, freeBytes } = resources(options, old)
   if (bytes + spareBytes <= freeBytes) return
   throw new UnusableDirectory(
-    `The new journals need ${bytes + spareBytes} bytes beside the old ones, and the disk of ${options.dataDirectory} has ${freeBytes} free. Free space there first.`,
+    `The new journals need ${bytes + spareBytes} bytes in addition to the old ones, and the disk of ${options.dataDirectory} has ${freeBytes} free. Free space there first.`,
   )
 }
 

@@ -113,7 +113,7 @@ test('boards on this machine may change and share ports freely, and a home direc
   const env = { XDG_CONFIG_HOME: config }
   const args = [program, 'post', 'lobby', 'hello', '--url', board.address]
   const { code, errors } = await runProgram(folder, process.execPath, args, { env })
-  expect([code, errors]).toEqual([0, expect.stringContaining('could not be kept in')])
+  expect([code, errors]).toEqual([0, expect.stringContaining('could not be saved in')])
   expect(existsSync(join(config, 'broadside'))).toBe(false)
 })
 

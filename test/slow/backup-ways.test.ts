@@ -192,6 +192,6 @@ describe.skipIf(skipWithout(missing))(`onto a disk that is too small${skipNote(m
     const { code, errors } = await run('restore', backup, '--data', target, '--keys', keys)
     expect([code, errors]).toEqual([1, expect.stringMatching(/disk .*(is )?full|no room/i)])
     const again = await run('restore', backup, '--data', target, '--keys', keys)
-    expect([again.code, again.errors]).toEqual([1, expect.stringContaining('what an earlier restoration left')])
+    expect([again.code, again.errors]).toEqual([1, expect.stringContaining('an interrupted restore left it')])
   })
 })

@@ -108,8 +108,8 @@ test('a derived file that differs is reported with its place, repaired only on r
     `${secondIndex} at byte 0: index: expected the index of the frames, found no file`,
     `${snapshot}: a snapshot that no start can use`,
     `${feedSnapshot}: a snapshot that no start can use`,
-    `${rows}: what it has of old events is not what was written there`,
-    `${otherRows}: what it has of old events is not what was written there`,
+    `${rows}: its old events differ from what was written`,
+    `${otherRows}: its old events differ from what was written`,
   ]
   for (const place of places) expect(said.out).toContain(`derived  ${directory}/${place}`)
   expect(said.out.match(/^derived/gm)).toHaveLength(places.length)
@@ -213,7 +213,7 @@ test('a start that has to read a damaged record again is refused, though the sna
   expect(code).toBe(3)
   for (const snapshots of ['shard-00/snapshots', 'log/feed-snapshots'])
     expect(out).toMatch(
-      new RegExp(`^start .*${snapshots}: no whole snapshot in it is newer than the damaged records: `, 'm'),
+      new RegExp(`^start .*${snapshots}: no complete snapshot in it is newer than the damaged records: `, 'm'),
     )
   const { code: refused, words } = await refusedBoard({ directory, env })
   expect([refused, words]).toEqual([1, expect.stringContaining(`${segment} is damaged at byte`)])
@@ -326,7 +326,7 @@ test.each<[what: string, harm: (directory: string) => void, meaning: RegExp]>([
   [
     'a segment that is missing',
     (directory) => rmSync(join(directory, named(directory, 'shard-00', '.log')[0]!)),
-    /^ +A file of a journal is missing, or another one is in its place\. .* Put the file of this name back/m,
+    /^ +A file of a journal is missing, or another one is in its place\. .* Restore the file of this name/m,
   ],
   [
     'a journal that was put back',
@@ -334,7 +334,7 @@ test.each<[what: string, harm: (directory: string) => void, meaning: RegExp]>([
       const path = join(directory, named(directory, 'shard-00', '.log').at(-1)!)
       truncateSync(path, SEGMENT_HEADER_BYTES)
     },
-    /^ +The files are not of one moment/m,
+    /^ +The files are from different times/m,
   ],
   [
     'a changed record that no snapshot passes',
@@ -342,12 +342,12 @@ test.each<[what: string, harm: (directory: string) => void, meaning: RegExp]>([
       flipByte(join(directory, named(directory, 'shard-00', '.log')[0]!), 3_000)
       for (const snapshot of named(directory, 'shard-00/snapshots', '.snapshot')) rmSync(join(directory, snapshot))
     },
-    /^start .*shard-00\/snapshots: no whole snapshot in it is newer than the damaged records: .*\n +Nothing is lost, but a start is refused/m,
+    /^start .*shard-00\/snapshots: no complete snapshot in it is newer than the damaged records: .*\n +Nothing is lost, but a start is refused/m,
   ],
   [
     'a lost index',
     (directory) => rmSync(join(directory, named(directory, 'shard-00', '.idx')[0]!)),
-    /^ +This is made of other files, and costs time only\. .*--repair/m,
+    /^ +This is derived from other files, so nothing is lost\. .*--repair/m,
   ],
   [
     'the end of a write',
@@ -358,7 +358,7 @@ test.each<[what: string, harm: (directory: string) => void, meaning: RegExp]>([
       while (bytes[end - 1] === 0) end--
       writeFileSync(path, Buffer.concat([bytes.subarray(0, end), Buffer.from('half a frame')]))
     },
-    /^ +The end of a write that was never acknowledged\. It costs nothing/m,
+    /^ +The end of a write that was never acknowledged\. Nothing is lost/m,
   ],
 ])('--explain says of %s what it costs and what to do', async (_what, harm, meaning) => {
   const directory = copy()

@@ -183,7 +183,7 @@ test('an interrupted import does not start, and continues when it is run again',
   writeFileSync(part, `${lines.slice(0, 200).join('\n')}\n`)
   const cut = await broadside('import', part, '--as-it-was', '--data', directory, '--keys', join(source, 'keys'))
   expect([cut.code, cut.errors]).toEqual([3, expect.stringContaining('Line 200 ')])
-  expect(cut.errors).toContain('without a line of type end: it was cut short')
+  expect(cut.errors).toContain('without a line of type end: it is truncated')
   const start = await broadside('serve', '--data', directory, '--port', '0')
   expect([start.code, start.errors]).toEqual([1, expect.stringContaining('import --as-it-was again')])
   const again = await broadside('import', file, '--as-it-was', '--data', directory, '--keys', join(source, 'keys'))
@@ -238,7 +238,7 @@ test.each<[name: string, change: Changed, rule: RegExp]>(
     [
       'a missing event',
       (line) => (event(line) && line.includes('"seq":1,') ? undefined : line),
-      /seq is \d+|on no line before it/,
+      /seq is \d+|on no earlier line/,
     ],
     ['a missing end', (line) => (line.includes('"type":"end"') ? undefined : line), /without a line of type end/],
     ['more lines', (line) => (line.includes('"type":"end"') ? line.replace(/\d+/, '7') : line), /lines is 7/],

@@ -144,7 +144,7 @@ const list: readonly Sample[] = [
     ],
     report: [
       '2 files of private channels and direct messages were skipped.',
-      '1 messages that say who joined, left or changed something were skipped.',
+      '1 messages about who joined, left or changed something were skipped.',
       '1 files of messages were not imported.',
     ],
   },

@@ -195,7 +195,7 @@ test('no command of the table was left out', () => {
 test.each(drawn([...commandNames, ...verbWords]))('%s --help lists --json', async (words) => {
   const terminal = capturedTerminal()
   expect(await main([...words.split(' '), '--help'], terminal)).toBe(0)
-  expect(terminal.said.out).toMatch(/^ {2}--json {2,}print JSON, one object a line/m)
+  expect(terminal.said.out).toMatch(/^ {2}--json {2,}print JSON, one object per line/m)
 })
 
 test('a command that fails with --json says so only on standard error', async () => {

@@ -125,9 +125,9 @@ test('broadside verify recomputes the ledger without the board, and reports the 
   const reward = lines.findIndex((line) => line.includes('"amount":300'))
   const cases: [string, string, string][] = [
     ['another amount', changed(reward, '"amount":300', '"amount":299'), 'its entry is not leaf'],
-    ['a posting left out', without(2), 'is in the place of'],
+    ['a posting left out', without(2), 'is where posting'],
     ['another payee', changed(reward, `user:${bob.id}`, `user:${ada.id}`), 'its entry is not leaf'],
-    ['the end left out', without(reward + 1), 'is in the place of'],
+    ['the end left out', without(reward + 1), 'is where posting'],
   ]
   for (const [name, file, words] of cases) {
     const bad = await verify(file)

@@ -127,14 +127,14 @@ test('before it is declared lost the board does not start, and the message names
 
 test('without --yes it says what may come back, and changes nothing', () => {
   expect(asked.code).toBe(1)
-  expect(asked.out).toContain('texts that were taken back are readable again')
+  expect(asked.out).toContain('redacted texts are readable again')
   expect(asked.err).toBe('Nothing was changed. Add --yes to continue.\n')
 })
 
 test('it says which log ends, which begins, and which acts it takes from the copy', async () => {
   expect(said).toMatchObject({ code: 0, err: '' })
-  expect(said.out).toContain(`ends at size ${atBackup}. What it had after that is lost.`)
-  expect(said.out).toContain('texts that were taken back: 1, by the word of the lost log')
+  expect(said.out).toContain(`ends at size ${atBackup}. Everything after that is lost.`)
+  expect(said.out).toContain('redactions of texts: 1, on the word of the lost log')
   expect(said.out).toContain('moves to other keys: 1, by the signatures of both keys')
   expect(said.out).toContain((await client.get('/log/vkey')).text.trim())
   expect(readdirSync(join(target, 'keys')).filter((name) => name.startsWith('log'))).toEqual([
@@ -211,7 +211,7 @@ test('it starts again, fsck finds nothing, and a second call changes nothing', a
   expect(damagesOf(target)).toEqual([])
   const again = await run('restored', '--lost', '--yes', '--data', target)
   expect(again).toMatchObject({ code: 1 })
-  expect(again.err).toContain('Nothing says that anything')
+  expect(again.err).toContain('Nothing indicates that')
   // As after a start that was killed before its last act: nothing is done twice.
   cpSync(acts, join(target, 'lost-acts.json'))
   await start(target)
@@ -309,8 +309,8 @@ test('a mirror provides what the log names; names that the lost board used are n
   const here = ['restored', '--lost', '--yes', '--data', tried]
   const found = await run(...here, '--apply-from', mirror)
   expect(found).toMatchObject({ code: 0, err: '' })
-  expect(found.out).toContain('texts that were taken back: 1, by the word of the lost log')
-  expect(found.out).toContain('moves to other keys that are only named in it: 1; an export has them')
+  expect(found.out).toContain('redactions of texts: 1, on the word of the lost log')
+  expect(found.out).toContain('moves to other keys of which it has only the entry: 1; an export has them')
   expect(readdirSync(join(tried, 'keys')).filter((name) => name.startsWith('log'))).toEqual(['log-2999f.key'])
   restoredAgain()
   expect((await run(...here, '--last-log', '2998b')).out).toContain('/log/2998c begins')

@@ -185,5 +185,5 @@ test('a backup of a newer release is refused by name', async () => {
   writeFileSync(file, JSON.stringify({ ...manifest, broadside_backup: 2, release: '3.1.0' }))
   const { code, errors } = await broadside('restore', backup, '--data', join(scratchDirectory(), 'new'), '--dry-run')
   expect(code).toBe(1)
-  expect(errors).toMatch(/is a backup of form 2, which Broadside 3\.1\.0 wrote\. .*Install 3\.1\.0 or newer/)
+  expect(errors).toMatch(/is a backup in format 2, written by Broadside 3\.1\.0\. .*Install 3\.1\.0 or newer/)
 })

@@ -50,7 +50,7 @@ test('REPLICATE_ACK defaults to local, and an invalid choice is refused with a v
   const following = { ...publishing, FOLLOW: 'https://h.example', REPLICA_KEY_FILE: 'c', REPLICATE_ACK: 'quorum' }
   expect(readConfig('', following)).toMatchObject({ replication: undefined, lead: { ack: 'quorum' } })
   const reading = { ...following, REPLICATE_SYSTEM_KEY_FILE: '' }
-  expect(() => readConfig('', reading)).toThrow('REPLICATE_ACK is of a board that publishes or may lead')
+  expect(() => readConfig('', reading)).toThrow('REPLICATE_ACK is for a board that publishes or may lead')
 })
 
 test.each([

@@ -13,7 +13,7 @@ test.each([
   [new DiskFull('/d/1.log'), /no space to write \/d\/1\.log\. Free space/],
   [new Error("EROFS: read-only file system, open '/d/LOCK'"), /another DATA_DIR\.$/],
   [new Error('EIO: i/o error, fdatasync'), /sound disk\.$/],
-  [new Error("EIO: i/o error, read '/d/1.snapshot'"), /1\.snapshot'\. The disk does not give back.*on a sound disk\.$/],
+  [new Error("EIO: i/o error, read '/d/1.snapshot'"), /1\.snapshot'\. The disk cannot read data.*on a sound disk\.$/],
   [new Error('EISDIR: illegal operation on a directory, read'), /move it away/],
   [new Error('getaddrinfo ENOTFOUND nowhere'), /Set HOST/],
   [new EngineMissing('uWebSockets.js has no binary for x'), /for x\. Set HTTP_ENGINE=node/],

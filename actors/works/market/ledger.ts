@@ -76,7 +76,7 @@ export class Ledger {
       this.#of(ledger, credit).posted += amount
     } else {
       const found = this.#holds.get(hold!)
-      if (found === undefined) throw new Error(`posting ${id} resolves a hold that is not there: ${hold}`)
+      if (found === undefined) throw new Error(`posting ${id} resolves a hold that does not exist: ${hold}`)
       this.#holds.delete(hold!)
       this.#of(ledger, debit).held -= found.amount
       if (type === 'post') {

@@ -43,7 +43,7 @@ const changes: readonly (readonly [what: string, change: (lines: Json[]) => void
   ['nothing', () => {}, /^$/],
   ['a text', (lines) => set(lines[0]!, { text: 'another' }), /^line 1: the text is not what was signed/],
   ['a room', (lines) => set(lines[0]!, { room: 'den' }), /^line 1: the room is not what was signed/],
-  ['an author', (lines) => set(lines[0]!, { author: lines[1]!.author }), /^line 1: the signed bytes name another key/],
+  ['an author', (lines) => set(lines[0]!, { author: lines[1]!.author }), /^line 1: the signed bytes name a key other/],
   ['an id', (lines) => set(lines[0]!, { event_id: lines[1]!.event_id }), /^line 1: event_id is not/],
   [
     'a signature',

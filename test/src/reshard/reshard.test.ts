@@ -166,7 +166,9 @@ test('a rebuilt journal that does not match the board is discarded', async () =>
 test('too little room on the disk is reported before anything is written', async () => {
   const path = unpacked()
   const full: Disk = { ...machineDisk, freeBytes: () => 1_000 }
-  await expect(reshard(optionsOf(path, full, 3))).rejects.toThrow(/need [\d]+ bytes beside the old ones.*Free space/)
+  await expect(reshard(optionsOf(path, full, 3))).rejects.toThrow(
+    /need [\d]+ bytes in addition to the old ones.*Free space/,
+  )
   expect(existsSync(join(path, 'reshard.new'))).toBe(false)
 })
 

@@ -105,7 +105,7 @@ export const replicationFile = (path: string) => join(path, 'replication.json')
 /** The key that signs a log; `name` as in `nodesFile`. */
 export const logKeyFile = (path: string, name = '') => join(path, 'keys', name === '' ? 'log.key' : `log-${name}.key`)
 
-type Wanted = {
+type OpenOptions = {
   readonly disk: Disk
   readonly path: string
   /** Empty: derived from the board's key. */
@@ -121,27 +121,27 @@ type Wanted = {
 }
 
 /** Opens the data directory, or creates it. The caller must hold its lock. */
-export function openBoardDirectory(wanted: Wanted): BoardDirectory {
-  const { disk } = wanted
-  disk.makeDirectory(wanted.path)
-  refuseUndeclared(disk, wanted.path)
-  if (disk.fileExists(followerFile(wanted.path)))
+export function openBoardDirectory(options: OpenOptions): BoardDirectory {
+  const { disk } = options
+  disk.makeDirectory(options.path)
+  refuseIncomplete(disk, options.path)
+  if (disk.fileExists(followerFile(options.path)))
     throw new UnusableDirectory(
-      `${wanted.path} is the directory of a follower, which signs nothing. Start it with broadside follow, or choose another DATA_DIR.`,
+      `${options.path} is the directory of a follower, which signs nothing. Start it with broadside follow, or choose another DATA_DIR.`,
     )
-  const file = join(wanted.path, 'board.json')
-  const facts = disk.fileExists(file) ? takeOver(disk, wanted.path) : makeBoard(wanted)
-  if (wanted.serviceId !== '' && wanted.serviceId !== facts.service_id) {
+  const file = join(options.path, 'board.json')
+  const facts = disk.fileExists(file) ? stampRelease(disk, options.path) : makeBoard(options)
+  if (options.serviceId !== '' && options.serviceId !== facts.service_id) {
     throw new UnusableDirectory(
-      `SERVICE_ID is ${wanted.serviceId}, but this board was created as ${facts.service_id}, and every signature names it. Unset SERVICE_ID, or choose another DATA_DIR.`,
+      `SERVICE_ID is ${options.serviceId}, but this board was created as ${facts.service_id}, and every signature names it. Unset SERVICE_ID, or choose another DATA_DIR.`,
     )
   }
-  makeJournalDirectories(disk, wanted.path, facts)
+  makeJournalDirectories(disk, options.path, facts)
   return {
-    path: wanted.path,
+    path: options.path,
     facts,
-    identity: identityOf(readSecret(disk, boardKeyFile(wanted.path), facts.prints?.board)),
-    cursorKey: cursorKeys(disk, wanted.path, facts.prints),
+    identity: identityOf(readSecret(disk, boardKeyFile(options.path), facts.prints?.board)),
+    cursorKey: cursorKeys(disk, options.path, facts.prints),
   }
 }
 
@@ -152,10 +152,10 @@ function makeJournalDirectories(disk: Disk, path: string, { shards }: BoardFacts
 
 /** Opens the directory of a follower. The caller must hold its lock; board.json and the journals must exist. */
 export function openFollowerDirectory(
-  { disk, path, random }: Pick<Wanted, 'disk' | 'path' | 'random'>,
+  { disk, path, random }: Pick<OpenOptions, 'disk' | 'path' | 'random'>,
   { identity, readKey }: { readonly identity: Identity; readonly readKey: Uint8Array },
 ): BoardDirectory {
-  const facts = takeOver(disk, path)
+  const facts = stampRelease(disk, path)
   makeJournalDirectories(disk, path, facts)
   disk.makeDirectory(join(path, 'keys'))
   // The board's key is on the leader. Names that others cannot compute are derived from a secret of this run.
@@ -163,7 +163,7 @@ export function openFollowerDirectory(
 }
 
 /** Whether this directory contains a board that decides: neither a follower nor empty. */
-export function holdsDecidingBoard(disk: Disk, path: string): boolean {
+export function isLeaderDirectory(disk: Disk, path: string): boolean {
   return disk.fileExists(join(path, 'board.json')) && !disk.fileExists(followerFile(path))
 }
 
@@ -193,8 +193,8 @@ export function checkKeys(disk: Disk, path: string, { identity, readKey }: Known
 
 /** Turns a follower's directory into that of the deciding board. The caller must hold its lock, and have checked its keys. */
 export function becomeLeader(disk: Disk, path: string): void {
-  const board = printOf(readSecret(disk, boardKeyFile(path)))
-  const cursor = printOf(readSecret(disk, cursorKeyFile(path)))
+  const board = fingerprintOf(readSecret(disk, boardKeyFile(path)))
+  const cursor = fingerprintOf(readSecret(disk, cursorKeyFile(path)))
   const { written_by = release, ...facts } = readFacts(disk, path)
   writeFacts(disk, path, { ...facts, prints: { board, cursor }, written_by })
   disk.removeFile(followerFile(path))
@@ -221,32 +221,33 @@ const replacedKeyFile = (path: string, number: number) => join(path, 'keys', `cu
  * stays readable with the old key, which is retained. An interrupted call is completed by the next one. The caller must hold the lock.
  */
 export function replaceCursorKey(disk: Disk, path: string, isLost: boolean, random: Random): void {
-  refuseUndeclared(disk, path)
+  refuseIncomplete(disk, path)
   const facts = readFacts(disk, path)
   const file = cursorKeyFile(path)
   const known = facts.prints?.cursor
-  const isThere = disk.fileExists(file)
+  const isPresent = disk.fileExists(file)
   const replaced = replacedKeys(disk, path)
-  const prints = replaced.map((number) => printOf(readSecret(disk, replacedKeyFile(path, number))))
+  const prints = replaced.map((number) => fingerprintOf(readSecret(disk, replacedKeyFile(path, number))))
   // Interrupted before board.json was written: the new key is in place, with the old one next to it.
-  const isBegun = isThere && known !== undefined && prints.includes(known) && printOf(readSecret(disk, file)) !== known
-  if (!isBegun) {
-    if (isThere && !isLost) {
+  const isStarted =
+    isPresent && known !== undefined && prints.includes(known) && fingerprintOf(readSecret(disk, file)) !== known
+  if (!isStarted) {
+    if (isPresent && !isLost) {
       const old = readSecret(disk, file, known)
-      if (!prints.includes(printOf(old)))
+      if (!prints.includes(fingerprintOf(old)))
         disk.writeAtomic(replacedKeyFile(path, (replaced[0] ?? 0) + 1), Buffer.from(`${old.toString('hex')}\n`), 0o600)
-    } else if (!isThere && !isLost) readSecret(disk, file)
+    } else if (!isPresent && !isLost) readSecret(disk, file)
     disk.writeAtomic(file, Buffer.from(`${random(32).toString('hex')}\n`), 0o600)
   }
-  const board = printOf(readSecret(disk, boardKeyFile(path), facts.prints?.board))
-  writeFacts(disk, path, { ...facts, prints: { board, cursor: printOf(readSecret(disk, file)) } })
+  const board = fingerprintOf(readSecret(disk, boardKeyFile(path), facts.prints?.board))
+  writeFacts(disk, path, { ...facts, prints: { board, cursor: fingerprintOf(readSecret(disk, file)) } })
 }
 
 /**
  * Refuses a restored backup of a board that kept running, because that board has signed entries that this directory lacks, and an
  * incomplete import. Throws UnusableDirectory.
  */
-export function refuseUndeclared(disk: Disk, path: string): void {
+export function refuseIncomplete(disk: Disk, path: string): void {
   if (disk.fileExists(importFile(path)))
     throw new UnusableDirectory(
       `An import into ${path} was interrupted. Run the same broadside import --as-it-was again; it resumes where it stopped.`,
@@ -269,7 +270,7 @@ export function readSecret(disk: Disk, file: string, print?: string): Buffer {
   const secret = Buffer.from(disk.readWhole(file).toString('latin1').trim(), 'hex')
   if (secret.length !== 32)
     throw new UnusableDirectory(`The key file ${file} does not contain 32 bytes in hex. Restore it from a backup.`)
-  if (print !== undefined && print !== printOf(secret))
+  if (print !== undefined && print !== fingerprintOf(secret))
     throw new UnusableDirectory(
       `The key file ${file} does not contain the key that this board was created with. Restore it from a backup: with another key, the board would have a different identity and could not open what was sealed.`,
     )
@@ -277,7 +278,7 @@ export function readSecret(disk: Disk, file: string, print?: string): Buffer {
 }
 
 /** Identifies a key without revealing anything about it, since the key is a random number of 256 bits. */
-function printOf(secret: Uint8Array): string {
+function fingerprintOf(secret: Uint8Array): string {
   return hash('sha256', secret).slice(0, 16)
 }
 
@@ -287,38 +288,38 @@ function holdsJournals(disk: Disk, path: string): boolean {
   return parts.some((part) => listSegments(disk, join(path, part), 'log').length > 0)
 }
 
-const factsLost = (path: string) =>
+const missingFacts = (path: string) =>
   new UnusableDirectory(
     `${join(path, 'board.json')} is missing, but the journals of a board are there. Restore it from a backup: it is written once, and a new one would name a different log, number of shards and epoch.`,
   )
 
 /** Creates the keys and board.json of a new board. */
-export function makeBoard(wanted: Wanted): BoardFacts {
-  const { disk } = wanted
-  if (holdsJournals(disk, wanted.path)) throw factsLost(wanted.path)
-  const { origin = `${wanted.publicHost}/log/${new Date(wanted.now * 1000).getUTCFullYear()}a` } = wanted
+export function makeBoard(options: OpenOptions): BoardFacts {
+  const { disk } = options
+  if (holdsJournals(disk, options.path)) throw missingFacts(options.path)
+  const { origin = `${options.publicHost}/log/${new Date(options.now * 1000).getUTCFullYear()}a` } = options
   if (!isOrigin(origin))
     throw new UnusableDirectory(
       `The log of a new board is named after its public address, and "${origin}" cannot be the name of a log. Set HOST, or set BASE_URL to another address.`,
     )
-  disk.makeDirectory(join(wanted.path, 'keys'))
-  for (const file of [boardKeyFile(wanted.path), logKeyFile(wanted.path), cursorKeyFile(wanted.path)]) {
+  disk.makeDirectory(join(options.path, 'keys'))
+  for (const file of [boardKeyFile(options.path), logKeyFile(options.path), cursorKeyFile(options.path)]) {
     // A crash between the keys and board.json leaves keys that have signed nothing; they are used.
-    if (!disk.fileExists(file)) disk.writeAtomic(file, Buffer.from(`${wanted.random(32).toString('hex')}\n`), 0o600)
+    if (!disk.fileExists(file)) disk.writeAtomic(file, Buffer.from(`${options.random(32).toString('hex')}\n`), 0o600)
   }
-  const seed = readSecret(disk, boardKeyFile(wanted.path))
+  const seed = readSecret(disk, boardKeyFile(options.path))
   const identity = identityOf(seed)
   const facts: BoardFacts = {
     format: 1,
-    service_id: wanted.serviceId === '' ? `bs-${identity.id.slice(0, 16)}` : wanted.serviceId,
+    service_id: options.serviceId === '' ? `bs-${identity.id.slice(0, 16)}` : options.serviceId,
     origin,
-    shards: wanted.shards,
-    generation: wanted.random(16).toString('hex'),
-    created_at: wanted.now,
-    prints: { board: printOf(seed), cursor: printOf(readSecret(disk, cursorKeyFile(wanted.path))) },
+    shards: options.shards,
+    generation: options.random(16).toString('hex'),
+    created_at: options.now,
+    prints: { board: fingerprintOf(seed), cursor: fingerprintOf(readSecret(disk, cursorKeyFile(options.path))) },
     written_by: release,
   }
-  writeFacts(disk, wanted.path, facts)
+  writeFacts(disk, options.path, facts)
   return facts
 }
 
@@ -326,7 +327,7 @@ export function makeBoard(wanted: Wanted): BoardFacts {
 export function readFacts(disk: Disk, path: string): BoardFacts {
   const file = join(path, 'board.json')
   if (!disk.fileExists(file)) {
-    if (disk.fileExists(path) && holdsJournals(disk, path)) throw factsLost(path)
+    if (disk.fileExists(path) && holdsJournals(disk, path)) throw missingFacts(path)
     throw new UnusableDirectory(`There is no board in ${path}: it has no board.json. Name the DATA_DIR of one.`)
   }
   const facts = parseFacts(disk.readWhole(file).toString('utf8'))
@@ -368,7 +369,7 @@ function numbersOf(version: string): readonly [major: number, minor: number] {
 }
 
 /** The facts, after recording in them that this release has written here. */
-function takeOver(disk: Disk, path: string): BoardFacts {
+function stampRelease(disk: Disk, path: string): BoardFacts {
   const facts = readFacts(disk, path)
   if (facts.written_by === release) return facts
   const own: BoardFacts = { ...facts, written_by: release }
@@ -404,7 +405,7 @@ export function writeBoardFacts(disk: Disk, path: string, facts: BoardFacts): vo
 }
 
 /** The facts of a board whose journals are being exchanged; undefined if none are. */
-export function exchangeBegun(disk: Disk, path: string): BoardFacts | undefined {
+export function pendingExchange(disk: Disk, path: string): BoardFacts | undefined {
   const file = join(path, 'board.json')
   const facts = disk.fileExists(file) ? parseFacts(disk.readWhole(file).toString('utf8')) : undefined
   return facts !== undefined && isExchanging(facts) ? { ...facts, format: 1 } : undefined

@@ -26,7 +26,7 @@ export type Jump = {
   readonly by: number
 }
 
-type Held = Jump & {
+type HeldJump = Jump & {
   /** Monotonic seconds. */
   readonly since: number
   /** The wall clock at its last jump. */
@@ -50,7 +50,7 @@ export class ClockWatch {
   readonly #options: WatchOptions
   /** Wall clock minus monotonic clock, in seconds, at the last check. */
   #offset: number
-  #jump: Held | undefined
+  #jump: HeldJump | undefined
   #lookedAt: number
   #isUnreadable = false
 
@@ -68,12 +68,12 @@ export class ClockWatch {
   }
 
   /** The wall clock at the last check. */
-  get lookedAt(): number {
+  get checkedAt(): number {
     return this.#lookedAt
   }
 
   /** Compares both clocks. Undefined if they agree, or the operator has accepted the wall clock. */
-  look(): Jump | undefined {
+  check(): Jump | undefined {
     const wall = this.#options.clock.wallSeconds()
     const now = this.#monotonic()
     const expected = this.#offset + now
@@ -91,7 +91,7 @@ export class ClockWatch {
     this.#jump = { heldAt, by, since, wall, accepted: this.#accepted() }
   }
 
-  #isOver({ heldAt, since, wall: jumpedTo, accepted: before }: Held, wall: number, now: number): boolean {
+  #isOver({ heldAt, since, wall: jumpedTo, accepted: before }: HeldJump, wall: number, now: number): boolean {
     if (agree(heldAt + now - since, wall) || now - since >= heldSecondsMax) return true
     const accepted = this.#accepted()
     if (accepted === undefined || !agree(accepted, wall)) return false

@@ -83,7 +83,7 @@ export function prepareEngineEnvironment(headerBytesMax: number): void {
 }
 
 /** Threads and child processes read this variable when they start. */
-export function passOnCompileCache(directory: string): void {
+export function shareCompileCache(directory: string): void {
   process.env.NODE_COMPILE_CACHE = directory
 }
 

@@ -12,7 +12,7 @@ import type { Disk } from '../storage/disk.ts'
 import {
   type BoardFacts,
   beginExchange,
-  exchangeBegun,
+  pendingExchange,
   searchDirectory,
   toolsDirectory,
   writeBoardFacts,
@@ -32,13 +32,13 @@ export function exchangeJournals(disk: Disk, path: string, facts: BoardFacts): v
  * must hold the lock of the directory.
  */
 export function completeReshard(disk: Disk, path: string): boolean {
-  const facts = exchangeBegun(disk, path)
+  const facts = pendingExchange(disk, path)
   const [built, replaced] = [builtDirectory(path), replacedDirectory(path)]
   if (facts !== undefined) {
     disk.makeDirectory(replaced)
-    for (const name of unneeded(disk, path, facts)) putAside(disk, join(path, name), join(replaced, name))
+    for (const name of obsolete(disk, path, facts)) moveAside(disk, join(path, name), join(replaced, name))
     for (const name of disk.listDirectories(built)) {
-      putAside(disk, join(path, name), join(replaced, name))
+      moveAside(disk, join(path, name), join(replaced, name))
       disk.renameDurable(join(built, name), join(path, name))
     }
     writeBoardFacts(disk, path, facts)
@@ -48,13 +48,13 @@ export function completeReshard(disk: Disk, path: string): boolean {
 }
 
 /** Journals of shards that do not exist anymore, and data derived from the old journals, which names positions in them. */
-function unneeded(disk: Disk, path: string, { shards }: BoardFacts): readonly string[] {
+function obsolete(disk: Disk, path: string, { shards }: BoardFacts): readonly string[] {
   const derived = [searchDirectory(path), toolsDirectory(path)].map((directory) => basename(directory))
   return disk
     .listDirectories(path)
     .filter((name) => derived.includes(name) || Number(/^shard-(\d+)$/.exec(name)?.[1] ?? -1) >= shards)
 }
 
-function putAside(disk: Disk, from: string, to: string): void {
+function moveAside(disk: Disk, from: string, to: string): void {
   if (disk.fileExists(from)) disk.renameDurable(from, to)
 }

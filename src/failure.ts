@@ -44,13 +44,13 @@ const fixes: Readonly<Record<string, string>> = {
   DiskFull: 'Free space on the disk of the data directory and start again',
 }
 
-const noRight =
+const noPermission =
   'The user of this process must be able to read and write the data directory: grant it permission, or name another DATA_DIR'
 const noDirectory = 'DATA_DIR must name a directory that exists or can be created'
 const systemFixes: Readonly<Record<string, string>> = {
-  EACCES: noRight,
-  EPERM: noRight,
-  EROFS: noRight,
+  EACCES: noPermission,
+  EPERM: noPermission,
+  EROFS: noPermission,
   ENOENT: noDirectory,
   ENOTDIR: noDirectory,
   EEXIST: noDirectory,

@@ -6,7 +6,7 @@ import type { FromThread, StartThread, Thread, ThreadStart, ThreadUsage } from '
 import type { Disk } from '../storage/disk.ts'
 import { machineDisk } from '../storage/machine-disk.ts'
 import { type Clock, systemClock } from './clock.ts'
-import { entryBeside } from './program.ts'
+import { entryFile } from './program.ts'
 import type { StartPool } from './runtime/thread-pool.ts'
 import { youngGarbage } from './runtime/young-garbage.ts'
 
@@ -25,7 +25,7 @@ export type Platform = {
    * Called with the number of bytes outside the heap that the main thread has released: a message has been handled, or a page has been
    * rendered.
    */
-  readonly onPassed: (bytes: number) => void
+  readonly onBytesReleased: (bytes: number) => void
   readonly startPool: StartPool
   /** Ends the process immediately. */
   readonly exit: (code: number) => void
@@ -39,7 +39,7 @@ class WorkerThread implements Thread {
     file: URL,
     { name, data, ports, youngGenerationMb, oldGenerationMb, stackMb, isBackground = false }: ThreadStart,
   ) {
-    this.#worker = new Worker(entryBeside(file), {
+    this.#worker = new Worker(entryFile(file), {
       name,
       workerData: { file: file.href, data },
       transferList: ownPorts(ports),
@@ -90,7 +90,7 @@ export const machine: Platform = {
   disk: machineDisk,
   startThread: (file, start) => new WorkerThread(file, start),
   channel: () => new MessageChannel(),
-  onPassed: youngGarbage(),
+  onBytesReleased: youngGarbage(),
   // Loaded on demand, because most threads never need it.
   startPool: async (file, options) => new (await import('./runtime/thread-pool.ts')).ThreadPool(file, options),
   exit: (code) => process.exit(code),

@@ -39,7 +39,7 @@ export function threadFile(name: ThreadName): URL {
   return fileOfProgram(`${directory}/${name}${extension}`)
 }
 
-export function entryBeside(thread: URL): URL {
+export function entryFile(thread: URL): URL {
   return new URL(`entry${extension}`, thread)
 }
 

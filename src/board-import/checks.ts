@@ -48,13 +48,13 @@ export function parseLine(text: string): Line {
   const version: unknown = known === 'board' ? Object(value).version : undefined
   if (known === 'board' && version !== 1)
     throw new BadLine(`it has version ${JSON.stringify(version)} of the export, and this release reads version 1`)
-  refuseShape(known, value)
+  checkShape(known, value)
   const { reserved } = value as { readonly reserved?: unknown }
-  if (reserved !== undefined) refuseShape('act', reserved)
+  if (reserved !== undefined) checkShape('act', reserved)
   return value as Line
 }
 
-function refuseShape(type: LineType, value: unknown): void {
+function checkShape(type: LineType, value: unknown): void {
   const check = checkOf(type)
   if (check(value)) return
   const { instancePath = '', message = 'does not have the expected shape', params } = check.errors?.[0] ?? {}

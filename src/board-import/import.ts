@@ -60,7 +60,7 @@ export type ImportOptions = Pick<Config, 'dataDirectory' | 'segmentBytesMax' | '
 }
 
 /** The content of import.json. */
-type Begun = { readonly head: Head; readonly at: number }
+type StartedImport = { readonly head: Head; readonly at: number }
 
 export type Imported = {
   readonly facts: BoardFacts
@@ -81,9 +81,9 @@ export type Imported = {
 }
 
 /** The import begun in this directory; undefined if there is none. Throws UnusableDirectory if it contains anything else. */
-export function importBegun(disk: Disk, path: string): Begun | undefined {
+export function startedImport(disk: Disk, path: string): StartedImport | undefined {
   const file = importFile(path)
-  if (disk.fileExists(file)) return foreignJson(disk.readWhole(file).toString('utf8')) as Begun
+  if (disk.fileExists(file)) return foreignJson(disk.readWhole(file).toString('utf8')) as StartedImport
   const found = disk.fileExists(path) ? [...disk.listFiles(path), ...disk.listDirectories(path)] : []
   if (found.some((name) => name !== 'LOCK'))
     throw new UnusableDirectory(
@@ -95,7 +95,7 @@ export function importBegun(disk: Disk, path: string): Begun | undefined {
 /** The caller holds the lock of the directory. */
 export class BoardImport {
   readonly #options: ImportOptions
-  readonly #begun: Begun
+  readonly #started: StartedImport
   readonly #facts: BoardFacts
   readonly #identity: Buffer
   readonly #journal: Journal
@@ -113,7 +113,7 @@ export class BoardImport {
   #granted = 0
   #before = 0
   /** Records of the market of which rooms need not be notified. */
-  readonly #told: number[] = []
+  readonly #notifiedSeqs: number[] = []
   #hasVotes = false
   #isEnded = false
 
@@ -122,8 +122,8 @@ export class BoardImport {
     this.#options = options
     const { dataDirectory: path, platform, segmentBytesMax } = options
     const { disk } = platform
-    this.#begun = importBegun(disk, path) ?? this.#begin(head)
-    if (JSON.stringify(this.#begun.head) !== JSON.stringify(head))
+    this.#started = startedImport(disk, path) ?? this.#start(head)
+    if (JSON.stringify(this.#started.head) !== JSON.stringify(head))
       throw new UnusableDirectory(
         `${path} contains an interrupted import of another file. Import that file again, or name a new directory with --data.`,
       )
@@ -134,7 +134,7 @@ export class BoardImport {
     disk.makeDirectory(shardDirectory(path, 0))
     this.#journal = Journal.open({ disk, directory: shardDirectory(path, 0), segmentBytesMax, takesStubs: true })
     this.#known = this.#journal.nextSeq - 1
-    this.#first(head)
+    this.#addImportRecord(head)
   }
 
   /** Throws BadLine, UnusableDirectory and DiskFull. */
@@ -158,13 +158,13 @@ export class BoardImport {
   /** When it returns, everything is on disk and the board may start. Throws BadLine if the last line is missing. */
   finish(): Imported {
     if (!this.#isEnded) throw new BadLine('the file ends without a line of type end: it is truncated')
-    this.#tellRooms()
+    this.#markRoomsNotified()
     this.#write()
     this.#journal.close()
     const { dataDirectory: path, platform } = this.#options
     const { disk } = platform
     const vkey = this.#sign()
-    const facts = { ...readFacts(disk, path), delegations_ended: this.#begun.at }
+    const facts = { ...readFacts(disk, path), delegations_ended: this.#started.at }
     writeBoardFacts(disk, path, facts)
     disk.removeFile(importFile(path))
     const { board, blobs, documents, market, tools } = this.#state
@@ -190,7 +190,7 @@ export class BoardImport {
     this.#journal.close()
   }
 
-  #begin(head: Head): Begun {
+  #start(head: Head): StartedImport {
     const { dataDirectory: path, platform, now } = this.#options
     const begun = { head, at: now }
     platform.disk.makeDirectory(path)
@@ -206,7 +206,7 @@ export class BoardImport {
       disk.writeAtomic(boardKeyFile(path), Buffer.from(`${boardKey.toString('hex')}\n`), 0o600)
     }
     const serviceId = boardKey === undefined ? this.#options.serviceId : head.service_id
-    const now = this.#begun.at
+    const now = this.#started.at
     // Two logs with the same name would contradict each other.
     const isSameAddress = head.log.origin.startsWith(`${publicHost}/`)
     const origin = isSameAddress ? nextOrigin(head.log.origin, now, '') : undefined
@@ -226,10 +226,10 @@ export class BoardImport {
     })
   }
 
-  #first({ log }: Head): void {
+  #addImportRecord({ log }: Head): void {
     const { origin, size } = log
-    const entry = importEntry(this.#begun.at, { origin, size, root: Buffer.from(log.root, 'hex') })
-    this.#add(this.#own('board.import', registryName, { origin, size, root: log.root }), [entry], true)
+    const entry = importEntry(this.#started.at, { origin, size, root: Buffer.from(log.root, 'hex') })
+    this.#add(this.#ownRecord('board.import', registryName, { origin, size, root: log.root }), [entry], true)
   }
 
   #record(line: RecordLine): void {
@@ -239,13 +239,13 @@ export class BoardImport {
     if (opened.is(taken.record) && reserved === undefined) throw new BadLine('work.open has no reserved')
     const isKnown = this.#seq < this.#known
     this.#checks.check(taken, line, isKnown)
-    if (isOfMarket(taken.record)) this.#pay(taken.record.facts)
+    if (isOfMarket(taken.record)) this.#grantMissing(taken.record.facts)
     if (taken.isGone) this.#gone++
     if (taken.file !== undefined) this.#keepFile(taken.record, taken.file, isKnown)
     this.#put(taken, true)
     if (isKnown) this.#before++
     const { record } = taken
-    if (isOfMarket(record) && movesWork(record)) this.#told.push(this.#seq)
+    if (isOfMarket(record) && movesWork(record)) this.#notifiedSeqs.push(this.#seq)
   }
 
   /** The signed request of a work, which the market accepted before its room did. */
@@ -253,7 +253,7 @@ export class BoardImport {
     const taken = takenRecord(line)
     if (!isOfMarket(taken.record) || taken.record.op !== 'work.create')
       throw new BadLine('reserved is not a work.create')
-    this.#pay(taken.record.facts)
+    this.#grantMissing(taken.record.facts)
     this.#checks.check(taken, line, this.#seq < this.#known)
     this.#put(taken, false)
   }
@@ -265,7 +265,7 @@ export class BoardImport {
     const facts: ImportedVotesFacts = { id, up, down }
     const { board } = this.#state
     const room = board.roomList[board.events.room(board.events.find(id))]!.name
-    this.#add(this.#own('votes.import', room, facts), [], true)
+    this.#add(this.#ownRecord('votes.import', room, facts), [], true)
   }
 
   #end({ lines }: EndLine): void {
@@ -274,7 +274,7 @@ export class BoardImport {
   }
 
   /** Works of private rooms are in no export, but whoever was paid for one still has the credits. */
-  #pay({ steps = [], postings = [] }: MarketFacts): void {
+  #grantMissing({ steps = [], postings = [] }: MarketFacts): void {
     const { ledger } = this.#state.market
     const moved = [...steps.flatMap((step) => step.postings), ...postings].filter(
       ({ id }) => ledger.hold(id) === undefined,
@@ -287,10 +287,10 @@ export class BoardImport {
       const cause = `import ${this.#seq + 1}`
       const posting: Posting = {
         ...{ id: transferId(name, cause, 0), ledger: 1, type: 'direct', code: codes.grant },
-        ...{ debit: 'mint', credit: name, amount: missing, at: this.#begun.at },
+        ...{ debit: 'mint', credit: name, amount: missing, at: this.#started.at },
       }
       this.#granted += missing
-      this.#add(this.#own('credit.grant', marketName, { target: name, postings: [posting] }), [], false)
+      this.#add(this.#ownRecord('credit.grant', marketName, { target: name, postings: [posting] }), [], false)
     }
   }
 
@@ -310,14 +310,14 @@ export class BoardImport {
   }
 
   /** What rooms were told about works on the other board is already in their records. */
-  #tellRooms(): void {
-    const facts: SentArgs = { seqs: this.#told }
-    if (this.#told.length > 0) this.#add(this.#own('mail.sent', marketName, facts), [], false)
+  #markRoomsNotified(): void {
+    const facts: SentArgs = { seqs: this.#notifiedSeqs }
+    if (this.#notifiedSeqs.length > 0) this.#add(this.#ownRecord('mail.sent', marketName, facts), [], false)
   }
 
   /** A record created by this import. */
-  #own(op: string, room: string, facts: Facts): TakenRecord {
-    const record: FactRecord = { type: RecordType.act, room, at: this.#begun.at, author: this.#identity, op, facts }
+  #ownRecord(op: string, room: string, facts: Facts): TakenRecord {
+    const record: FactRecord = { type: RecordType.act, room, at: this.#started.at, author: this.#identity, op, facts }
     const key = createHash('sha256')
       .update(`${op} ${this.#seq + 1}`)
       .digest()

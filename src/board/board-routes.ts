@@ -51,7 +51,7 @@ import { Routes } from './routes.ts'
 import type { StartedActors } from './start-actors.ts'
 
 type RoutedParts = StartedActors &
-  Pick<Platform, 'clock' | 'random' | 'disk' | 'startPool' | 'onPassed'> & {
+  Pick<Platform, 'clock' | 'random' | 'disk' | 'startPool' | 'onBytesReleased'> & {
     readonly config: Config
     readonly directory: BoardDirectory
     readonly address: string
@@ -139,7 +139,7 @@ function pagesOf(parts: RoutedParts, described: Described): PageDoors {
   return pageDoors({
     timers: parts.clock,
     startPool: parts.startPool,
-    onPassed: parts.onPassed,
+    onBytesReleased: parts.onBytesReleased,
     reads,
     figures: (answer) => figures.stats((found) => answer(statsData(found).stats)),
     now: parts.clock.wallSeconds,

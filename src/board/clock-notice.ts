@@ -37,8 +37,8 @@ export class ClockNotice {
 
   #look(): void {
     const { watch, hold, notices, report } = this.#options
-    const jump = watch.look()
-    storeHold(hold, watch.lookedAt, jump)
+    const jump = watch.check()
+    storeHold(hold, watch.checkedAt, jump)
     if (jump === this.#shown) return
     this.#shown = jump
     if (jump === undefined) {

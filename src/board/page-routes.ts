@@ -65,7 +65,7 @@ type PageDoorOptions = Omit<AskOptions, 'change' | 'fault' | 'read' | 'render'> 
   readonly onFault: (error: unknown) => string
   readonly timers: Timers
   readonly startPool: Platform['startPool']
-  readonly onPassed: Platform['onPassed']
+  readonly onBytesReleased: Platform['onBytesReleased']
 }
 
 type Pattern = { readonly page: Page; readonly path: RegExp; readonly names: readonly string[] }
@@ -309,7 +309,7 @@ class PageServer {
     const shown = await page.show(ask, request)
     const { room, until } = ask.scope
     const bytes = this.#bytesOf(shown, request)
-    this.#options.onPassed(bytes.body.length)
+    this.#options.onBytesReleased(bytes.body.length)
     return {
       ...bytes,
       room: room ?? undefined,

@@ -16,7 +16,7 @@ import {
   type BoardDirectory,
   blobsDirectory,
   followerFile,
-  holdsDecidingBoard,
+  isLeaderDirectory,
   logDirectory,
   nodesFile,
   openBoardDirectory,
@@ -216,7 +216,7 @@ async function amongOthers(error: unknown, { dataDirectory }: Config, { disk }: 
 async function followedBy(config: Config, { disk, clock, random }: Platform): Promise<Followed | undefined> {
   const { follow: settings, dataDirectory: path, segmentBytesMax } = config
   if (settings === undefined) return undefined
-  if (config.lead !== undefined && holdsDecidingBoard(disk, path)) {
+  if (config.lead !== undefined && isLeaderDirectory(disk, path)) {
     const [{ standDown }, { openStream }] = await Promise.all([
       import('../replication/stand-down.ts'),
       import('../replication/open-stream.ts'),

@@ -128,13 +128,13 @@ export async function startActors(parts: Parts, options: ActorsOptions): Promise
 
 async function startThreads(options: ActorsOptions, workNews: HeldNews) {
   const { config, directory, placement, news, notices, marks, files, clock, disk, exit } = options
-  const { startThread, channel, onPassed } = options
+  const { startThread, channel, onBytesReleased } = options
   const started = await ActorHost.start({
     clock,
     disk,
     startThread,
     channel,
-    onPassed,
+    onBytesReleased,
     directory,
     placement,
     diskReserveBytes: config.diskReserveBytes,

@@ -10,7 +10,7 @@ import { inertLine, inertText, wordOf } from './terminal.ts'
 type Fields = Readonly<Record<string, unknown>>
 
 /** Fields that only prove what is next to them, or tell how to continue, which is shown elsewhere. */
-const unshown: ReadonlySet<string> = new Set([
+const hiddenFields: ReadonlySet<string> = new Set([
   ...['signature', 'signed_payload', 'command_sha256', 'checkpoint', 'tree_size', 'delegation', 'public_key'],
   ...['next_cursor', 'has_more', 'generation', 'service_generation', 'service_id', 'requester_author'],
 ])
@@ -31,7 +31,7 @@ function isEvent(item: Fields): boolean {
 }
 
 function linesOf(fields: Fields, indent: string): string[] {
-  const shown = Object.entries(fields).filter(([name, value]) => !unshown.has(name) && value !== undefined)
+  const shown = Object.entries(fields).filter(([name, value]) => !hiddenFields.has(name) && value !== undefined)
   return shown.flatMap(([name, value]): string[] => {
     const label = `${indent}${inertLine(name.replaceAll('_', ' '))}`
     if (name === 'receipt' && isObject(value)) return receiptLines(value, indent)

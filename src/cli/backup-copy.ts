@@ -199,11 +199,11 @@ class BackupCopy {
         const path = join('blobs', room, name)
         if (!/^[0-9a-f]{64}$/.test(name) || this.#files[path] !== undefined) continue
         // Attachments are named by their hash, so a file with this name never changes.
-        if (!this.#link(path, name)) this.#copyIfThere(path, name)
+        if (!this.#link(path, name)) this.#copyIfPresent(path, name)
       }
   }
 
-  #copyIfThere(path: string, revision: string): void {
+  #copyIfPresent(path: string, revision: string): void {
     try {
       this.#copy(path, revision)
     } catch (error) {

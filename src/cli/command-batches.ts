@@ -4,7 +4,7 @@
  */
 import { type BoardClient, Unreachable } from './client.ts'
 
-type Asked = {
+type PendingCommand = {
   readonly body: Uint8Array
   readonly resolve: (data: Record<string, unknown>) => void
   readonly reject: (error: unknown) => void
@@ -20,13 +20,13 @@ type CommandBatchesOptions = {
 /** While one batch is answered, the next is in transit. */
 const openMax = 2
 /** Larger batches gain nothing, and delay their first answers until the last. */
-const usefulLines = 256
+const usefulLinesMax = 256
 
 export class CommandBatches {
   readonly #options: CommandBatchesOptions
-  #waiting: Asked[] = []
+  #waiting: PendingCommand[] = []
   #open = 0
-  #isAsked = false
+  #isScheduled = false
 
   constructor(options: CommandBatchesOptions) {
     this.#options = options
@@ -36,10 +36,10 @@ export class CommandBatches {
   command(body: Uint8Array): Promise<Record<string, unknown>> {
     return new Promise((resolve, reject) => {
       this.#waiting.push({ body, resolve, reject })
-      if (this.#isAsked) return
-      this.#isAsked = true
+      if (this.#isScheduled) return
+      this.#isScheduled = true
       queueMicrotask(() => {
-        this.#isAsked = false
+        this.#isScheduled = false
         this.#send()
       })
     })
@@ -72,11 +72,11 @@ export class CommandBatches {
   }
 
   /** The oldest commands that fit into one batch; a single one always fits. */
-  #next(): Asked[] {
+  #next(): PendingCommand[] {
     const { linesMax, bytesMax } = this.#options
     let count = 0
     let bytes = 0
-    while (count < Math.min(linesMax, usefulLines, this.#waiting.length)) {
+    while (count < Math.min(linesMax, usefulLinesMax, this.#waiting.length)) {
       bytes += this.#waiting[count]!.body.length + 1
       if (bytes > bytesMax && count > 0) break
       count += 1

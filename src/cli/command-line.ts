@@ -192,7 +192,7 @@ function firstSentence(error: unknown): string {
 }
 
 /** The result of `work`. Keeps the process alive until then, because the timers that `work` may wait for do not. */
-export async function stayingFor<Result>(work: Promise<Result>): Promise<Result> {
+export async function keepAlive<Result>(work: Promise<Result>): Promise<Result> {
   const staying = setInterval(() => {}, 60_000)
   try {
     return await work

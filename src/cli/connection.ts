@@ -104,18 +104,18 @@ export class Connection {
     socket.on('data', (chunk) => this.#take(socket, chunk))
     socket.on('timeout', () => {
       // An idle connection may time out quietly; a pending request may not.
-      this.#lose(socket, new ConnectionFailed(`no answer within ${this.#options.timeoutMs / 1000} s`, { sent: true }))
+      this.#fail(socket, new ConnectionFailed(`no answer within ${this.#options.timeoutMs / 1000} s`, { sent: true }))
     })
     socket.on('error', (cause) => {
-      this.#lose(socket, new ConnectionFailed(cause.message, { sent: isConnected, cause }))
+      this.#fail(socket, new ConnectionFailed(cause.message, { sent: isConnected, cause }))
     })
     socket.on('close', () => {
-      this.#lose(socket, new ConnectionFailed('the connection was closed before the answer', { sent: isConnected }))
+      this.#fail(socket, new ConnectionFailed('the connection was closed before the answer', { sent: isConnected }))
     })
     return socket
   }
 
-  #lose(socket: Socket, error: ConnectionFailed): void {
+  #fail(socket: Socket, error: ConnectionFailed): void {
     if (socket !== this.#socket) return
     this.#socket = undefined
     this.#reader = undefined
@@ -128,7 +128,7 @@ export class Connection {
   #take(socket: Socket, chunk: Buffer): void {
     if (socket !== this.#socket) return
     if (this.#pending === undefined) {
-      this.#lose(socket, new ConnectionFailed('bytes arrived that no request asked for', { sent: true }))
+      this.#fail(socket, new ConnectionFailed('bytes arrived that no request asked for', { sent: true }))
       return
     }
     this.#reader ??= new AnswerReader(this.#options.bodyBytesMax)
@@ -136,7 +136,7 @@ export class Connection {
     try {
       whole = this.#reader.take(chunk)
     } catch (cause) {
-      this.#lose(socket, new ConnectionFailed((cause as Error).message, { sent: true, cause }))
+      this.#fail(socket, new ConnectionFailed((cause as Error).message, { sent: true, cause }))
       return
     }
     if (whole === undefined) return

@@ -114,7 +114,7 @@ export async function download({ client, query, path, out }: Download): Promise<
       await rm(part, { force: true })
     }
     if (!(error instanceof Error) || error instanceof CommandFailed) throw error
-    if (isOfWriting(error))
+    if (isWriteError(error))
       throw new CommandFailed(
         `${path ?? 'Standard output'} cannot be written (${error.message}). Free some space, or name another place.`,
       )
@@ -125,7 +125,7 @@ export async function download({ client, query, path, out }: Download): Promise<
   }
 }
 
-function isOfWriting(error: Error): boolean {
+function isWriteError(error: Error): boolean {
   return ['write', 'fsync', 'close'].includes((error as NodeJS.ErrnoException).syscall ?? '')
 }
 

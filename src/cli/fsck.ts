@@ -61,11 +61,11 @@ export const fsckCommand: Command = {
         onFinding: (finding) => {
           const { kind, where, what } = finding
           const meaning = args.flag('explain') ? explanationOf(finding) : undefined
-          const told = { finding: kind, where, what, ...(meaning !== undefined && { meaning }) }
+          const row = { finding: kind, where, what, ...(meaning !== undefined && { meaning }) }
           if (++shown <= findingsShownMax || terminal.json !== undefined)
             print(
               terminal,
-              told,
+              row,
               `${kind.padEnd(8)} ${inertLine(`${where}: ${what}`)}\n${meaning === undefined ? '' : `         ${meaning}\n`}`,
             )
         },

@@ -3,7 +3,7 @@ import { machine } from '../platform.ts'
 import { boardSettings, settingsHelp, settingsOptions } from './board-settings.ts'
 import { type Command, CommandFailed, exitCodes, print } from './command-line.ts'
 import { needsStream } from './lead.ts'
-import { onStoppedBoard, warningsOn } from './stopped-board.ts'
+import { warningsOn, withStoppedBoard } from './stopped-board.ts'
 import { inertLine } from './terminal.ts'
 
 export const handOverCommand: Command = {
@@ -24,7 +24,7 @@ export const handOverCommand: Command = {
       import('../replication/open-stream.ts'),
     ])
     const tell = (problem: string) => terminal.err(`${inertLine(problem)}\n`)
-    await onStoppedBoard(dataDirectory, () =>
+    await withStoppedBoard(dataDirectory, () =>
       handOver({ platform: machine, config, settings, openStream, tell, report: warningsOn(terminal) }),
     )
     print(

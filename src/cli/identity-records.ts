@@ -33,7 +33,7 @@ export type HeldRecord = {
 }
 
 /** What of an identity is still there to be erased. */
-export type Standing = {
+export type ErasableContent = {
   /** 32 hex each. */
   readonly events: readonly string[]
   readonly files: readonly string[]
@@ -143,7 +143,7 @@ const deleted = new ActsOf<Pick<DeletedFacts, 'target'>>('blob.delete', 'blob.re
 const erased = new ActsOf<EraseFacts>('identity.erase')
 
 /** What of this identity is not erased yet. Reads everything once. */
-export function standingOf(disk: Disk, dataDirectory: string, identity: string): Standing {
+export function erasableContentOf(disk: Disk, dataDirectory: string, identity: string): ErasableContent {
   const [events, files, documents, gone] = [new Set<string>(), new Set<string>(), new Set<string>(), new Set<string>()]
   let isErased = false
   for (const { id, record } of allRecords(disk, dataDirectory)) {

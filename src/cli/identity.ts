@@ -23,7 +23,7 @@ import {
   type Terminal,
   UsageError,
 } from './command-line.ts'
-import { fileOf, recordsOf, type Standing, shownRecord, standingOf } from './identity-records.ts'
+import { type ErasableContent, erasableContentOf, fileOf, recordsOf, shownRecord } from './identity-records.ts'
 import { createKeyFile, openKeyFile } from './key-file.ts'
 import { capabilitiesToSign } from './known-boards.ts'
 import { Progress } from './progress.ts'
@@ -145,8 +145,8 @@ async function exportAll(identity: string, to: string, args: Arguments, terminal
 }
 
 async function erase(identity: string, args: Arguments, terminal: Terminal): Promise<ExitCode> {
-  const standing = await fromFiles(args, (dataDirectory) => standingOf(machine.disk, dataDirectory, identity))
-  const { events, files, documents, isErased } = standing
+  const content = await fromFiles(args, (dataDirectory) => erasableContentOf(machine.disk, dataDirectory, identity))
+  const { events, files, documents, isErased } = content
   const what = `${counted(events.length, 'post')}, ${counted(files.length, 'file')}, ${counted(documents.length, 'document')}`
   if (args.flag('dry-run')) {
     const left = { posts: events.length, files: files.length, documents: documents.length, erased: isErased }
@@ -162,7 +162,7 @@ async function erase(identity: string, args: Arguments, terminal: Terminal): Pro
   const progress = new Progress({ terminal, unit: 'acts' })
   try {
     const eraser = new Eraser(client, signer, terminal, progress)
-    const { done, refused } = await eraser.run(identity, standing, args.text('reason') ?? 'Its owner asked for it.')
+    const { done, refused } = await eraser.run(identity, content, args.text('reason') ?? 'Its owner asked for it.')
     progress.clear()
     for (const words of refused.slice(0, refusedShownMax)) terminal.err(`${inertLine(words)}\n`)
     print(
@@ -201,7 +201,7 @@ class Eraser {
   /** Erases the identity first, so that it adds nothing in the meantime. What an earlier call erased is skipped. */
   async run(
     identity: string,
-    { events, files, documents, isErased }: Standing,
+    { events, files, documents, isErased }: ErasableContent,
     reason: string,
   ): Promise<{ done: number; refused: readonly string[] }> {
     const { serviceId } = await capabilitiesToSign(this.#client, this.#terminal)

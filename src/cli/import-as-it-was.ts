@@ -16,7 +16,7 @@ import { counted, grouped, inertLine } from './terminal.ts'
 export async function importAsItWas(path: string, args: Arguments, terminal: Terminal): Promise<0> {
   const config = await boardSettings(args)
   const { dataDirectory } = config
-  const [{ importBegun }, { BadLine }, { lockDirectory }] = await Promise.all([
+  const [{ startedImport }, { BadLine }, { lockDirectory }] = await Promise.all([
     import('../board-import/import.ts'),
     import('../board-import/checks.ts'),
     import('../../storage/lock.ts'),
@@ -24,7 +24,7 @@ export async function importAsItWas(path: string, args: Arguments, terminal: Ter
   let line = 0
   try {
     const options = { ...config, ...facts(config, args.text('keys')), now: terminal.clock.wallSeconds() }
-    importBegun(machine.disk, dataDirectory)
+    startedImport(machine.disk, dataDirectory)
     machine.disk.makeDirectory(dataDirectory)
     const lock = await lockDirectory(dataDirectory)
     try {

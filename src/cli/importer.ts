@@ -23,7 +23,7 @@ const heldMax = 20_000
 const signersMax = 100_000
 /** A longer pause is announced, and awaited only if nothing but time helps, because the import is resumable. */
 const pauseSecondsMax = 120
-const awaySecondsMax = 30
+const unreachableSecondsMax = 30
 /** Ids and line numbers of each kind stored for the report; counting continues beyond this. */
 const namedMax = 1000
 
@@ -84,7 +84,7 @@ export class Importer {
   #isWhollyRead = false
   #failure: Error | undefined
   #isPaused = false
-  #awaySinceMs: number | undefined
+  #unreachableSinceMs: number | undefined
   #wake: (() => void) | undefined
 
   constructor(options: ImportOptions) {
@@ -177,7 +177,7 @@ export class Importer {
       while (!this.#isPaused && this.#failure === undefined && this.#inFlight < this.#options.inFlightMax) {
         const ready = this.#queue.next()
         if (ready === undefined) return
-        if (this.#closedRooms.has(ready.message.room)) this.#leaveOut(ready.message)
+        if (this.#closedRooms.has(ready.message.room)) this.#skip(ready.message)
         else this.#send(ready)
       }
     } catch (error) {
@@ -186,7 +186,7 @@ export class Importer {
   }
 
   /** A room that accepts no imports accepts none of the later messages either. */
-  #leaveOut({ id, room, parent }: CorpusMessage): void {
+  #skip({ id, room, parent }: CorpusMessage): void {
     this.#drop(this.report.refused, `${shownId(id)}: room ${room} does not accept imported posts`)
     this.#queue.drop(id, parent)
   }
@@ -253,7 +253,7 @@ export class Importer {
     if (typeof eventId !== 'string' || !/^[0-9a-f]{32}$/.test(eventId) || (eventId !== expectedId && !isDuplicate)) {
       throw new BadAnswer(this.#options.client.url, 'the event id of a post is not the one that its signing bytes give')
     }
-    this.#awaySinceMs = undefined
+    this.#unreachableSinceMs = undefined
     this.report.posted += 1
     this.report.lastEventId = eventId
     if (isDuplicate) this.report.duplicates += 1
@@ -303,9 +303,9 @@ export class Importer {
   #awaited(ready: ReadyMessage, error: Unreachable): void {
     const nowMs = this.#options.terminal.clock.monotonicMs()
     if (this.report.posted === 0) throw error
-    if (this.#awaySinceMs === undefined) this.#progress.say(`${error.message} Waiting for it to come back.`)
-    this.#awaySinceMs ??= nowMs
-    if (nowMs - this.#awaySinceMs > awaySecondsMax * 1000) throw error
+    if (this.#unreachableSinceMs === undefined) this.#progress.say(`${error.message} Waiting for it to come back.`)
+    this.#unreachableSinceMs ??= nowMs
+    if (nowMs - this.#unreachableSinceMs > unreachableSecondsMax * 1000) throw error
     this.#queue.again(ready)
     this.#pause(0.5)
   }

@@ -26,26 +26,26 @@ export function knownBoardsFile(): string {
 /** A board's capabilities, to sign for it. Throws CommandFailed if it may impersonate another one. */
 export async function capabilitiesToSign(client: BoardClient, terminal: Pick<Terminal, 'err'>): Promise<Capabilities> {
   const capabilities = await client.capabilities()
-  mayBeSignedFor(client.url, capabilities.serviceId, terminal)
+  checkKnownBoard(client.url, capabilities.serviceId, terminal)
   return capabilities
 }
 
 /** Throws CommandFailed if this address is known with another id, or this id with another address. */
-export function mayBeSignedFor(url: string, service: string, terminal: Pick<Terminal, 'err'>): void {
+export function checkKnownBoard(url: string, service: string, terminal: Pick<Terminal, 'err'>): void {
   if (!serviceIdPattern.test(service)) throw new BadAnswer(url, '/capabilities names no service_id')
-  const place = placeOf(url)
+  const place = addressOf(url)
   const file = knownBoardsFile()
   const known = knownIn(file)
   const before = known.get(place)
   if (before === service) return
   if (before !== undefined && !isLocal(place))
     throw new CommandFailed(
-      `${place} was ${inertLine(before)} when you first signed for it, and now says that it is ${service}. It may be another board, or a server that wants your signatures for another board, so nothing was signed. If its operator says that it was recreated: ${settledBy(place, service, file)}`,
+      `${place} was ${inertLine(before)} when you first signed for it, and now says that it is ${service}. It may be another board, or a server that wants your signatures for another board, so nothing was signed. If its operator says that it was recreated: ${trustCommand(place, service, file)}`,
     )
   const other = [...known].find(([each, id]) => id === service && !(isLocal(each) && isLocal(place)))?.[0]
   if (other !== undefined && other !== place)
     throw new CommandFailed(
-      `${place} says that it is ${service}, and you know that board at ${inertLine(other)}. What you sign for one is also valid at the other, so nothing was signed. If both are the same board: ${settledBy(place, service, file)}`,
+      `${place} says that it is ${service}, and you know that board at ${inertLine(other)}. What you sign for one is also valid at the other, so nothing was signed. If both are the same board: ${trustCommand(place, service, file)}`,
     )
   known.delete(place)
   known.set(place, service)
@@ -59,7 +59,7 @@ export function mayBeSignedFor(url: string, service: string, terminal: Pick<Term
 }
 
 /** The address without the parts that do not identify a board: name and password, query, trailing slashes. */
-function placeOf(url: string): string {
+function addressOf(url: string): string {
   const { protocol, hostname, port, pathname } = new URL(url)
   return `${protocol}//${hostname}${port === '' ? '' : `:${port}`}${pathname.replace(/\/+$/, '')}`
 }
@@ -101,6 +101,6 @@ function remember(file: string, known: ReadonlyMap<string, string>): void {
   renameSync(next, file)
 }
 
-function settledBy(place: string, service: string, file: string): string {
+function trustCommand(place: string, service: string, file: string): string {
   return `echo '${place.replaceAll("'", '%27')} ${service}' >> '${file}'`
 }

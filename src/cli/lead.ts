@@ -2,7 +2,7 @@
 import { machine } from '../platform.ts'
 import { boardSettings, settingsHelp, settingsOptions } from './board-settings.ts'
 import { type Command, CommandFailed, exitCodes, print } from './command-line.ts'
-import { onStoppedBoard, warningsOn } from './stopped-board.ts'
+import { warningsOn, withStoppedBoard } from './stopped-board.ts'
 
 export const leadCommand: Command = {
   name: 'lead',
@@ -26,7 +26,7 @@ export const leadCommand: Command = {
       import('../replication/open-stream.ts'),
       import('../webhooks/carried.ts'),
     ])
-    const { epoch, seq } = await onStoppedBoard(dataDirectory, async () => {
+    const { epoch, seq } = await withStoppedBoard(dataDirectory, async () => {
       const takeDeliveries = (path: string) => useCarried(machine.disk, path)
       const led = await takeLead({
         ...machine,

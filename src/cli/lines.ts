@@ -93,7 +93,7 @@ export async function* splitLines(chunks: AsyncIterable<Buffer>): AsyncGenerator
       number += 1
       const isWhole = piecesBytes === 0
       if (!isWhole) keep(chunk.subarray(start, end))
-      const bytes = withoutReturn(isWhole ? chunk.subarray(start, end) : Buffer.concat(pieces))
+      const bytes = withoutCarriageReturn(isWhole ? chunk.subarray(start, end) : Buffer.concat(pieces))
       yield { number, bytes, isCut }
       pieces = []
       piecesBytes = 0
@@ -102,10 +102,10 @@ export async function* splitLines(chunks: AsyncIterable<Buffer>): AsyncGenerator
     }
     keep(chunk.subarray(start))
   }
-  if (piecesBytes > 0) yield { number: number + 1, bytes: withoutReturn(Buffer.concat(pieces)), isCut }
+  if (piecesBytes > 0) yield { number: number + 1, bytes: withoutCarriageReturn(Buffer.concat(pieces)), isCut }
 }
 
-function withoutReturn(bytes: Buffer): Buffer {
+function withoutCarriageReturn(bytes: Buffer): Buffer {
   return bytes.at(-1) === 13 ? bytes.subarray(0, -1) : bytes
 }
 

@@ -2,7 +2,7 @@
 import { machine } from '../platform.ts'
 import { boardSettings, settingsHelp, settingsOptions } from './board-settings.ts'
 import { type Command, exitCodes, print, UsageError } from './command-line.ts'
-import { onStoppedBoard, warningsOn } from './stopped-board.ts'
+import { warningsOn, withStoppedBoard } from './stopped-board.ts'
 import { grouped } from './terminal.ts'
 
 export const logCommand: Command = {
@@ -23,7 +23,7 @@ export const logCommand: Command = {
       import('../replication/writer.ts'),
     ])
     const now = terminal.clock.wallSeconds()
-    const { closed, next } = await onStoppedBoard(config.dataDirectory, () => {
+    const { closed, next } = await withStoppedBoard(config.dataDirectory, () => {
       refuseUnlessAlone(machine.disk, config.dataDirectory, { canStart: true })
       return rotateLog({ ...config, platform: machine, now, report: warningsOn(terminal) })
     })

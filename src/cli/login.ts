@@ -6,7 +6,7 @@ import { isObject } from '../mcp/brief.ts'
 import { BadAnswer } from './client.ts'
 import { type Arguments, type Command, exitCodes, print, type Terminal } from './command-line.ts'
 import { createKeyFile, openKeyFile } from './key-file.ts'
-import { connected, said } from './operation-command.ts'
+import { connected, withErrorSentences } from './operation-command.ts'
 import { keyFileOf, keyOptionHelp, ownKeyFile, urlOf, urlOption, urlOptionHelp, urlPlace } from './shared-options.ts'
 import { inertLine } from './terminal.ts'
 
@@ -40,7 +40,7 @@ export const loginCommand: Command = {
     }
     const handle = args.text('handle')
     const board = await connected(own, true, terminal)
-    if (handle !== undefined) await said(url, () => board.call('identity.register', { handle }))
+    if (handle !== undefined) await withErrorSentences(url, () => board.call('identity.register', { handle }))
     mkdirSync(dirname(urlPlace()), { recursive: true, mode: 0o700 })
     writeFileSync(urlPlace(), `${url}\n`)
     if (isNew) terminal.err(`A new key is in ${file}. Keep a copy: whoever has it can sign as you.\n`)
@@ -80,8 +80,8 @@ async function show(args: Arguments, terminal: Terminal): Promise<0> {
   const file = keyFileOf(args)
   const board = await connected(args, true, terminal)
   const { id, publicKey } = (await openKeyFile(file)).key
-  const identity = await said(board.address, () => identityAt(board, id))
-  const { available, held } = await said(board.address, () => board.call('credit.balance', {}))
+  const identity = await withErrorSentences(board.address, () => identityAt(board, id))
+  const { available, held } = await withErrorSentences(board.address, () => board.call('credit.balance', {}))
   const about = {
     ...(identity.handle === undefined ? {} : { handle: identity.handle }),
     identity: identity.id,

@@ -8,7 +8,7 @@ import { CompactRange, HASH_BYTES, LEVELS_MAX } from '../../storage/merkle.ts'
 import { parseVkey, type VerifierKey } from '../../storage/note.ts'
 import { TILE_WIDTH } from '../../storage/tile-path.ts'
 import type { MovedKey } from '../board/lost-acts.ts'
-import { readHere } from '../export-check/readers.ts'
+import { readOnThisThread } from '../export-check/readers.ts'
 import { type Fields, openPayload, recordOf, textOf } from '../export-check/signed-line.ts'
 import { foreignJson } from '../format/foreign-json.ts'
 import { CommandFailed, Unverified } from './command-line.ts'
@@ -90,7 +90,7 @@ function rootAt(store: MirrorStore, size: number, of: number): Buffer {
 async function fromExport(path: string, { origin, size: from }: OldLog, logKey: VerifierKey): Promise<LostCopy> {
   const report = await verifyExport({
     lines: openLines(path).lines(),
-    reader: readHere(),
+    reader: readOnThisThread(),
     logKey,
     progress: () => {},
   })

@@ -232,7 +232,7 @@ if (import.meta.main === undefined) {
   process.exitCode = exitCodes.usage
 } else if (import.meta.main) {
   // Imported dynamically, because too old a Node lacks what it imports.
-  ;(await import('../compile-cache.ts')).keepCompiledCode()
+  ;(await import('../compile-cache.ts')).cacheCompiledCode()
   const code = await main(process.argv.slice(2), processTerminal())
   // Flush the output, then exit: threads or sockets that a command has left open must not keep the process alive.
   process.stdout.write('', (error) => {

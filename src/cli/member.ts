@@ -1,6 +1,6 @@
 /** One of several boxes that run the same board: whether it leads or follows, and how it takes the lead. */
 import { lockDirectory } from '../../storage/lock.ts'
-import { holdsDecidingBoard } from '../board-directory.ts'
+import { isLeaderDirectory } from '../board-directory.ts'
 import { pause } from '../clock.ts'
 import type { Config } from '../config.ts'
 import { explainFailure, isComplete } from '../failure.ts'
@@ -24,22 +24,22 @@ export async function isReplaced(config: Config, stopped: Promise<void>): Promis
   const { disk } = machine
   const { dataDirectory: path, lead: settings } = config
   if (settings === undefined) return true
-  if (!holdsDecidingBoard(disk, path)) return true
+  if (!isLeaderDirectory(disk, path)) return true
   let isStopped = false
   void stopped.then(() => {
     isStopped = true
   })
-  for (let told = ''; ; ) {
+  for (let reported = ''; ; ) {
     const lock = await lockDirectory(path)
     try {
       return await standDown({ ...machine, config, settings, openStream, report: log })
     } catch (error) {
-      const isAway = error instanceof UnfitServers || error instanceof StreamAway
-      if ((isComplete(error) && !isAway) || isStopped) throw error
+      const isUnreachable = error instanceof UnfitServers || error instanceof StreamAway
+      if ((isComplete(error) && !isUnreachable) || isStopped) throw error
       const { problem } = explainFailure(error)
-      if (problem !== told)
+      if (problem !== reported)
         log('warn', 'lead.unknown', { problem, note: 'Only the stream can tell who leads; retrying.' })
-      told = problem
+      reported = problem
     } finally {
       lock.release()
     }
@@ -70,8 +70,8 @@ export async function leadAfter(config: Config, after: number): Promise<RefusedL
     const isOther = error instanceof NotVacant || error instanceof Deposed
     const failure = explainFailure(error)
     log(isOther ? 'info' : 'error', 'lead.not_taken', failure)
-    const isAway = error instanceof UnfitServers || error instanceof StreamAway
-    if (isOther || isAway || !isComplete(error)) return undefined
+    const isUnreachable = error instanceof UnfitServers || error instanceof StreamAway
+    if (isOther || isUnreachable || !isComplete(error)) return undefined
     return { after, problem: failure.problem, untilMs: machine.clock.monotonicMs() + refusedForMs }
   } finally {
     lock.release()

@@ -62,8 +62,8 @@ const idCharactersMax = 400
 export function messageOf(found: Found): CorpusLine {
   const { system, room, author, authorName, parents = [], at, format } = found
   const corpusId = (id: string): string => `${system}:${id.length > idCharactersMax ? hash('sha256', id) : id}`
-  const text = legible(found.text).trimEnd()
-  const title = found.title === undefined ? '' : legible(found.title).replaceAll('\n', ' ').trim()
+  const text = withoutForbidden(found.text).trimEnd()
+  const title = found.title === undefined ? '' : withoutForbidden(found.title).replaceAll('\n', ' ').trim()
   if (isBlank(text) && isBlank(title)) return { ok: false, problem: 'it has no text' }
   const id = corpusId(found.id)
   const above = parents.map(corpusId).filter((parent) => parent !== id)
@@ -75,7 +75,7 @@ export function messageOf(found: Found): CorpusLine {
       ...plain,
       id,
       room,
-      author: legible(author),
+      author: withoutForbidden(author),
       // A name in another system does not claim a handle here.
       name: undefined,
       parent: above[0],
@@ -91,7 +91,7 @@ export function messageOf(found: Found): CorpusLine {
 }
 
 /** Removes what no post may contain. */
-function legible(text: string): string {
+function withoutForbidden(text: string): string {
   return text.replaceAll('\0', '').replaceAll('\r\n', '\n').toWellFormed()
 }
 

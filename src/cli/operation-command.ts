@@ -26,7 +26,7 @@ import {
   UsageError,
 } from './command-line.ts'
 import { openKeyFile } from './key-file.ts'
-import { mayBeSignedFor } from './known-boards.ts'
+import { checkKnownBoard } from './known-boards.ts'
 import { keyFileOf, keyOptionHelp, urlOf, urlOption, urlOptionHelp } from './shared-options.ts'
 import { inertLine } from './terminal.ts'
 
@@ -210,17 +210,19 @@ const patience = 2
 /** A connection for one command: signed if there is a key, with a command's error sentences on failure. */
 export async function connected(args: Arguments, mustSign: boolean, terminal: Terminal): Promise<Board> {
   const file = keyFileOf(args)
-  const isThere = existsSync(file)
-  if (!isThere && (mustSign || args.text('key') !== undefined))
+  const isPresent = existsSync(file)
+  if (!isPresent && (mustSign || args.text('key') !== undefined))
     throw new CommandFailed(`There is no key file ${file}. Make one with: broadside login`)
-  const key = isThere ? (await openKeyFile(file)).key : undefined
-  const board = await said(urlOf(args), () => connect(urlOf(args), { patience, ...(key === undefined ? {} : { key }) }))
-  if (key !== undefined) mayBeSignedFor(board.address, board.service, terminal)
+  const key = isPresent ? (await openKeyFile(file)).key : undefined
+  const board = await withErrorSentences(urlOf(args), () =>
+    connect(urlOf(args), { patience, ...(key === undefined ? {} : { key }) }),
+  )
+  if (key !== undefined) checkKnownBoard(board.address, board.service, terminal)
   return board
 }
 
 /** Converts the client's errors to the sentences that all commands exit with. */
-export async function said<Value>(url: string, act: () => Promise<Value>): Promise<Value> {
+export async function withErrorSentences<Value>(url: string, act: () => Promise<Value>): Promise<Value> {
   try {
     return await act()
   } catch (error) {
@@ -246,7 +248,7 @@ async function runOperation(
   terminal: Terminal,
 ): Promise<ExitCode> {
   const board = await connected(args, isSigned(operation), terminal)
-  const answer = await said(board.address, async () =>
+  const answer = await withErrorSentences(board.address, async () =>
     board.run({ operation: operation.name, ...(await named(board, operation, values)) }),
   )
   printAnswer(operation, answer, { terminal, url: board.address })

@@ -69,8 +69,8 @@ async function identityOf(client: BoardClient, named: string): Promise<string> {
   const handle = named.replace(/^@/, '')
   if (!handlePattern.test(handle)) throw new UsageError(`--to takes @handle or an identity id, not "${named}".`)
   const { identity } = await client.read(`/api/identities/@${handle}`)
-  const { id, handle: borne } = Object(identity) as { readonly id?: unknown; readonly handle?: unknown }
-  if (typeof id !== 'string' || !isHex64(id) || borne !== handle)
+  const { id, handle: actual } = Object(identity) as { readonly id?: unknown; readonly handle?: unknown }
+  if (typeof id !== 'string' || !isHex64(id) || actual !== handle)
     throw new BadAnswer(client.url, `it did not return the identity of @${handle}`)
   return id
 }

@@ -3,7 +3,7 @@ import { replaceCursorKey } from '../board-directory.ts'
 import { machine } from '../platform.ts'
 import { boardSettings, settingsHelp, settingsOptions } from './board-settings.ts'
 import { type Command, exitCodes, print } from './command-line.ts'
-import { onStoppedBoard } from './stopped-board.ts'
+import { withStoppedBoard } from './stopped-board.ts'
 
 export const rekeyCommand: Command = {
   name: 'rekey',
@@ -18,7 +18,7 @@ export const rekeyCommand: Command = {
     const { dataDirectory } = await boardSettings(args)
     const isLost = args.flag('lost')
     const { refuseUnlessAlone } = await import('../replication/writer.ts')
-    await onStoppedBoard(dataDirectory, async () => {
+    await withStoppedBoard(dataDirectory, async () => {
       refuseUnlessAlone(machine.disk, dataDirectory, { canStart: !isLost })
       replaceCursorKey(machine.disk, dataDirectory, isLost, machine.random)
     })

@@ -25,35 +25,35 @@ import { exitCodes, print, type Terminal } from './command-line.ts'
 import { type LostCopy, readLostCopy } from './lost-copy.ts'
 import { grouped, inertLine } from './terminal.ts'
 
-type Wanted = {
+type LossOptions = {
   readonly config: Config
   /** A mirror or an export of the lost board. */
   readonly copy: string | undefined
   /** Name of the newest log of the lost board. */
   readonly lastLog: string | undefined
   /** Skips the confirmation. */
-  readonly isAgreed: boolean
+  readonly isConfirmed: boolean
   readonly platform: Pick<Platform, 'clock' | 'random' | 'disk'>
 }
 
 type Plan = LossPlan & { readonly generation: string }
 
 /** The caller must hold the lock of the directory. */
-export async function restoreLost(wanted: Wanted, terminal: Terminal): Promise<0 | 1> {
-  const { config, lastLog, isAgreed, platform } = wanted
+export async function restoreLost(wanted: LossOptions, terminal: Terminal): Promise<0 | 1> {
+  const { config, lastLog, isConfirmed, platform } = wanted
   const { dataDirectory } = config
   const { disk, random } = platform
   const now = terminal.clock.wallSeconds()
   const options = { ...config, platform, now, report: () => {} }
   const found = findLog(options)
-  const begun = lossBegun(disk, dataDirectory)
+  const begun = pendingLoss(disk, dataDirectory)
   const isOver = begun === undefined && found.lost !== undefined && found.isNew
   const old = isOver || begun?.next === found.newest.origin ? found.lost! : found.newest
   const tail = newerThanLog(disk, dataDirectory, found.ranges)
   if (begun === undefined && !isOver) refuseWhole(disk, config, found)
   const copy = wanted.copy === undefined ? undefined : await readLostCopy(wanted.copy, withRoot(old))
   terminal.out(warning(old, copy, tail))
-  if (!isAgreed) {
+  if (!isConfirmed) {
     terminal.err('Nothing was changed. Add --yes to continue.\n')
     return exitCodes.failed
   }
@@ -89,7 +89,7 @@ export async function restoreLost(wanted: Wanted, terminal: Terminal): Promise<0
 }
 
 /** The plan that an interrupted call has chosen. */
-export function lossBegun(disk: Disk, path: string): Plan | undefined {
+export function pendingLoss(disk: Disk, path: string): Plan | undefined {
   const file = restoredFile(path)
   if (!disk.fileExists(file)) return undefined
   const { lost } = Object(foreignJson(disk.readWhole(file).toString('utf8'))) as { readonly lost?: Plan }

@@ -12,7 +12,7 @@ import { machine } from '../platform.ts'
 import { boardSettings, settingsHelp, settingsOptions } from './board-settings.ts'
 import { type Command, CommandFailed, exitCodes, print, type Terminal, Unverified, UsageError } from './command-line.ts'
 
-const nothingBegun = 'No recovery epoch was begun.'
+const noEpochBegun = 'No recovery epoch was begun.'
 
 export const restoredCommand: Command = {
   name: 'restored',
@@ -55,22 +55,22 @@ export const restoredCommand: Command = {
       const lock = await lockDirectory(config.dataDirectory)
       try {
         refuseUnlessAlone(machine.disk, config.dataDirectory, { canStart: false })
-        if (!args.flag('lost')) return await goOn(config, terminal)
+        if (!args.flag('lost')) return await continueLog(config, terminal)
         const copy = args.text('apply-from')
-        return await restoreLost({ config, copy, lastLog, isAgreed: args.flag('yes'), platform: machine }, terminal)
+        return await restoreLost({ config, copy, lastLog, isConfirmed: args.flag('yes'), platform: machine }, terminal)
       } finally {
         lock.release()
       }
     } catch (error) {
-      if (error instanceof Unverified) throw new Unverified(`${error.message} ${nothingBegun}`)
-      throw new CommandFailed(`${explainFailure(error).problem} ${nothingBegun}`)
+      if (error instanceof Unverified) throw new Unverified(`${error.message} ${noEpochBegun}`)
+      throw new CommandFailed(`${explainFailure(error).problem} ${noEpochBegun}`)
     }
   },
 }
 
 /** The log continues, because nothing was signed after the backup. */
-async function goOn(config: Config, terminal: Terminal): Promise<0> {
-  const [{ SignedLog }, { readMarks }, { checkProofs, newerThanLog }, { lossBegun }] = await Promise.all([
+async function continueLog(config: Config, terminal: Terminal): Promise<0> {
+  const [{ SignedLog }, { readMarks }, { checkProofs, newerThanLog }, { pendingLoss }] = await Promise.all([
     import('../log/signed-log.ts'),
     import('../log/mark.ts'),
     import('../log/covered.ts'),
@@ -78,7 +78,7 @@ async function goOn(config: Config, terminal: Terminal): Promise<0> {
   ])
   const { dataDirectory } = config
   const { origin, generation, shards } = readFacts(machine.disk, dataDirectory)
-  if (lossBegun(machine.disk, dataDirectory) !== undefined)
+  if (pendingLoss(machine.disk, dataDirectory) !== undefined)
     throw new CommandFailed(`"broadside restored --lost" was begun in ${dataDirectory}: run it again to complete it.`)
   checkProofs(machine.disk, dataDirectory, shards)
   const log = SignedLog.open({

@@ -14,8 +14,8 @@ import {
   type Command,
   type ExitCode,
   exitCodes,
+  keepAlive,
   print,
-  stayingFor,
   type Terminal,
   UsageError,
 } from './command-line.ts'
@@ -56,11 +56,11 @@ export const serveCommand: Command = {
 async function leaderOf(config: Config): Promise<Config> {
   const { follow, lead, dataDirectory } = config
   if (follow === undefined) return config
-  const [{ holdsDecidingBoard }, { machine }] = await Promise.all([
+  const [{ isLeaderDirectory }, { machine }] = await Promise.all([
     import('../board-directory.ts'),
     import('../platform.ts'),
   ])
-  if (!holdsDecidingBoard(machine.disk, dataDirectory))
+  if (!isLeaderDirectory(machine.disk, dataDirectory))
     throw new BadConfig(
       `FOLLOW is set, but ${dataDirectory} contains no board that leads: start it with broadside follow. Only the first start of the first box is broadside serve, without FOLLOW.`,
     )
@@ -142,7 +142,7 @@ async function runBoard(
       limitsOn: limits === undefined ? given.limitsOn : limits === 'on',
     }
     const running = config.follow?.lead ? runMember : runOnce
-    await stayingFor<unknown>(running(config, terminal, stopped))
+    await keepAlive<unknown>(running(config, terminal, stopped))
     return exitCodes.ok
   } catch (error) {
     log('error', 'not_started', explainFailure(error))

@@ -1,11 +1,11 @@
 /** Shared by the commands that change the directory of a stopped board. */
 import { explainFailure } from '../failure.ts'
 import { machine } from '../platform.ts'
-import { CommandFailed, stayingFor, type Terminal } from './command-line.ts'
+import { CommandFailed, keepAlive, type Terminal } from './command-line.ts'
 import { inertLine } from './terminal.ts'
 
 /** The result of `work`, done while the directory is locked. Throws CommandFailed with the sentence that names the fix. */
-export async function onStoppedBoard<Result>(dataDirectory: string, work: () => Promise<Result>): Promise<Result> {
+export async function withStoppedBoard<Result>(dataDirectory: string, work: () => Promise<Result>): Promise<Result> {
   const [{ readFacts }, { lockDirectory }] = await Promise.all([
     import('../board-directory.ts'),
     import('../../storage/lock.ts'),
@@ -15,7 +15,7 @@ export async function onStoppedBoard<Result>(dataDirectory: string, work: () => 
     readFacts(machine.disk, dataDirectory)
     const lock = await lockDirectory(dataDirectory)
     try {
-      return await stayingFor(work())
+      return await keepAlive(work())
     } finally {
       lock.release()
     }

@@ -161,15 +161,17 @@ function report({ rows, bad, doubled, all }: Read, sent: Sent, seconds: number, 
   const lines = [
     `${grouped(all)} rows read: ${grouped(sent.applied)} imported, ${grouped(sent.unchanged)} unchanged, in ${durationText(seconds)}.`,
   ]
-  const floods = countOver(rows, floodMax, ({ url, description }) =>
+  const spamRows = countOver(rows, floodMax, ({ url, description }) =>
     url === undefined || description === '' ? undefined : `${new URL(url).hostname}\n${description}`,
   )
-  const twins = countOver(rows, 1, ({ url, method }) => (url === undefined ? undefined : `${method ?? ''} ${url}`))
-  if (floods > 0)
+  const sameAddress = countOver(rows, 1, ({ url, method }) =>
+    url === undefined ? undefined : `${method ?? ''} ${url}`,
+  )
+  if (spamRows > 0)
     lines.push(
-      `${grouped(floods)} are flagged as spam: over ${floodMax} from one host with the same description. Search ranks them lower.`,
+      `${grouped(spamRows)} are flagged as spam: over ${floodMax} from one host with the same description. Search ranks them lower.`,
     )
-  if (twins > 0) lines.push(`${grouped(twins)} share their address with another row.`)
+  if (sameAddress > 0) lines.push(`${grouped(sameAddress)} share their address with another row.`)
   if (doubled > 0) lines.push(`${grouped(doubled)} have the id of an earlier row; the first was imported.`)
   lines.push(...named(sent.kept, 'changed nothing', listAll), ...named(bad, 'are not rows', listAll))
   return `${lines.join('\n')}\n`

@@ -33,10 +33,10 @@ export const topCommand: Command = {
     process.once('SIGINT', end)
     process.once('SIGTERM', end)
     try {
-      let before = await look(address, terminal.clock.monotonicMs())
+      let before = await fetchSample(address, terminal.clock.monotonicMs())
       for (let n = 0; n < times; n++) {
         await wait(every * 1_000, undefined, { signal: ending.signal })
-        const now = await look(address, terminal.clock.monotonicMs())
+        const now = await fetchSample(address, terminal.clock.monotonicMs())
         const view = topView(before, now)
         print(terminal, view, `${terminal.isColored === true ? '\x1b[2J\x1b[H' : ''}${topText(view)}\n`)
         before = now
@@ -53,9 +53,9 @@ export const topCommand: Command = {
 }
 
 /** The metrics at one moment: by name and labels, as written. */
-export type Look = { readonly atMs: number; readonly figures: ReadonlyMap<string, number> }
+export type MetricsSample = { readonly atMs: number; readonly figures: ReadonlyMap<string, number> }
 
-async function look(address: string, atMs: number): Promise<Look> {
+async function fetchSample(address: string, atMs: number): Promise<MetricsSample> {
   const answer = await fetch(address).catch((error: Error) => {
     throw new CommandFailed(
       `${address} does not answer (${String(error.cause ?? error.message)}). Is the board running?`,
@@ -66,11 +66,11 @@ async function look(address: string, atMs: number): Promise<Look> {
     throw new CommandFailed(
       `${address} answers ${answer.status}. The metrics of a board with METRICS_PORT are at that port: name it with --metrics.`,
     )
-  return { atMs, figures: figuresIn(text) }
+  return { atMs, figures: parseSamples(text) }
 }
 
 /** The samples of a Prometheus text (format 0.0.4). */
-export function figuresIn(text: string): ReadonlyMap<string, number> {
+export function parseSamples(text: string): ReadonlyMap<string, number> {
   const figures = new Map<string, number>()
   for (const line of text.split('\n')) {
     const space = line.lastIndexOf(' ')
@@ -104,7 +104,7 @@ export type TopView = {
 }
 
 /** The rates between two samples. */
-export function topView(before: Look, now: Look): TopView {
+export function topView(before: MetricsSample, now: MetricsSample): TopView {
   const seconds = Math.max(0.001, (now.atMs - before.atMs) / 1_000)
   const value = (name: string): number => now.figures.get(`broadside_${name}`) ?? 0
   const grown = (key: string): number => Math.max(0, (now.figures.get(key) ?? 0) - (before.figures.get(key) ?? 0))

@@ -106,16 +106,16 @@ class ExportVerification {
   async run(): Promise<ExportReport> {
     const report = this.#report
     const { reader, progress } = this.#options
-    const underWay: (PartReading | Promise<PartReading>)[] = []
+    const pending: (PartReading | Promise<PartReading>)[] = []
     for await (const part of this.#parts()) {
       const reading = reader.read(part)
       // A rejection is handled where the reading is awaited. It may occur earlier, and must not count as unhandled.
       if (reading instanceof Promise) reading.catch(() => {})
-      underWay.push(reading)
-      if (underWay.length >= reader.partsMax) this.#takePart(await underWay.shift()!)
+      pending.push(reading)
+      if (pending.length >= reader.partsMax) this.#takePart(await pending.shift()!)
       progress(report.lines)
     }
-    for (const reading of underWay) this.#takePart(await reading)
+    for (const reading of pending) this.#takePart(await reading)
     this.#settle()
     this.#finish()
     report.leaves = this.#logs.leaves

@@ -7,7 +7,7 @@ import { HASH_BYTES, leafHash, rootOf } from '../../storage/merkle.ts'
 import { parseVkey, type VerifierKey } from '../../storage/note.ts'
 import { formatTilePath, newTiles, TILE_WIDTH, type TilePath } from '../../storage/tile-path.ts'
 import type { LedgerBooks } from '../export-check/ledger-books.ts'
-import { readHere, readOnThreads } from '../export-check/readers.ts'
+import { readOnThisThread, readOnThreads } from '../export-check/readers.ts'
 import { parseStrictJson } from '../format/strict-json.ts'
 import { machine } from '../platform.ts'
 import { BoardClient } from './client.ts'
@@ -31,9 +31,9 @@ import { type ExportReport, verifyExport } from './verify-export.ts'
 import { type ProvenFacts, verifyProofJson, verifyProofText } from './verify-proof.ts'
 
 /** A field, including everything in it. */
-type Word = readonly [of: string, fields: readonly string[]]
+type BoardClaim = readonly [of: string, fields: readonly string[]]
 
-const boardsWord: readonly Word[] = [
+const boardClaims: readonly BoardClaim[] = [
   ['an event', ['author.handle', 'votes', 'via', 'superseded_by']],
   ['an attachment', ['filename', 'media_type', 'size', 'sha256', 'url', 'gone', 'reason']],
   ['a post addressed to a handle', ['to_id']],
@@ -55,9 +55,9 @@ const boardsWord: readonly Word[] = [
  * What `broadside verify` must take from the board on trust, because it is unsigned, or what was signed is not in the file. Everything else
  * in a complete export follows from signatures and hashes, and changes to it are detected. For `--help`.
  */
-export const boardsWordHelp: readonly string[] = [
+export const boardClaimsHelp: readonly string[] = [
   'Stated by the board alone; checking the file cannot prove it:',
-  ...boardsWord.map(([of, fields]) => `  of ${of}: ${fields.join(', ')}`),
+  ...boardClaims.map(([of, fields]) => `  of ${of}: ${fields.join(', ')}`),
   '  and fields that this program does not know. An absent field states its default: plain text, no file, not hidden.',
 ]
 
@@ -79,7 +79,7 @@ export const verifyCommand: Command = {
     ['--threads N', 'threads that read and check lines (default: one per core; none for a small file)'],
   ],
   example: "broadside verify export.jsonl --vkey '127.0.0.1:8787/log/2026a+34815444+AdBKsjJ0K7SrOhNov…'",
-  notes: boardsWordHelp,
+  notes: boardClaimsHelp,
   options: {
     ledger: { type: 'boolean' },
     vkey: { type: 'string' },
@@ -153,11 +153,11 @@ async function checkMirror(path: string, args: Arguments, terminal: Terminal): P
 }
 
 /** Starting threads takes as long as checking this many bytes without them. */
-const threadlessBytesMax = 1024 * 1024
+const singleThreadBytesMax = 1024 * 1024
 
 /** How many threads are worth starting for a file. */
 export function threadsFor({ fileBytes }: LineSource): number {
-  return fileBytes <= threadlessBytesMax ? 0 : availableParallelism()
+  return fileBytes <= singleThreadBytesMax ? 0 : availableParallelism()
 }
 
 type LogKey = { readonly key: VerifierKey; readonly isPinned: boolean; readonly from: string }
@@ -227,8 +227,8 @@ function printProof(facts: ProvenFacts, key: LogKey | undefined, terminal: Termi
   ] as const
   const { eventId, index, size, origin, hasSignedBytes } = facts
   const pinned = key?.isPinned === true
-  const told = { event_id: eventId, log: origin, leaf: index, size, signed_bytes: hasSignedBytes, pinned }
-  print(terminal, told, table(rows))
+  const shown = { event_id: eventId, log: origin, leaf: index, size, signed_bytes: hasSignedBytes, pinned }
+  print(terminal, shown, table(rows))
 }
 
 type ExportCheck = {
@@ -246,7 +246,7 @@ export async function checkExport(
   source: LineSource,
   { key, tiles, threads, importedFrom, terminal }: ExportCheck,
 ): Promise<ExportReport> {
-  const reader = threads === 0 ? readHere() : await readOnThreads(threads, machine.startPool)
+  const reader = threads === 0 ? readOnThisThread() : await readOnThreads(threads, machine.startPool)
   const progress = new Progress({ terminal, unit: 'lines' })
   try {
     const report = await verifyExport({

@@ -4,7 +4,7 @@ import { basename } from 'node:path'
 import { operationByName } from '../../actors/operations.ts'
 import type { Board } from '../client/broadside.ts'
 import { type Arguments, type Command, type ExitCode, exitCodes, type Terminal, UsageError } from './command-line.ts'
-import { connected, printAnswer, said, standardInput } from './operation-command.ts'
+import { connected, printAnswer, standardInput, withErrorSentences } from './operation-command.ts'
 import { keyOptionHelp, roomOf, urlOption, urlOptionHelp } from './shared-options.ts'
 
 const common = {
@@ -20,7 +20,7 @@ async function done(
   act: (board: Board) => Promise<unknown>,
 ): Promise<ExitCode> {
   const board = await connected(args, true, terminal)
-  const answer = await said(board.address, () => act(board))
+  const answer = await withErrorSentences(board.address, () => act(board))
   printAnswer(operationByName.get(operation)!, answer, { terminal, url: board.address })
   return exitCodes.ok
 }

@@ -129,12 +129,12 @@ function checkRotation(value: Fields): LineCheck {
       { signature, publicKey: oldKey, message, whose: 'the old key’s signature' },
       { signature: proof, publicKey: newKey, message, whose: 'the new key’s signature' },
     ],
-    owner: ownerOf(textOf(public_key), oldKey, value.identity, identitysId),
+    owner: ownerOf(textOf(public_key), oldKey, value.identity, idOfIdentity),
     rotatedTo: textOf(target),
   })
 }
 
-const identitysId = 'the identity’s id'
+const idOfIdentity = 'the identity’s id'
 
 /** The end of a delegation: its leaf and, if the identity itself ended it, its signature. */
 function checkUndelegation(value: Fields): LineCheck {
@@ -158,7 +158,7 @@ function checkUndelegation(value: Fields): LineCheck {
   // A revocation may name the delegate's key instead.
   if (isHex32(textOf(target)) && target !== delegation)
     return bad('the delegation_id shown is not the one that was signed')
-  const owner = ownerOf(textOf(public_key), publicKey, value.identity, identitysId)
+  const owner = ownerOf(textOf(public_key), publicKey, value.identity, idOfIdentity)
   const signatures = [{ signature, publicKey, message, whose: 'the signature that ended the delegation' }]
   return finish(value, 'undelegation', { ...nothingSigned, serviceId, signatures, delegation, owner })
 }
@@ -168,7 +168,7 @@ type Facts = Pick<CheckedLine, 'serviceId' | 'signatures' | 'renamed' | 'owner' 
 const nothingSigned: Facts = { serviceId: undefined, signatures: [], renamed: [], owner: undefined }
 
 /** Fields that other reads show: expiring events are not archived, and every version has its own line. */
-const ofOtherReads = ['expires_at', 'edited_at', 'version_id', 'versions'] as const
+const fieldsOfOtherReads = ['expires_at', 'edited_at', 'version_id', 'versions'] as const
 
 /** What events, tombstones, rotations and ends of delegations have in common: the id and the entry in the log. */
 function finish(value: Fields, kind: CheckedLine['kind'], facts: Facts): LineCheck {
@@ -182,7 +182,7 @@ function finish(value: Fields, kind: CheckedLine['kind'], facts: Facts): LineChe
   const isHidden = kind === 'tombstone'
   if (hidden !== undefined && hidden !== isHidden) return bad(`hidden is not ${isHidden}`)
   if (eligible !== undefined && eligible !== true) return bad('archive_eligible is not true')
-  for (const field of ofOtherReads) {
+  for (const field of fieldsOfOtherReads) {
     if (value[field] !== undefined) return bad(`it shows ${field}, which no line of an export has`)
   }
   const line = {

@@ -14,7 +14,7 @@ export interface PartReader {
 }
 
 /** Reads immediately on this thread: a small file is done before threads would have started. */
-export function readHere(backend = chooseBackend()): PartReader {
+export function readOnThisThread(backend = chooseBackend()): PartReader {
   return { partsMax: 1, read: (part) => readPart(part, backend), close: () => Promise.resolve() }
 }
 

@@ -115,17 +115,17 @@ export function checkBoard(options: FsckOptions): FsckResult {
   const derived: Finding[] = []
   let damages = 0
   let refusals = 0
-  const tell = (finding: Finding): void => {
+  const onFinding = (finding: Finding): void => {
     if (finding.kind === 'damage') damages++
     else if (finding.kind === 'start') refusals++
     else derived.push(finding)
     options.onFinding(finding)
   }
-  const checked = checkFiles(options, tell)
+  const checked = checkFiles(options, onFinding)
   const { onRepaired } = options
   for (const finding of damages > 0 || onRepaired === undefined ? [] : derived) {
-    if (finding.remake === undefined) continue
-    finding.remake()
+    if (finding.rebuild === undefined) continue
+    finding.rebuild()
     onRepaired?.(finding)
   }
   return { ...checked, damages, refusals }
@@ -133,9 +133,9 @@ export function checkBoard(options: FsckOptions): FsckResult {
 
 type Checked = Omit<FsckResult, 'damages' | 'refusals'>
 
-function checkFiles(options: FsckOptions, tell: (finding: Finding) => void): Checked {
+function checkFiles(options: FsckOptions, onFinding: (finding: Finding) => void): Checked {
   const facts = readFacts(options.disk, options.path)
-  checkKeys(options.disk, options.keysIn ?? options.path, facts, tell)
+  checkKeys(options.disk, options.keysIn ?? options.path, facts, onFinding)
   const directories = [...shardDirectories(options.path, facts.shards), logDirectory(options.path)]
   let frames = 0
   let bytes = 0
@@ -150,7 +150,7 @@ function checkFiles(options: FsckOptions, tell: (finding: Finding) => void): Che
       directory,
       (problem) => {
         if (problem.kind === 'damage') damaged.push(problem.through)
-        tell(journalFinding(options.disk, directory, problem))
+        onFinding(journalFinding(options.disk, directory, problem))
       },
       (journalId) =>
         newestDurable(
@@ -163,26 +163,26 @@ function checkFiles(options: FsckOptions, tell: (finding: Finding) => void): Che
     ends.push(check.nextSeq - 1)
     // The last of them is the log.
     isLogSound = check.damages === 0
-    checkSnapshots(options.disk, snapshots, check, tell)
-    checkOldEvents(options.disk, snapshots[0]!, tell)
+    checkSnapshots(options.disk, snapshots, check, onFinding)
+    checkOldEvents(options.disk, snapshots[0]!, onFinding)
     if (shard < facts.shards) records.push(...damaged.map((through) => ({ shard, through })))
     const isOfFeed = shard === facts.shards
     // When the feed starts, it reads the records of all shards again.
     if (damaged.length > 0 || (isOfFeed && records.length > 0))
-      checkReplay(options.disk, snapshots[0]!, check, tell, (reach) => {
+      checkReplay(options.disk, snapshots[0]!, check, onFinding, (reach) => {
         if (damaged.some((through) => through > reach)) return false
         const covered = isOfFeed ? coveredAt(options.disk, directory, reach) : undefined
         return covered === undefined || records.every(({ shard: of, through }) => through <= (covered.get(of) ?? 0))
       })
   }
-  checkDelivery(options.disk, deliveryDirectory(options.path), tell)
-  checkSearch(options.disk, searchDirectory(options.path), tell)
+  checkDelivery(options.disk, deliveryDirectory(options.path), onFinding)
+  checkSearch(options.disk, searchDirectory(options.path), onFinding)
   const log = logDirectory(options.path)
   const lost = isLogSound && ends.at(-1) === 0 ? lostLog(options.path, ends.slice(0, -1)) : undefined
-  if (lost !== undefined) tell({ kind: 'damage', where: log, what: lost })
+  if (lost !== undefined) onFinding({ kind: 'damage', where: log, what: lost })
   const behind = isLogSound ? unlessUnreadable(() => logBehind(options.disk, options.path, facts.shards)) : undefined
-  if (behind !== undefined) tell({ kind: 'damage', where: log, what: behind })
-  const leaves = new LogCheck(options, { ends, isLogSound, origin: facts.origin, tell }).run()
+  if (behind !== undefined) onFinding({ kind: 'damage', where: log, what: behind })
+  const leaves = new LogCheck(options, { ends, isLogSound, origin: facts.origin, onFinding }).run()
   return { frames, bytes, leaves }
 }
 
@@ -205,7 +205,7 @@ function journalFinding(disk: Disk, directory: string, problem: JournalProblem):
     where: `${path} at byte ${offset}`,
     what: `${kind}: expected ${expected}, found ${found}`,
     // An unconfirmed tail is not derived from anything: the next start saves it and cuts it off.
-    ...(kind === 'index' ? { remake: () => remakeIndex(disk, directory, firstSeq) } : {}),
+    ...(kind === 'index' ? { rebuild: () => remakeIndex(disk, directory, firstSeq) } : {}),
   }
 }
 
@@ -213,24 +213,24 @@ function checkSnapshots(
   disk: Disk,
   directories: readonly string[],
   check: JournalCheck,
-  tell: (finding: Finding) => void,
+  onFinding: (finding: Finding) => void,
 ): void {
   if (check.journalId === undefined) return
   for (const directory of directories)
     for (const { path, problem, isDamage } of badSnapshots(disk, directory, check.journalId, check.nextSeq - 1)) {
-      if (isDamage) tell({ kind: 'damage', where: path, what: problem })
+      if (isDamage) onFinding({ kind: 'damage', where: path, what: problem })
       else
-        tell({
+        onFinding({
           kind: 'derived',
           where: path,
           what: `a snapshot that no start can use: ${problem}`,
-          remake: () => disk.removeFile(path),
+          rebuild: () => disk.removeFile(path),
         })
     }
 }
 
 /** Files with old events, which the snapshots in this directory name. */
-function checkOldEvents(disk: Disk, directory: string, tell: (finding: Finding) => void): void {
+function checkOldEvents(disk: Disk, directory: string, onFinding: (finding: Finding) => void): void {
   for (const name of disk.fileExists(directory) ? disk.listFiles(directory) : []) {
     const path = join(directory, name)
     if (!name.endsWith(oldEventsSuffix)) continue
@@ -243,7 +243,7 @@ function checkOldEvents(disk: Disk, directory: string, tell: (finding: Finding) 
     )
     const isSound =
       bytes !== undefined && areSound(bytes) && name.endsWith(`${markEnding(markOf(bytes))}${oldEventsSuffix}`)
-    if (!isSound) tell({ kind: 'derived', where: path, what, remake: () => disk.removeFile(path) })
+    if (!isSound) onFinding({ kind: 'derived', where: path, what, rebuild: () => disk.removeFile(path) })
   }
 }
 
@@ -273,7 +273,7 @@ function checkReplay(
   disk: Disk,
   directory: string,
   { journalId }: Pick<JournalCheck, 'journalId'>,
-  tell: (finding: Finding) => void,
+  onFinding: (finding: Finding) => void,
   isPassed: (reach: number) => boolean,
 ): void {
   if (journalId === undefined) return
@@ -281,7 +281,7 @@ function checkReplay(
   if (isPassed(reach)) return
   const what =
     'no complete snapshot in it is newer than the damaged records: a start would have to replay them, and is refused. Restore the damaged files from a backup that has them'
-  tell({ kind: 'start', where: directory, what })
+  onFinding({ kind: 'start', where: directory, what })
 }
 
 type Setting = {
@@ -290,7 +290,7 @@ type Setting = {
   readonly isLogSound: boolean
   /** Origin of the first log, from board.json. */
   readonly origin: string
-  readonly tell: (finding: Finding) => void
+  readonly onFinding: (finding: Finding) => void
 }
 
 class LogCheck {
@@ -328,17 +328,17 @@ class LogCheck {
   /** Checks the log's frames up to the first that cannot be read: everything after it depends on it. */
   #log(): number {
     const { disk, path, markFile, keysIn = path, onProgress } = this.#options
-    const { ends, isLogSound, origin, tell } = this.#setting
+    const { ends, isLogSound, origin, onFinding } = this.#setting
     const through = ends.at(-1)!
     const directory = logDirectory(path)
-    const logs = identitiesOf({ disk, path, keysIn }, origin, through, tell)
+    const logs = identitiesOf({ disk, path, keysIn }, origin, through, onFinding)
     if (logs === undefined) return 0
     const chain = new LogChainCheck({
       disk,
       directory,
       logs,
-      tell,
-      remakeNodes: (nodes) => remakeNodes(disk, path, nodes),
+      onFinding,
+      rebuildNodes: (nodes) => rebuildNodes(disk, path, nodes),
     })
     const frames = new ReadableFrames(disk, directory)
     let expected = 1
@@ -350,7 +350,7 @@ class LogCheck {
     }
     frames.close()
     if (markFile !== undefined && isLogSound && expected > through)
-      unlessUnreadable(() => checkMarks(disk, { dataDirectory: path, markFile }, logs, through, tell))
+      unlessUnreadable(() => checkMarks(disk, { dataDirectory: path, markFile }, logs, through, onFinding))
     return chain.end()
   }
 
@@ -431,11 +431,11 @@ class LogCheck {
   }
 
   #damage(where: string, what: string): void {
-    this.#setting.tell({ kind: 'damage', where, what })
+    this.#setting.onFinding({ kind: 'damage', where, what })
   }
 }
 
-function remakeNodes(disk: Disk, path: string, { path: file, first, last }: NodesOf): void {
+function rebuildNodes(disk: Disk, path: string, { path: file, first, last }: NodesOf): void {
   const log = JournalReader.open(disk, logDirectory(path))
   log.advance(last)
   try {
@@ -455,7 +455,7 @@ function identitiesOf(
   { disk, path, keysIn }: { readonly disk: Disk; readonly path: string; readonly keysIn: string },
   first: string,
   through: number,
-  tell: (finding: Finding) => void,
+  onFinding: (finding: Finding) => void,
 ): LogIdentity[] | undefined {
   let closed: LogIdentity[] = []
   let origin = first
@@ -472,7 +472,7 @@ function identitiesOf(
   const isWhole = read === through
   // The frame of a newer log may be among the damaged ones. Then a missing key for the one found is not a finding.
   const named = { name: closed.length === 0 ? '' : nameOf(origin), origin }
-  const vkey = vkeyIn(disk, keysIn, named, isWhole ? tell : () => {})
+  const vkey = vkeyIn(disk, keysIn, named, isWhole ? onFinding : () => {})
   return vkey === '' && !isWhole ? undefined : [...closed, { origin, vkey }]
 }
 
@@ -543,13 +543,13 @@ export class BlobCheck {
 }
 
 /** Checks the pages of the search index against their checksums. */
-function checkSearch(disk: Disk, directory: string, tell: (finding: Finding) => void): void {
+function checkSearch(disk: Disk, directory: string, onFinding: (finding: Finding) => void): void {
   try {
     for (const _ of checkPages(disk, directory)) void _
   } catch (error) {
     if (!(error instanceof BadPage) && !isUnreadable(error)) throw error
     const what = `a damaged search index, which may return wrong results: ${error.message}`
-    tell({ kind: 'derived', where: directory, what, remake: () => wipe(directory) })
+    onFinding({ kind: 'derived', where: directory, what, rebuild: () => wipe(directory) })
   }
 }
 
@@ -557,7 +557,7 @@ function checkSearch(disk: Disk, directory: string, tell: (finding: Finding) => 
  * Checks the stored progress of deliveries. Only the integrity of its file can be checked, which is done in a copy. `directory`: of the
  * deliveries.
  */
-export function checkDelivery(disk: Disk, directory: string, tell: (finding: Finding) => void): void {
+export function checkDelivery(disk: Disk, directory: string, onFinding: (finding: Finding) => void): void {
   const file = storeFile(directory)
   if (!disk.fileExists(file)) return
   const copy = mkdtempSync(join(tmpdir(), 'broadside-fsck-'))
@@ -574,7 +574,7 @@ export function checkDelivery(disk: Disk, directory: string, tell: (finding: Fin
     )
     if (problem === undefined) return
     const what = `${problem}: without it every webhook restarts from where it was created`
-    tell({ kind: 'derived', where: file, what, remake: () => putAside(directory) })
+    onFinding({ kind: 'derived', where: file, what, rebuild: () => putAside(directory) })
   } finally {
     rmSync(copy, { recursive: true, force: true })
   }

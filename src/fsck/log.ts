@@ -26,7 +26,7 @@ export type Finding = {
   readonly where: string
   readonly what: string
   /** For derived data: removes or rebuilds it, if its sources are undamaged. */
-  readonly remake?: () => void
+  readonly rebuild?: () => void
 }
 
 type LogCheckOptions = {
@@ -35,9 +35,9 @@ type LogCheckOptions = {
   readonly directory: string
   /** Every log of the board, oldest first. A vkey is '' if the key is unknown, which has been reported. */
   readonly logs: readonly { readonly origin: string; readonly vkey: string }[]
-  readonly tell: (finding: Finding) => void
+  readonly onFinding: (finding: Finding) => void
   /** Rebuilds the file of node hashes from these frames of the log's journal. */
-  readonly remakeNodes: (nodes: NodesOf) => void
+  readonly rebuildNodes: (nodes: NodesOf) => void
 }
 
 export type NodesOf = {
@@ -160,9 +160,9 @@ export class LogChainCheck {
   }
 
   #openNodes(path: string): void {
-    const { disk, tell } = this.#options
+    const { disk, onFinding } = this.#options
     if (!disk.fileExists(path)) this.#nodesProblem = { where: path, what: 'missing' }
-    else if (!disk.look(path).isFile) tell({ kind: 'start', where: path, what: 'it is not a file: move it away' })
+    else if (!disk.look(path).isFile) onFinding({ kind: 'start', where: path, what: 'it is not a file: move it away' })
     else this.#nodes = unlessUnreadable(() => disk.openFile(path, 'read'), this.#noNodes)
   }
 
@@ -174,8 +174,8 @@ export class LogChainCheck {
     this.#nodes?.close()
     if (this.#nodesProblem === undefined) return
     const nodes = { path: this.#nodesPath(), first: this.#first, last: this.#last }
-    const { tell, remakeNodes } = this.#options
-    tell({ kind: 'derived', ...this.#nodesProblem, remake: () => remakeNodes(nodes) })
+    const { onFinding, rebuildNodes } = this.#options
+    onFinding({ kind: 'derived', ...this.#nodesProblem, rebuild: () => rebuildNodes(nodes) })
   }
 
   #compareNodes(expected: Buffer): void {
@@ -195,7 +195,7 @@ export class LogChainCheck {
   }
 
   #damage(where: string, what: string): void {
-    this.#options.tell({ kind: 'damage', where, what })
+    this.#options.onFinding({ kind: 'damage', where, what })
   }
 }
 

@@ -22,7 +22,7 @@ export type Source = {
   readonly next: (wanted: number) => Promise<Buffer>
 }
 
-/** Undefined if the file is intact. May also reject with an error that `foundBy` accepts. */
+/** Undefined if the file is intact. May also reject with an error that `findingOf` accepts. */
 export type Check = (source: Source) => Promise<Found | undefined>
 
 const stepBytes = 64 * 1024
@@ -49,7 +49,7 @@ export class SegmentsCheck {
       const before = { journalId: this.#journalId, nextSeq, chain: chain ?? found?.previousChain ?? CHAIN_START }
       const header = checkSegmentHeader(source, found, before)
       this.#journalId = header.journalId
-      const walk = await walkSlowly(source, header)
+      const walk = await walkInSteps(source, header)
       const damage = sealedDamage(source.path, walk, source.size)
       if (damage !== undefined) throw damage
       this.#nextSeq = walk.live.nextSeq
@@ -60,7 +60,7 @@ export class SegmentsCheck {
 }
 
 /** `walkSegment` for bytes that arrive in small pieces. */
-async function walkSlowly(source: Source, header: SegmentHeader): Promise<Pick<Walk, 'live' | 'running' | 'stop'>> {
+async function walkInSteps(source: Source, header: SegmentHeader): Promise<Pick<Walk, 'live' | 'running' | 'stop'>> {
   const live = new LiveIndex(header.firstSeq)
   const running = new Chain(header.previousChain)
   let bytes = await source.next(stepBytes)
@@ -152,7 +152,7 @@ export function checkAttachment(name: string): Check {
 }
 
 /** What an error says about a file. Rethrows an error that is not about a file. */
-export function foundBy(error: unknown): Found {
+export function findingOf(error: unknown): Found {
   if (error instanceof Damage) return { problem: `expected ${error.expected}, found ${error.found}`, at: error.offset }
   if (error instanceof NewerFormat) return { problem: error.message, at: 0 }
   const { code } = error as NodeJS.ErrnoException
@@ -162,6 +162,6 @@ export function foundBy(error: unknown): Found {
 }
 
 /** The machine or process has no descriptors or memory left for a read, which says nothing about the file. */
-export function isShortage(error: unknown): boolean {
+export function isOutOfResources(error: unknown): boolean {
   return ['EMFILE', 'ENFILE', 'ENOMEM', 'EAGAIN'].includes(String((error as NodeJS.ErrnoException).code))
 }

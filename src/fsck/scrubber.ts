@@ -18,8 +18,8 @@ import {
   checkIndex,
   checkTree,
   type Found,
-  foundBy,
-  isShortage,
+  findingOf,
+  isOutOfResources,
   SegmentsCheck,
   type Source,
 } from './scrub-checks.ts'
@@ -54,11 +54,11 @@ const firstMs = 2_000
 /** Pause between two passes, so that a small board is not read all day. */
 const pauseMs = 3_600_000
 /** Delay before querying a shard again that gave no answer. */
-const askAgainMs = 1_000
+const retryMs = 1_000
 
 type Kind = 'segment' | 'index' | 'tree' | 'attachment'
-type Named = { readonly path: string; readonly kind: Kind; readonly mend?: () => void }
-type Looked = Named & {
+type ScrubbedFile = { readonly path: string; readonly kind: Kind; readonly mend?: () => void }
+type FileToCheck = ScrubbedFile & {
   readonly check: Check
   /** If the file does not exist: whether it should. By default it should. */
   readonly isMissing?: () => Promise<boolean>
@@ -117,15 +117,15 @@ export class Scrubber {
     const { clock, report } = this.#options
     const since = clock.monotonicMs()
     this.#found.clear()
-    for await (const looked of this.#files()) this.#note(looked, await this.#look(looked))
+    for await (const file of this.#files()) this.#note(file, await this.#checkFile(file))
     // Forget damaged files that have since been removed for a good reason.
     for (const path of this.#damaged.keys()) if (!this.#found.has(path)) this.#damaged.delete(path)
-    this.#tell()
+    this.#updateNotice()
     const seconds = Math.round((clock.monotonicMs() - since) / 1_000)
     report('info', 'scrub.pass', { seconds, damaged: this.#damaged.size })
   }
 
-  async *#files(): AsyncGenerator<Looked, void, undefined> {
+  async *#files(): AsyncGenerator<FileToCheck, void, undefined> {
     const { directory, shards, trees, mendTree } = this.#options
     for (const journal of [...shardDirectories(directory, shards), logDirectory(directory)])
       yield* this.#journal(journal)
@@ -134,20 +134,20 @@ export class Scrubber {
     yield* this.#attachments(blobsDirectory(directory))
   }
 
-  async *#journal(directory: string): AsyncGenerator<Looked, void, undefined> {
+  async *#journal(directory: string): AsyncGenerator<FileToCheck, void, undefined> {
     const { disk } = this.#options
-    const firsts = (await this.#listed(directory, 'segment', (path) => listSegments(disk, path, 'log'))) ?? []
+    const firstSeqs = (await this.#listed(directory, 'segment', (path) => listSegments(disk, path, 'log'))) ?? []
     const check = new SegmentsCheck()
-    for (const listed of firsts) {
+    for (const listed of firstSeqs) {
       // No file has the name that must follow the previous segment.
       while (check.nextSeq !== undefined && check.nextSeq < listed)
         yield* this.#segment(directory, check.nextSeq, check)
       // The newest one is still growing.
-      if (listed !== firsts.at(-1)) yield* this.#segment(directory, listed, check)
+      if (listed !== firstSeqs.at(-1)) yield* this.#segment(directory, listed, check)
     }
   }
 
-  *#segment(directory: string, firstSeq: number, check: SegmentsCheck): Generator<Looked, void, undefined> {
+  *#segment(directory: string, firstSeq: number, check: SegmentsCheck): Generator<FileToCheck, void, undefined> {
     const { disk } = this.#options
     const path = segmentPath(directory, firstSeq)
     yield { path, kind: 'segment', check: check.next(firstSeq) }
@@ -157,13 +157,15 @@ export class Scrubber {
     yield { path: indexPath(directory, firstSeq), kind: 'index', check: checkIndex(disk, directory, firstSeq), mend }
   }
 
-  async *#attachments(directory: string): AsyncGenerator<Looked, void, undefined> {
+  async *#attachments(directory: string): AsyncGenerator<FileToCheck, void, undefined> {
     const { disk, attachments } = this.#options
-    const onDisk = await this.#listed(directory, 'attachment', (path) => unlessNone(disk, path, disk.listDirectories))
+    const onDisk = await this.#listed(directory, 'attachment', (path) =>
+      listIfPresent(disk, path, disk.listDirectories),
+    )
     if (onDisk === undefined) return
     for (const room of new Set([...onDisk, ...(await this.#answer(attachments.rooms))])) {
       const files = await this.#listed(join(directory, room), 'attachment', (path) =>
-        unlessNone(disk, path, disk.listFiles),
+        listIfPresent(disk, path, disk.listFiles),
       )
       if (files === undefined) continue
       const filesOf = () => this.#answer(() => attachments.filesOf(room))
@@ -182,7 +184,7 @@ export class Scrubber {
     for (;;) {
       const answer = await ask()
       if (answer !== undefined) return answer
-      await this.#wait(askAgainMs)
+      await this.#wait(retryMs)
     }
   }
 
@@ -195,7 +197,7 @@ export class Scrubber {
     try {
       return await this.#read(() => list(path))
     } catch (error) {
-      this.#note({ path, kind }, foundBy(error))
+      this.#note({ path, kind }, findingOf(error))
       return undefined
     }
   }
@@ -206,22 +208,22 @@ export class Scrubber {
       try {
         return await read()
       } catch (error) {
-        if (!isShortage(error)) throw error
-        await this.#wait(askAgainMs)
+        if (!isOutOfResources(error)) throw error
+        await this.#wait(retryMs)
       }
     }
   }
 
-  async #look(looked: Looked): Promise<Found | undefined> {
+  async #checkFile(file: FileToCheck): Promise<Found | undefined> {
     try {
-      return await this.#read(() => this.#lookOnce(looked))
+      return await this.#read(() => this.#checkFileOnce(file))
     } catch (error) {
-      return foundBy(error)
+      return findingOf(error)
     }
   }
 
-  /** May also reject with an error that `foundBy` accepts. */
-  async #lookOnce({ path, check, isMissing }: Looked): Promise<Found | undefined> {
+  /** May also reject with an error that `findingOf` accepts. */
+  async #checkFileOnce({ path, check, isMissing }: FileToCheck): Promise<Found | undefined> {
     const handle = await this.#options.disk.openForReading(path)
     if (handle === undefined)
       return (await isMissing?.()) === false ? undefined : { problem: 'there is no such file', at: 0 }
@@ -250,7 +252,7 @@ export class Scrubber {
   }
 
   /** Reports each finding once, and repairs derived files. */
-  #note({ path, kind, mend }: Named, found: Found | undefined): void {
+  #note({ path, kind, mend }: ScrubbedFile, found: Found | undefined): void {
     const { report, counters, directory } = this.#options
     const wasDamaged = this.#damaged.delete(path)
     if (found !== undefined) {
@@ -269,7 +271,7 @@ export class Scrubber {
       if (mend === undefined || !this.#mend(path, mend))
         this.#damaged.set(path, kind === 'attachment' ? kind : `${relative(directory, path)} at byte ${at}`)
     }
-    this.#tell()
+    this.#updateNotice()
   }
 
   /** Returns false if it cannot be rebuilt. After a full disk it can be, later. */
@@ -283,7 +285,7 @@ export class Scrubber {
     }
   }
 
-  #tell(): void {
+  #updateNotice(): void {
     const { notices } = this.#options
     if (this.#damaged.size === 0) return notices.end('damage')
     const [first] = this.#damaged.values()
@@ -293,6 +295,6 @@ export class Scrubber {
 }
 
 /** A room without files has no directory. */
-function unlessNone(disk: Disk, directory: string, list: (directory: string) => string[]): string[] {
+function listIfPresent(disk: Disk, directory: string, list: (directory: string) => string[]): string[] {
   return disk.fileExists(directory) ? list(directory) : []
 }

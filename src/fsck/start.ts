@@ -32,38 +32,38 @@ import type { LogIdentity } from '../log/signed-log.ts'
 import { knownOf } from '../replication/follower-directory.ts'
 import type { Finding } from './log.ts'
 
-type Tell = (finding: Finding) => void
+type OnFinding = (finding: Finding) => void
 type NamedLog = { readonly name: string; readonly origin: string }
 
 /** Checks the board's own keys; a follower's are with its leader. */
-export function checkKeys(disk: Disk, path: string, { prints }: BoardFacts, tell: Tell): void {
+export function checkKeys(disk: Disk, path: string, { prints }: BoardFacts, onFinding: OnFinding): void {
   if (disk.fileExists(followerFile(path))) return
-  secretIn(disk, boardKeyFile(path), tell, prints?.board)
-  secretIn(disk, cursorKeyFile(path), tell, prints?.cursor)
+  secretIn(disk, boardKeyFile(path), onFinding, prints?.board)
+  secretIn(disk, cursorKeyFile(path), onFinding, prints?.cursor)
 }
 
 /**
  * The verifier key of the log that grows, by the keys in this directory; '' if they are unusable, which has been reported. `name`: of a log
  * after the first.
  */
-export function vkeyIn(disk: Disk, path: string, { name, origin }: NamedLog, tell: Tell): string {
+export function vkeyIn(disk: Disk, path: string, { name, origin }: NamedLog, onFinding: OnFinding): string {
   const followed = knownOf(disk, path)
   if (followed?.log.origin === origin) return followed.log.vkey
   if (followed !== undefined) {
     const what = `it knows the key of ${followed.log.origin}, but the leader has rotated its log since; the heads of ${origin} are checked at each start`
-    tell({ kind: 'start', where: followerFile(path), what })
+    onFinding({ kind: 'start', where: followerFile(path), what })
     return ''
   }
-  const secret = secretIn(disk, logKeyFile(path, name), tell)
+  const secret = secretIn(disk, logKeyFile(path, name), onFinding)
   return secret === undefined ? '' : createNoteKey(origin, secret).vkey
 }
 
-function secretIn(disk: Disk, file: string, tell: Tell, print?: string): Buffer | undefined {
+function secretIn(disk: Disk, file: string, onFinding: OnFinding, print?: string): Buffer | undefined {
   try {
     return readSecret(disk, file, print)
   } catch (error) {
     if (!(error instanceof UnusableDirectory) && !isUnreadable(error)) throw error
-    tell({ kind: 'start', where: file, what: error.message })
+    onFinding({ kind: 'start', where: file, what: error.message })
     return undefined
   }
 }
@@ -74,38 +74,38 @@ export function checkMarks(
   place: MarkPlace,
   logs: readonly LogIdentity[],
   through: number,
-  tell: Tell,
+  onFinding: OnFinding,
 ): void {
   let marks: HighWaterMark[]
   try {
     marks = readMarks(disk, place)
   } catch (error) {
     if (!(error instanceof UnusableMark) && !isUnreadable(error)) throw error
-    return tell({ kind: 'start', where: place.markFile, what: error.message })
+    return onFinding({ kind: 'start', where: place.markFile, what: error.message })
   }
   // The mark may belong to the log whose key is unknown, which has been reported.
   if (logs.some(({ vkey }) => vkey === '')) return
   if (through === 0) {
     const empty = logs.map(({ vkey }) => ({ vkey, size: 0, rootOf: () => Buffer.alloc(0) }))
-    for (const mark of marks) compareMark(mark, empty, tell)
+    for (const mark of marks) compareMark(mark, empty, onFinding)
     return
   }
   const journal = JournalReader.open(disk, logDirectory(place.dataDirectory))
   journal.advance(through)
   try {
     const known = knownLogs(disk, place.dataDirectory, logs, journal, through)
-    for (const mark of marks) compareMark(mark, known, tell)
+    for (const mark of marks) compareMark(mark, known, onFinding)
   } finally {
     journal.close()
   }
 }
 
-function compareMark(mark: HighWaterMark, known: readonly KnownLog[], tell: Tell): void {
+function compareMark(mark: HighWaterMark, known: readonly KnownLog[], onFinding: OnFinding): void {
   try {
     checkMark(mark, known)
   } catch (error) {
     if (!(error instanceof RolledBack)) throw error
-    tell({ kind: 'damage', where: mark.file, what: error.message })
+    onFinding({ kind: 'damage', where: mark.file, what: error.message })
   }
 }
 

@@ -18,7 +18,7 @@ import { nameOf } from '../../actors/log/book.ts'
 import { type ClosedLog, type LogFrame, openFrameType } from '../../actors/log/frame.ts'
 import { JournalReader } from '../../storage/journal.ts'
 import { openWhole } from '../../storage/whole-decisions.ts'
-import { logKeyFile, readFacts, refuseUndeclared, shardDirectories, UnusableDirectory } from '../board-directory.ts'
+import { logKeyFile, readFacts, refuseIncomplete, shardDirectories, UnusableDirectory } from '../board-directory.ts'
 import type { Config } from '../config.ts'
 import type { Platform } from '../platform.ts'
 import { checkProofs, durableOf, shardEnds } from './covered.ts'
@@ -48,7 +48,7 @@ type RotationOptions = CoverOptions &
 export function openCovered(options: CoverOptions): SignedLog {
   const { dataDirectory, report } = options
   const { disk } = options.platform
-  refuseUndeclared(disk, dataDirectory)
+  refuseIncomplete(disk, dataDirectory)
   const facts = readFacts(disk, dataDirectory)
   checkProofs(disk, dataDirectory, facts.shards)
   const log = SignedLog.open({

@@ -68,7 +68,7 @@ export function buildJournals(build: Build): void {
   if (newest === undefined) throw new UnusableDirectory(`${build.source} has no signed log: start the board once.`)
   log.add(lastFrame(newest, ranges.take(old.logEnd + 1)))
   for (const copy of [...shards, log]) copy.close()
-  copyBeside(build)
+  copyDerivedFiles(build)
 }
 
 function opened(disk: Disk, directory: string) {
@@ -98,7 +98,7 @@ function lastFrame(newest: LogFrame, ranges: readonly Range[]): NewFrame {
 }
 
 /** The other files in the log's directory: the tree, and what witnesses have signed. */
-function copyBeside({ disk, source, target }: Build): void {
+function copyDerivedFiles({ disk, source, target }: Build): void {
   const from = logDirectory(source)
   for (const name of disk.listFiles(from))
     if (/^(nodes[^.]*\.bin|cosigned-[^.]+)$/.test(name))

@@ -11,7 +11,7 @@ import { UnusableDirectory } from '../board-directory.ts'
 import type { OldJournals } from './old-journals.ts'
 
 /** Operations that create or renew a webhook. */
-export const madeHooks = new ActsOf<HookFacts>('webhook.create', 'hook.subscribe')
+export const hookActs = new ActsOf<HookFacts>('webhook.create', 'hook.subscribe')
 
 export type PlaceInShard = { readonly shard: number; readonly seq: number }
 
@@ -38,7 +38,7 @@ export class Places {
       const { shard, frame } = step
       const record = fromFrame(frame)
       const { room: actor } = record
-      if (madeHooks.is(record)) this.#hooks.set(record.facts.hook, shard)
+      if (hookActs.is(record)) this.#hooks.set(record.facts.hook, shard)
       if (shardOf(actor, old.ends.length) !== shard)
         throw new UnusableDirectory(
           `Frame ${frame.seq} of shard ${shard} was decided by an actor of shard ${shardOf(actor, old.ends.length)}, which a board never does. Run broadside fsck.`,

@@ -11,7 +11,7 @@ import {
   deliveryDirectory,
   logDirectory,
   readFacts,
-  refuseUndeclared,
+  refuseIncomplete,
   shardDirectory,
   UnusableDirectory,
   writeBoardFacts,
@@ -48,7 +48,7 @@ export type Resharding = {
 export function planReshard(options: ReshardOptions): Resharding {
   const { dataDirectory, platform, shards } = options
   const { disk } = platform
-  refuseUndeclared(disk, dataDirectory)
+  refuseIncomplete(disk, dataDirectory)
   const old = new OldJournals(disk, dataDirectory)
   const { counts } = new Places(old, shards, (done) => options.onProgress('read', done, old.records))
   return { ...resources(options, old), from: old.ends.length, to: shards, records: counts }

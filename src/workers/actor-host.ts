@@ -52,7 +52,7 @@ import { type SharedHold, sharedHold } from './shared-hold.ts'
 import { takeFrames } from './take-frames.ts'
 import type { ToolsRequest, ToolsTell, ToolsThread } from './tools.ts'
 
-type ActorHostOptions = Pick<Platform, 'clock' | 'disk' | 'startThread' | 'channel' | 'onPassed'> & {
+type ActorHostOptions = Pick<Platform, 'clock' | 'disk' | 'startThread' | 'channel' | 'onBytesReleased'> & {
   readonly directory: BoardDirectory
   readonly placement: Placement
   readonly diskReserveBytes: number
@@ -719,7 +719,7 @@ export class ActorHost implements Actors {
       patienceMs: inside.patienceMs,
       now: this.#options.clock.monotonicMs,
       timers: this.#options.clock,
-      onReceived: this.#options.onPassed,
+      onReceived: this.#options.onBytesReleased,
       ...(onTell === undefined ? {} : { onTell }),
       ...(onAsk === undefined ? {} : { onAsk: (body, id) => onAsk(body, (answer) => link.answer(id, answer)) }),
     })

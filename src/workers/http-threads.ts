@@ -22,7 +22,7 @@ import type { Platform } from '../platform.ts'
 import { threadFile } from '../program.ts'
 import type { HttpThread } from './http.ts'
 
-type HttpThreadsOptions = Pick<Platform, 'clock' | 'startThread' | 'channel' | 'onPassed'> & {
+type HttpThreadsOptions = Pick<Platform, 'clock' | 'startThread' | 'channel' | 'onBytesReleased'> & {
   readonly engine: EngineChoice
   /** Number of threads. */
   readonly threads: number
@@ -221,7 +221,7 @@ class HttpThreadClients implements ClientThread {
   }
 
   #supervise(name: string): Supervised {
-    const { clock, startThread, channel, onPassed, engine, http, bodyBytesMax, onFatal } = this.#given
+    const { clock, startThread, channel, onBytesReleased, engine, http, bodyBytesMax, onFatal } = this.#given
     const { connectionsMax, socketPath, deadlineMs } = http
     return new Supervised({
       name,
@@ -243,7 +243,7 @@ class HttpThreadClients implements ClientThread {
           onReceived: (bytes) => {
             if (this.#received > 0) this.tell(['received', this.#received])
             this.#received = 0
-            onPassed(bytes)
+            onBytesReleased(bytes)
           },
         })
         const data: HttpThread = {

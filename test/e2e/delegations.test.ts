@@ -3,7 +3,7 @@ import { beforeAll, expect, test, vi } from 'vitest'
 import { operations } from '../../actors/operations.ts'
 import { opensslSigner } from '../../src/cli/sign.ts'
 import { verifyExport } from '../../src/cli/verify-export.ts'
-import { readHere } from '../../src/export-check/readers.ts'
+import { readOnThisThread } from '../../src/export-check/readers.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
 import { delegate, delegated, delegationBody } from '../support/delegations.ts'
@@ -255,7 +255,12 @@ async function verified(lines: readonly string[]): Promise<string | undefined> {
   async function* read() {
     for (const [n, line] of lines.entries()) yield { number: n + 1, bytes: Buffer.from(line), isCut: false }
   }
-  const report = await verifyExport({ lines: read(), reader: readHere(), logKey: undefined, progress: () => {} })
+  const report = await verifyExport({
+    lines: read(),
+    reader: readOnThisThread(),
+    logKey: undefined,
+    progress: () => {},
+  })
   return report.first?.reason
 }
 

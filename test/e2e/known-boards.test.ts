@@ -124,7 +124,7 @@ test('when the known boards cannot be read, nothing is signed, and the error nam
   passed.length = 0
   const { code, errors } = await run('post', 'lobby', 'hello', '--url', strange())
   expect([code, passed]).toEqual([1, []])
-  expect(errors).toMatch(/known-boards cannot be read \(EISDIR.*nothing was signed/)
+  expect(errors).toMatch(/known-boards, which records .* cannot be read \(EISDIR.*nothing was signed/)
   expect(errors).not.toContain('    at ')
 })
 

@@ -1,6 +1,6 @@
 /** The users of a board, each with keys to rotate to, and the commands that they sign. */
 import { createHash } from 'node:crypto'
-import { type PartReader, readHere } from '../../src/export-check/readers.ts'
+import { type PartReader, readOnThisThread } from '../../src/export-check/readers.ts'
 import { type Signer, signerFromSeed } from '../../src/format/signer.ts'
 import { commandId, type FieldValue, signingBytes } from '../../src/format/signing.ts'
 import { chooseBackend, type Ed25519Backend } from '../../src/verify/backends.ts'
@@ -56,7 +56,7 @@ export class Signatures {
 
   /** Parses exports. */
   get reader(): PartReader {
-    return readHere(this.#backend)
+    return readOnThisThread(this.#backend)
   }
 
   /** In base64url. */

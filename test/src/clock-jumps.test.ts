@@ -29,12 +29,12 @@ test.each([hour, day, -hour, -40 * day, 80 * 365 * day])(
   (by) => {
     const { watch, time, pass } = watched()
     pass(500)
-    expect(watch.look()).toBeUndefined()
+    expect(watch.check()).toBeUndefined()
     time.wall += by
     pass(7)
-    expect(watch.look()).toMatchObject({ heldAt: start + 500 + 7, by })
+    expect(watch.check()).toMatchObject({ heldAt: start + 500 + 7, by })
     pass(2 * hour)
-    expect(watch.look()).toMatchObject({ heldAt: start + 500 + 7 })
+    expect(watch.check()).toMatchObject({ heldAt: start + 500 + 7 })
   },
 )
 
@@ -43,29 +43,29 @@ test('a clock that is corrected gradually, or by less than an hour, has not jump
   for (let n = 0; n < 100; n++) {
     pass(60)
     time.wall += n % 2 === 0 ? 50 * 60 : -20 * 60
-    expect(watch.look()).toBeUndefined()
+    expect(watch.check()).toBeUndefined()
   }
 })
 
 test('a jump ends when the clocks agree again', () => {
   const { watch, time, pass } = watched()
   time.wall += day
-  expect(watch.look()).toBeDefined()
+  expect(watch.check()).toBeDefined()
   pass(hour)
   time.wall -= day
-  expect(watch.look()).toBeUndefined()
+  expect(watch.check()).toBeUndefined()
 })
 
 test('a jump ends after 24 h, and the new time counts from then on', () => {
   const { watch, time, pass } = watched()
   time.wall += 3 * day
-  expect(watch.look()).toBeDefined()
+  expect(watch.check()).toBeDefined()
   pass(day - 1)
-  expect(watch.look()).toBeDefined()
+  expect(watch.check()).toBeDefined()
   pass(1)
-  expect(watch.look()).toBeUndefined()
+  expect(watch.check()).toBeUndefined()
   pass(hour)
-  expect(watch.look()).toBeUndefined()
+  expect(watch.check()).toBeUndefined()
 })
 
 test('a jump ends when the operator accepts the clock as it is now, and no other', () => {
@@ -73,15 +73,15 @@ test('a jump ends when the operator accepts the clock as it is now, and no other
   accept()
   pass(10)
   time.wall += day
-  expect(watch.look()).toBeDefined()
+  expect(watch.check()).toBeDefined()
   pass(2)
-  expect(watch.look()).toBeDefined()
+  expect(watch.check()).toBeDefined()
   accept(time.wall + 80 * 365 * day)
   pass(2)
-  expect(watch.look()).toBeDefined()
+  expect(watch.check()).toBeDefined()
   accept()
   pass(2)
-  expect(watch.look()).toBeUndefined()
+  expect(watch.check()).toBeUndefined()
 })
 
 test.each([
@@ -93,34 +93,34 @@ test.each([
   ['a day before', -day, true],
 ])('a board that starts %s', (_when, by, isJump) => {
   const { watch } = watched(start, start + by)
-  expect(watch.look()).toEqual(isJump ? expect.objectContaining({ heldAt: start, by }) : undefined)
+  expect(watch.check()).toEqual(isJump ? expect.objectContaining({ heldAt: start, by }) : undefined)
 })
 
 test('a clock that jumps again during a hold reports how far ahead it is now, and can be accepted', () => {
   const { watch, time, pass, accept } = watched()
   time.wall += 365 * day
-  expect(watch.look()).toMatchObject({ heldAt: start, by: 365 * day })
+  expect(watch.check()).toMatchObject({ heldAt: start, by: 365 * day })
   pass(3)
   time.wall -= 365 * day - 2 * hour
-  expect(watch.look()).toMatchObject({ heldAt: start, by: 2 * hour })
+  expect(watch.check()).toMatchObject({ heldAt: start, by: 2 * hour })
   pass(hour)
-  expect(watch.look()).toMatchObject({ heldAt: start, by: 2 * hour })
+  expect(watch.check()).toMatchObject({ heldAt: start, by: 2 * hour })
   accept()
   pass(1)
-  expect(watch.look()).toBeUndefined()
+  expect(watch.check()).toBeUndefined()
 })
 
 test('accepting a clock before a jump back does not accept that jump', () => {
   const { watch, time, pass, accept } = watched()
   accept()
   pass(2 * hour)
-  expect(watch.look()).toBeUndefined()
+  expect(watch.check()).toBeUndefined()
   time.wall -= 2 * hour + 600
-  expect(watch.look()).toBeDefined()
+  expect(watch.check()).toBeDefined()
   pass(900)
-  expect(watch.look()).toBeDefined()
+  expect(watch.check()).toBeDefined()
   accept()
-  expect(watch.look()).toBeUndefined()
+  expect(watch.check()).toBeUndefined()
 })
 
 test('a jump that the operator accepts before it is noticed is accepted', () => {
@@ -128,7 +128,7 @@ test('a jump that the operator accepts before it is noticed is accepted', () => 
   time.wall += day
   accept()
   pass(1)
-  expect(watch.look()).toBeUndefined()
+  expect(watch.check()).toBeUndefined()
 })
 
 test.each([
@@ -140,9 +140,9 @@ test.each([
   for (const by of [40 * day, -day]) {
     acceptClock(machineDisk, directory, start + by)
     const { watch, pass } = watched(start, start + by + later, directory)
-    expect(watch.look() !== undefined).toBe(isJump)
+    expect(watch.check() !== undefined).toBe(isJump)
     pass(1)
-    expect(watch.look() !== undefined).toBe(isJump)
+    expect(watch.check() !== undefined).toBe(isJump)
   }
 })
 
@@ -156,7 +156,7 @@ test.each([
   make(file)
   time.wall += day
   for (let n = 0; n < 3; n++) {
-    expect(watch.look()).toBeDefined()
+    expect(watch.check()).toBeDefined()
     pass(1)
   }
   expect(reported).toEqual([
@@ -164,7 +164,7 @@ test.each([
   ])
   if (statSync(file).isDirectory()) rmdirSync(file)
   accept()
-  expect(watch.look()).toBeUndefined()
+  expect(watch.check()).toBeUndefined()
   expect(reported).toHaveLength(1)
 })
 

@@ -5,7 +5,7 @@ import { nameOf } from '../../actors/log/book.ts'
 import { splitLines } from '../../src/cli/lines.ts'
 import { type ExportReport, verifyExport } from '../../src/cli/verify-export.ts'
 import { verifyProofJson } from '../../src/cli/verify-proof.ts'
-import { readHere } from '../../src/export-check/readers.ts'
+import { readOnThisThread } from '../../src/export-check/readers.ts'
 import { openCheckpoint } from '../../storage/checkpoint.ts'
 import { verifyConsistency } from '../../storage/merkle-verify.ts'
 import { parseVkey, type VerifierKey } from '../../storage/note.ts'
@@ -104,7 +104,7 @@ export async function takeExport(client: Client, key: VerifierKey): Promise<Expo
         yield bytes
       })(),
     ),
-    reader: readHere(),
+    reader: readOnThisThread(),
     logKey: key,
     progress: () => {},
   })

@@ -1,6 +1,6 @@
 /** Every field of a line of an export changed, one at a time, as somebody would who wants a file to say something else. */
 import { type ExportReport, verifyExport } from '../../src/cli/verify-export.ts'
-import { readHere } from '../../src/export-check/readers.ts'
+import { readOnThisThread } from '../../src/export-check/readers.ts'
 import { chooseBackend, type Ed25519Backend } from '../../src/verify/backends.ts'
 import type { VerifierKey } from '../../storage/note.ts'
 
@@ -72,7 +72,7 @@ function withValue(line: Json, keys: readonly string[], value: unknown): Json {
 export class ManyVerifications {
   readonly #key: VerifierKey
   readonly #verdicts = new Map<string, boolean>()
-  readonly #reader = readHere(this.#remembering(chooseBackend()))
+  readonly #reader = readOnThisThread(this.#remembering(chooseBackend()))
 
   constructor(key: VerifierKey) {
     this.#key = key

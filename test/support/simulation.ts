@@ -498,7 +498,7 @@ export class Machine {
         thread.begin(starter, start, (place) => this.#given(place))
         return thread
       },
-      onPassed: () => {},
+      onBytesReleased: () => {},
       channel: () => {
         const port1 = new SimulatedPort(main, this.#delay)
         const port2 = new SimulatedPort(main, this.#delay)

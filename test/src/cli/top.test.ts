@@ -1,5 +1,5 @@
 import { expect, test } from 'vitest'
-import { figuresIn, topText, topView } from '../../../src/cli/top.ts'
+import { parseSamples, topText, topView } from '../../../src/cli/top.ts'
 
 const metrics = (posts: readonly number[], active: number, replies: number) => {
   const [fast = 0, slow = 0, all = 0] = posts
@@ -17,7 +17,7 @@ broadside_command_duration_seconds_count{operation="post"} ${all}
 broadside_command_duration_seconds_count{operation="vote"} 7
 `
 }
-const look = (seconds: number, text: string) => ({ atMs: seconds * 1_000, figures: figuresIn(text) })
+const look = (seconds: number, text: string) => ({ atMs: seconds * 1_000, figures: parseSamples(text) })
 
 test('rates are the growth between two samples', () => {
   const view = topView(look(10, metrics([100, 100, 100], 5, 3)), look(20, metrics([298, 300, 300], 9, 23)))

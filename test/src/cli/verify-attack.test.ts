@@ -2,7 +2,7 @@
  * Every field of every line of an export changed, one at a time: the change is detected, or the field is documented as the board's word.
  */
 import { expect, test, vi } from 'vitest'
-import { boardsWordHelp } from '../../../src/cli/verify.ts'
+import { boardClaimsHelp } from '../../../src/cli/verify.ts'
 import { verifyProofJson } from '../../../src/cli/verify-proof.ts'
 import { checkShown } from '../../../src/export-check/shown-fields.ts'
 import { parseVkey } from '../../../storage/note.ts'
@@ -99,7 +99,7 @@ test('a signature of another operation makes no text anybody’s', () => {
 })
 
 test('the command’s help says what is the board’s word', () => {
-  const help = boardsWordHelp.join('\n')
+  const help = boardClaimsHelp.join('\n')
   for (const field of ['author.handle', 'votes', 'via', 'superseded_by', 'sha256', 'thread', 'reason'])
     expect(help).toContain(field)
 })

@@ -8,7 +8,7 @@ import { LeafClaims } from '../../../src/cli/leaf-claims.ts'
 import { splitLines } from '../../../src/cli/lines.ts'
 import { main } from '../../../src/cli/main.ts'
 import { type ExportReport, verifyExport } from '../../../src/cli/verify-export.ts'
-import { type PartReader, readHere, readOnThreads } from '../../../src/export-check/readers.ts'
+import { type PartReader, readOnThisThread, readOnThreads } from '../../../src/export-check/readers.ts'
 import { machine } from '../../../src/platform.ts'
 import { parseVkey } from '../../../storage/note.ts'
 import { formatProofFile } from '../../../storage/proof-file.ts'
@@ -84,7 +84,7 @@ describe('an export of many parts that threads read', () => {
     if (!logKey.ok) throw new Error(logKey.problem)
     const options = { logKey: logKey.value, progress: () => {} }
     const report = await verifyExport({ ...options, lines: splitLines(file()), reader })
-    expect(report).toEqual(await verifyExport({ ...options, lines: splitLines(file()), reader: readHere() }))
+    expect(report).toEqual(await verifyExport({ ...options, lines: splitLines(file()), reader: readOnThisThread() }))
     return report
   }
 
@@ -178,7 +178,7 @@ const tamperings: readonly (readonly [string, (lines: Json[]) => void, number, s
     1,
     '86',
   ],
-  ['an author is changed', (lines) => set(lines[0]!, { author: lines[1]!.author }), 1, 'another key'],
+  ['an author is changed', (lines) => set(lines[0]!, { author: lines[1]!.author }), 1, 'a key other'],
   [
     'an author’s id is changed',
     (lines) => set(lines[0]!, { author: { ...(lines[0]!.author as Json), id: person(9).id } }),
@@ -337,9 +337,9 @@ test('whatever single byte of an export is changed, verification does not give t
     if (code === 0) changedFields.add(fieldAt(good, at))
   }
   // Nobody signs these: they are the board's word. For a tombstone, so are the author and the reason.
-  const boardsWord = ['thread', 'hidden', 'archive_eligible']
+  const boardClaims = ['thread', 'hidden', 'archive_eligible']
   const ofTombstones = ['author', 'kind', 'reason', 'page', 'thread', 'hidden', 'archive_eligible']
-  const allowed = [...boardsWord.map((name) => `event ${name}`), ...ofTombstones.map((name) => `tombstone ${name}`)]
+  const allowed = [...boardClaims.map((name) => `event ${name}`), ...ofTombstones.map((name) => `tombstone ${name}`)]
   expect([...changedFields].filter((field) => !allowed.includes(field))).toEqual([])
 })
 

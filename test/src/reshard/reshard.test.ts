@@ -133,7 +133,7 @@ test('while journals are exchanged no command opens the directory, and neither d
     },
   }
   await expect(reshard(optionsOf(path, cutAtExchange, 3))).rejects.toThrow(Cut)
-  expect(() => readFacts(machineDisk, path)).toThrow(/cut short.*Run broadside reshard again, or start the board/)
+  expect(() => readFacts(machineDisk, path)).toThrow(/interrupted.*Run broadside reshard again, or start the board/)
   expect(JSON.parse(readFileSync(join(path, 'board.json'), 'utf8'))).toMatchObject({ format: 2, shards: 3 })
   expect(completeReshard(machineDisk, path)).toBe(true)
   expect(readFacts(machineDisk, path)).toMatchObject({ format: 1, shards: 3 })

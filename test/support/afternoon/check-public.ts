@@ -3,7 +3,7 @@ import { expect } from 'vitest'
 import { splitLines } from '../../../src/cli/lines.ts'
 import { verifyExport } from '../../../src/cli/verify-export.ts'
 import { verifyProofJson } from '../../../src/cli/verify-proof.ts'
-import { readHere } from '../../../src/export-check/readers.ts'
+import { readOnThisThread } from '../../../src/export-check/readers.ts'
 import type { VerifierKey } from '../../../storage/note.ts'
 import type { EventJson, ProofJson } from '../client.ts'
 import type { Json } from '../told.ts'
@@ -112,7 +112,7 @@ async function checkExport(nobody: Views, model: Model, key: VerifierKey): Promi
         yield Buffer.from(text)
       })(),
     ),
-    reader: readHere(),
+    reader: readOnThisThread(),
     logKey: key,
     progress: () => {},
   })

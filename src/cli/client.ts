@@ -109,12 +109,12 @@ export class BoardClient {
     if (answer.status !== 200) this.#data(answer)
     const found: (Record<string, unknown> | Refused | undefined)[] = bodies.map(() => undefined)
     for (const text of answer.body.toString('utf8').split('\n').slice(0, -1)) {
-      const told = this.#parsed(text, 200)
-      const { line, status } = Object(told) as { line?: unknown; status?: unknown }
+      const entry = this.#parsed(text, 200)
+      const { line, status } = Object(entry) as { line?: unknown; status?: unknown }
       if (typeof line !== 'number' || typeof status !== 'number' || !(line - 1 in found))
         throw new BadAnswer(this.url, 'a line of /v1/commands answers no command')
       try {
-        found[line - 1] = this.#dataOf(told, status, Number.NaN)
+        found[line - 1] = this.#dataOf(entry, status, Number.NaN)
       } catch (error) {
         if (!(error instanceof Refused)) throw error
         found[line - 1] = error

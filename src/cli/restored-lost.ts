@@ -39,8 +39,8 @@ type LossOptions = {
 type Plan = LossPlan & { readonly generation: string }
 
 /** The caller must hold the lock of the directory. */
-export async function restoreLost(wanted: LossOptions, terminal: Terminal): Promise<0 | 1> {
-  const { config, lastLog, isConfirmed, platform } = wanted
+export async function restoreLost(request: LossOptions, terminal: Terminal): Promise<0 | 1> {
+  const { config, lastLog, isConfirmed, platform } = request
   const { dataDirectory } = config
   const { disk, random } = platform
   const now = terminal.clock.wallSeconds()
@@ -51,7 +51,7 @@ export async function restoreLost(wanted: LossOptions, terminal: Terminal): Prom
   const old = isOver || begun?.next === found.newest.origin ? found.lost! : found.newest
   const tail = newerThanLog(disk, dataDirectory, found.ranges)
   if (begun === undefined && !isOver) refuseWhole(disk, config, found)
-  const copy = wanted.copy === undefined ? undefined : await readLostCopy(wanted.copy, withRoot(old))
+  const copy = request.copy === undefined ? undefined : await readLostCopy(request.copy, withRoot(old))
   terminal.out(warning(old, copy, tail))
   if (!isConfirmed) {
     terminal.err('Nothing was changed. Add --yes to continue.\n')

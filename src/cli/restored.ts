@@ -24,7 +24,7 @@ export const restoredCommand: Command = {
     ['--lost', 'what was written after the backup is lost: end the log here and begin a new one'],
     [
       '--apply-from COPY',
-      'with --lost: a mirror or an export of the lost board. The next start repeats the redactions after the backup that it contains',
+      'with --lost: a mirror or an export of the lost board. The next start repeats what it shows as redacted after the backup',
     ],
     ['--last-log NAME', 'with --lost: the newest log of the lost board, such as 2026c, if it had closed logs since'],
     ['--yes', 'with --lost: do not ask'],

@@ -67,7 +67,7 @@ export function appendCopied(
   if (first > nextSeq) throw new Error(`frame ${first} of journal ${id} came, and frame ${nextSeq} is missing`)
   const fresh = framesIn(copied).filter(({ seq }) => seq >= nextSeq)
   if (last >= nextSeq - 1 && journal.chainWith(fresh, rolls).toString('hex') !== chain)
-    throw new Diverged(`journal ${id} here and there are not the same up to frame ${last}`)
+    throw new Diverged(`journal ${id} differs between this follower and its leader at or before frame ${last}`)
   check(fresh)
   // A saved tail of this journal may hold the text that this stub replaces.
   if (fresh.some(({ flags }) => (flags & STUB) !== 0)) journal.removeSavedTails()

@@ -168,7 +168,7 @@ function openSeller(
   outgoing: Outgoing,
 ): Seller | undefined {
   if (sale === undefined) return undefined
-  const book = new Sales({
+  const sales = new Sales({
     actors: actorHost,
     read: (request, answer) => reads.read(request, answer),
     boardIdentity: directory.identity.id,
@@ -179,7 +179,7 @@ function openSeller(
     realm: new URL(address).host,
     secret: paySecret,
     outgoing,
-    book,
+    sales,
     wallSeconds: clock.wallSeconds,
   })
 }

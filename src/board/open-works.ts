@@ -6,7 +6,7 @@ import type { LiveFacts } from '../command/live-facts.ts'
 import type { ScreeningQueue } from '../moderation/screening.ts'
 import { log } from '../observe.ts'
 import type { ActorHost } from '../workers/actor-host.ts'
-import type { HeldNews } from '../workers/held-news.ts'
+import type { BufferedNews } from '../workers/buffered-news.ts'
 import { Carrier } from '../works/carrier.ts'
 import { MarketClock } from '../works/clock.ts'
 import { Welcome } from '../works/welcome.ts'
@@ -15,7 +15,7 @@ type WorksOptions = {
   readonly news: LiveFacts
   readonly actorHost: ActorHost
   /** News about works that shards have reported since they started. */
-  readonly workNews: HeldNews
+  readonly workNews: BufferedNews
   readonly directory: BoardDirectory
   readonly clock: Clock
   /** Takes posts that their rooms want screened. */

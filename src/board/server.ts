@@ -204,12 +204,12 @@ async function refuseUnheard({ follow, replication, dataDirectory }: Config, { d
 /** The same error, except for an old copy whose missing records other boxes have: it must not be restored, nor may its log be ended. */
 async function amongOthers(error: unknown, { dataDirectory }: Config, { disk }: Platform): Promise<unknown> {
   if (Object(error).name !== 'RolledBack' || !disk.fileExists(replicationFile(dataDirectory))) return error
-  const [{ keptIn }, { Halted, othersHaveIt }] = await Promise.all([
+  const [{ keptIn }, { Halted, staleBoardAdvice }] = await Promise.all([
     import('../replication/writer.ts'),
     import('../replication/halted.ts'),
   ])
   if (keptIn(disk, dataDirectory)?.ack !== 'quorum') return error
-  return new Halted(`${(error as Error).message}. ${othersHaveIt}`)
+  return new Halted(`${(error as Error).message}. ${staleBoardAdvice}`)
 }
 
 /** Undefined unless the board follows another. Only then are these modules loaded. */
@@ -263,7 +263,7 @@ export async function replicaDoors(board: OpenBoard): Promise<Readonly<Record<st
       ends: () => actorHost.ends,
       durable: () => actorHost.durable,
       frames: (places, answer) => actorHost.framesAfter(places, answer),
-      deliveries: () => webhookThread.carried(),
+      deliveries: () => webhookThread.leaderPositions(),
     }),
   }
 }
@@ -607,7 +607,7 @@ function frontOf(base: Base, { followers, webhookThread, screeningQueue, works, 
     wallSeconds: base.clock.wallSeconds,
     now: base.clock.monotonicMs,
     durations: base.durations,
-    passOn: base.follower?.front.passOn,
+    passOn: base.follower?.front.forward,
     blobs: new BlobIntake({
       files,
       bytesMax: config.limitsOn ? config.blobBytesPerIdentity : Number.POSITIVE_INFINITY,

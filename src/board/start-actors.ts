@@ -10,7 +10,7 @@ import type { BoardDirectory } from '../board-directory.ts'
 import { ClockWatch, newestStamp } from '../clock-jumps.ts'
 import type { LiveFacts } from '../command/live-facts.ts'
 import type { Config, Placement } from '../config.ts'
-import { toldByRegistry } from '../delegations/plans.ts'
+import { queryRegistry } from '../delegations/plans.ts'
 import { explainFailure } from '../failure.ts'
 import { checkProofs } from '../log/covered.ts'
 import { Heads } from '../log/heads.ts'
@@ -24,8 +24,8 @@ import { dataOf } from '../reads/read.ts'
 import type { FollowerFront } from '../replication/follower-front.ts'
 import type { keptFromLeading, RefusedLead } from '../replication/may-lead.ts'
 import { ActorHost, type Following } from '../workers/actor-host.ts'
+import { BufferedNews } from '../workers/buffered-news.ts'
 import type { FeedStats } from '../workers/feed-answers.ts'
-import { HeldNews } from '../workers/held-news.ts'
 import { ClockNotice } from './clock-notice.ts'
 import { ReadRouter } from './read-router.ts'
 import { Vacancy } from './vacancy.ts'
@@ -33,7 +33,7 @@ import { Vacancy } from './vacancy.ts'
 export type StartedActors = {
   readonly actorHost: ActorHost
   /** News about works that shards have reported since they started. */
-  readonly workNews: HeldNews
+  readonly workNews: BufferedNews
   readonly heads: Heads
   readonly reads: ReadRouter
   /** Every log of the board, oldest first. */
@@ -75,7 +75,7 @@ export async function startActors(parts: Parts, options: ActorsOptions): Promise
   checkProofs(disk, config.dataDirectory, options.directory.facts.shards)
   const mark = new MarkKeeper(config, options, options.follower === undefined ? [] : options.marks)
   await parts.start({ name: 'mark', stop: () => mark.close() })
-  const workNews = new HeldNews(['carry', 'at rest', 'requested'])
+  const workNews = new BufferedNews(['carry', 'at rest', 'requested'])
   const { actorHost, facts } = await startThreads(options, workNews)
   await parts.start({ name: 'actors', stop: () => actorHost.stop() })
   const clockNotice = await clockNoticeOf(options, actorHost, facts.newest)
@@ -97,9 +97,9 @@ export async function startActors(parts: Parts, options: ActorsOptions): Promise
     { name: 'heads', start: () => heads.begin(news.head), stop: () => heads.close(news.head) },
     {
       name: 'delegations',
-      start: () => news.delegates.begin((told) => toldByRegistry(actorHost, 'delegation.known', told)),
+      start: () => news.delegates.begin((told) => queryRegistry(actorHost, 'delegation.known', told)),
     },
-    { name: 'limits', start: () => news.grants.begin((told) => toldByRegistry(actorHost, 'limits.known', told)) },
+    { name: 'limits', start: () => news.grants.begin((told) => queryRegistry(actorHost, 'limits.known', told)) },
     {
       name: 'attachments',
       start: () =>
@@ -126,7 +126,7 @@ export async function startActors(parts: Parts, options: ActorsOptions): Promise
   return { actorHost, workNews, heads, reads, logs: facts.logs, closed: facts.closed, log: growing }
 }
 
-async function startThreads(options: ActorsOptions, workNews: HeldNews) {
+async function startThreads(options: ActorsOptions, workNews: BufferedNews) {
   const { config, directory, placement, news, notices, marks, files, clock, disk, exit } = options
   const { startThread, channel, onBytesReleased } = options
   const started = await ActorHost.start({

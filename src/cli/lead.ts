@@ -21,13 +21,13 @@ export const leadCommand: Command = {
     const config = await boardSettings(args)
     const { dataDirectory, lead: settings } = config
     if (settings === undefined) throw new CommandFailed(needsStream('lead'))
-    const [{ takeLead }, { openStream }, { useCarried, forgetCarried }] = await Promise.all([
+    const [{ takeLead }, { openStream }, { adoptLeaderPositions, removeLeaderPositions }] = await Promise.all([
       import('../replication/lead.ts'),
       import('../replication/open-stream.ts'),
-      import('../webhooks/carried.ts'),
+      import('../webhooks/leader-positions.ts'),
     ])
     const { epoch, seq } = await withStoppedBoard(dataDirectory, async () => {
-      const takeDeliveries = (path: string) => useCarried(machine.disk, path)
+      const takeDeliveries = (path: string) => adoptLeaderPositions(machine.disk, path)
       const led = await takeLead({
         ...machine,
         config,
@@ -36,7 +36,7 @@ export const leadCommand: Command = {
         takeDeliveries,
         report: warningsOn(terminal),
       })
-      forgetCarried(machine.disk, dataDirectory)
+      removeLeaderPositions(machine.disk, dataDirectory)
       return led
     })
     print(

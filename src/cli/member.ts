@@ -12,7 +12,7 @@ import type { RefusedLead } from '../replication/may-lead.ts'
 import { openStream } from '../replication/open-stream.ts'
 import { standDown } from '../replication/stand-down.ts'
 import { StreamAway, UnfitServers } from '../replication/stream.ts'
-import { forgetCarried, useCarried } from '../webhooks/carried.ts'
+import { adoptLeaderPositions, removeLeaderPositions } from '../webhooks/leader-positions.ts'
 
 const retryMs = 1_000
 
@@ -60,9 +60,9 @@ export async function leadAfter(config: Config, after: number): Promise<RefusedL
   const lock = await lockDirectory(dataDirectory)
   try {
     log('info', 'lead.begun', { after })
-    const takeDeliveries = (path: string) => useCarried(machine.disk, path)
+    const takeDeliveries = (path: string) => adoptLeaderPositions(machine.disk, path)
     const led = await takeLead({ ...machine, config, settings, openStream, after, report: log, takeDeliveries })
-    forgetCarried(machine.disk, dataDirectory)
+    removeLeaderPositions(machine.disk, dataDirectory)
     log('info', 'lead.taken', led)
     return undefined
   } catch (error) {

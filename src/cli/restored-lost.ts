@@ -19,7 +19,7 @@ import type { Config } from '../config.ts'
 import { foreignJson } from '../format/foreign-json.ts'
 import { logBehind, newerThanLog } from '../log/covered.ts'
 import { readMarks } from '../log/mark.ts'
-import { type FoundLog, findLog, type LossPlan, loseLog, unusedOrigin } from '../log/rotation.ts'
+import { endLostLog, type FoundLog, findLog, type LossPlan, unusedOrigin } from '../log/rotation.ts'
 import type { Platform } from '../platform.ts'
 import { exitCodes, print, type Terminal } from './command-line.ts'
 import { type LostCopy, readLostCopy } from './lost-copy.ts'
@@ -72,7 +72,7 @@ export async function restoreLost(request: LossOptions, terminal: Terminal): Pro
       takenDown: copy.takenDown,
     })
   if (!isOver) {
-    loseLog(options, plan)
+    endLostLog(options, plan)
     disk.removeFile(signInKeysFile(dataDirectory))
     beginEpoch(disk, dataDirectory, { generation: plan.generation, delegations_ended: plan.at })
     disk.removeFile(restoredFile(dataDirectory))

@@ -137,7 +137,7 @@ function inbox(context: ReadContext, request: ReadRequest): KnownAnswer<InboxSha
   const items = inboxItems(context, request)
   if (!items.ok) return items
   const { reader, args, found } = request
-  const { follows, muted, inboxSeen } = (found ?? nothingOwn) as OwnSubscription
+  const { follows, muted, inboxSeen } = (found ?? noSubscription) as OwnSubscription
   const share = { ...items.value, seen: inboxSeen }
   if (args.cursor !== undefined || args.kind !== undefined) return known(share, { until: items.until })
   const asking = { reader, muted: new Set(muted), onlyNew: true }
@@ -145,7 +145,7 @@ function inbox(context: ReadContext, request: ReadRequest): KnownAnswer<InboxSha
   return known({ ...share, follows: news }, { until: items.until })
 }
 
-const nothingOwn: OwnSubscription = { follows: [], muted: [], inboxSeen: 0 }
+const noSubscription: OwnSubscription = { follows: [], muted: [], inboxSeen: 0 }
 
 function inboxItems(context: ReadContext, request: ReadRequest): KnownAnswer<Share> {
   const { reader, args } = request
@@ -185,10 +185,10 @@ function eventItems(
   if (context.visibility === 'private' && handle !== undefined) lists.push(state.direct.privateMentions(handle))
   const found: Item[] = []
   const size = new AnswerSize()
-  let looked = 0
+  let examined = 0
   let from = below
   const walk: Walk = { left: slotsMax, reached: '' }
-  while (found.length < count && looked < looksMax && walk.reached === '') {
+  while (found.length < count && examined < examinedMax && walk.reached === '') {
     const batch = new Map<string, number>()
     for (const list of lists) if (list !== undefined) collect(context, reader, { list, below: from, batch, walk })
     const places = [...batch.keys()]
@@ -204,7 +204,7 @@ function eventItems(
       size.add(item)
       if (size.isFull) return { items: found, reached: place }
     }
-    looked += places.length
+    examined += places.length
     // Nothing more is above the place where the walk ended, once all that it found has been handled.
     from = walk.reached !== '' && places.length < batchMax ? walk.reached : places.at(-1)!
   }
@@ -213,7 +213,7 @@ function eventItems(
 
 /** Events read per batch, and in total, to find those that are wanted and not hidden. */
 const batchMax = 256
-const looksMax = 8_192
+const examinedMax = 8_192
 
 /** Slots that one answer walks over, whether or not the reader may read them. */
 const slotsMax = 20_000

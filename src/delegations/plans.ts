@@ -95,17 +95,17 @@ export const delegationsReadPlans = {
 
 /**
  * What the registry knows, for the main thread to store: the state once every earlier request to it has been decided. `op`: the read.
- * `told` gets undefined if the registry gives no answer now.
+ * `answer` gets undefined if the registry gives no answer now.
  */
-export function toldByRegistry<Name extends 'delegation.known' | 'limits.known'>(
+export function queryRegistry<Name extends 'delegation.known' | 'limits.known'>(
   actors: Pick<Actors, 'shards' | 'write' | 'readPrivate'>,
   op: Name,
-  told: (found: AnswerOf<Name> | undefined) => void,
+  answer: (found: AnswerOf<Name> | undefined) => void,
 ): void {
   whenDecided(actors, registryName, (isDecided) => {
-    if (!isDecided) return told(undefined)
+    if (!isDecided) return answer(undefined)
     const shard = shardOf(registryName, actors.shards)
-    actors.readPrivate(shard, { op, args: {}, reader: '' }, (found) => told(found?.ok ? dataOf(found) : undefined))
+    actors.readPrivate(shard, { op, args: {}, reader: '' }, (found) => answer(found?.ok ? dataOf(found) : undefined))
   })
 }
 

@@ -18,7 +18,7 @@ import {
   type ReadRequest,
   type Reads,
   readable,
-  toldOnce,
+  strictContext,
 } from '../reads/read.ts'
 
 export const delegationsReads = {
@@ -93,7 +93,7 @@ function allKnown(context: ReadContext): KnownAnswer<readonly ToldDelegation[]> 
 /** What was signed for a delegation; undefined if it is damaged, 'unread' if the disk cannot read it now. */
 function signedIn(context: ReadContext, { place }: Delegation): Signed | 'unread' | undefined {
   try {
-    return readable(toldOnce(context), () => fromFrame(context.frame(0, place)))?.by
+    return readable(strictContext(context), () => fromFrame(context.frame(0, place)))?.by
   } catch (error) {
     if (!isUnreadable(error)) throw error
     context.fault?.(error)

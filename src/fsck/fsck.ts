@@ -52,12 +52,12 @@ import {
   shardDirectories,
   snapshotDirectories,
 } from '../board-directory.ts'
-import { lostLog } from '../log/beginning.ts'
+import { missingLogProblem } from '../log/beginning.ts'
 import { durableOf, logBehind } from '../log/covered.ts'
 import type { LogIdentity } from '../log/signed-log.ts'
 import { BadPage, checkPages } from '../search/page-sums.ts'
 import { wipe } from '../search/search-index.ts'
-import { damageIn, putAside, storeFile } from '../webhooks/store.ts'
+import { damageIn, setAside, storeFile } from '../webhooks/store.ts'
 import { CreditCheck } from './credits.ts'
 import { type Finding, LogChainCheck, type NodesOf } from './log.ts'
 import { checkKeys, checkMarks, vkeyIn } from './start.ts'
@@ -178,7 +178,7 @@ function checkFiles(options: FsckOptions, onFinding: (finding: Finding) => void)
   checkDelivery(options.disk, deliveryDirectory(options.path), onFinding)
   checkSearch(options.disk, searchDirectory(options.path), onFinding)
   const log = logDirectory(options.path)
-  const lost = isLogSound && ends.at(-1) === 0 ? lostLog(options.path, ends.slice(0, -1)) : undefined
+  const lost = isLogSound && ends.at(-1) === 0 ? missingLogProblem(options.path, ends.slice(0, -1)) : undefined
   if (lost !== undefined) onFinding({ kind: 'damage', where: log, what: lost })
   const behind = isLogSound ? unlessUnreadable(() => logBehind(options.disk, options.path, facts.shards)) : undefined
   if (behind !== undefined) onFinding({ kind: 'damage', where: log, what: behind })
@@ -574,7 +574,7 @@ export function checkDelivery(disk: Disk, directory: string, onFinding: (finding
     )
     if (problem === undefined) return
     const what = `${problem}: without it every webhook restarts from where it was created`
-    onFinding({ kind: 'derived', where: file, what, rebuild: () => putAside(directory) })
+    onFinding({ kind: 'derived', where: file, what, rebuild: () => setAside(directory) })
   } finally {
     rmSync(copy, { recursive: true, force: true })
   }

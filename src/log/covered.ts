@@ -102,12 +102,12 @@ function checkThere(disk: Disk, directory: string, shard: number): void {
   const { seq, by } = covered(disk, directory, shard)
   if (seq === 0) return
   throw new UnusableDirectory(
-    `${path} has no journal, but ${by} covers frame ${seq} of it. If it is on a volume of its own, mount that. Otherwise restore the newest backup of the whole data directory as a new board.`,
+    `${path} has no journal, but ${by} covers frame ${seq} of it. If it is on a separate volume, mount that volume. Otherwise restore the newest backup of the whole data directory as a new board.`,
   )
 }
 
 /** How many frames of a log, or ranges of one shard in it, are searched for a public record. */
-const looksMax = 64
+const examinedMax = 64
 
 /**
  * Throws UnusableDirectory if the log's newest entries for a shard differ from those of its journal. This happens when it was replaced by
@@ -120,7 +120,7 @@ export function checkEntries(log: Pick<Journal, 'read'>, through: number, shards
       const other = otherEntries(log, through, shard, journal)
       if (other === undefined) continue
       throw new UnusableDirectory(
-        `The journal of shard ${shard} is not the one that the signed log was made from: frame ${other.seq} of the log has other entries for its frames ${other.first} to ${other.last}. It is of another board or shard, or of a copy that was changed. Restore the newest backup of the whole data directory as a new board.`,
+        `The journal of shard ${shard} is not the one that the signed log was made from: frame ${other.seq} of the log has different entries for its frames ${other.first} to ${other.last}. It belongs to another board or shard, or to a copy that was changed. Restore the newest backup of the whole data directory as a new board.`,
       )
     } catch (error) {
       if (!(error instanceof Damage || isUnreadable(error))) throw error
@@ -131,7 +131,7 @@ export function checkEntries(log: Pick<Journal, 'read'>, through: number, shards
 /** The frames of a shard whose entries differ in frame `seq` of the log; undefined if none of the newest differ. */
 function otherEntries(log: Pick<Journal, 'read'>, through: number, shard: number, journal: JournalReader) {
   let seq = through
-  for (let looks = 0; looks < looksMax && seq > 0; looks++) {
+  for (let examined = 0; examined < examinedMax && seq > 0; examined++) {
     const frame = decodeLogFrame(log.read(seq)!)
     const at = frame.ranges.findLastIndex((range) => range.shard === shard)
     if (at === -1) return undefined

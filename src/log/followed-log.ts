@@ -75,7 +75,7 @@ export class FollowedLog {
         if (begins) return
         begins = frame.type !== logFrameType && frame.type !== closeFrameType
         if (begins && !this.#isOver)
-          throw new Diverged('the leader has given up its log and begun another: a follower has to be made anew')
+          throw new Diverged('the leader abandoned its log and began another: create a new follower')
         if (!begins) this.#check(frame)
       }
     })
@@ -87,17 +87,18 @@ export class FollowedLog {
     const log = decodeLogFrame(frame)
     const wrong = (what: string) => new Diverged(`frame ${frame.seq} of the leader's log ${what}`)
     if (log.firstLeaf !== this.#size || log.firstChange !== this.#change + 1 || this.#isOver)
-      throw wrong('does not follow the one before')
+      throw wrong('does not follow the previous one')
     const entries = [...entriesOf(log)]
     if (log.type === logFrameType && !isSame(entries, this.#entriesOf(log, wrong)))
-      throw wrong('has other entries than the records that it covers')
+      throw wrong('has entries that differ from the records that it covers')
     if (entries.length > 0) this.#options.tree.append(entries.map((entry) => leafHash(entry)))
     const { tree } = this.#options
-    if (tree.size !== log.size || !tree.root().equals(log.root)) throw wrong('has another root than its entries give')
+    if (tree.size !== log.size || !tree.root().equals(log.root))
+      throw wrong('has a root that does not match its entries')
     if (log.checkpoint !== this.#checkpoint) {
       const opened = openCheckpoint(log.checkpoint, this.#key)
       if (!opened.ok || opened.value.size !== log.size || !opened.value.root.equals(log.root))
-        throw wrong('has no checkpoint that the key of the log has signed')
+        throw wrong('has no checkpoint signed by the key of the log')
     } else if (entries.length > 0) throw wrong('has an old checkpoint')
     this.#size = log.size
     this.#checkpoint = log.checkpoint
@@ -115,7 +116,7 @@ export class FollowedLog {
       const reader = this.#options.shards[shard]
       const begun = this.covered(shard) + 1
       if (reader === undefined || first < begun || last < first - 1)
-        throw wrong(`covers other frames of shard ${shard}`)
+        throw wrong(`covers the wrong frames of shard ${shard}`)
       if (last < first) continue
       reader.advance(last)
       let found = 0
@@ -124,7 +125,7 @@ export class FollowedLog {
         found++
         entries.push(...frameEntries(frame))
       }
-      if (found !== changes) throw wrong(`counts other changes of shard ${shard}`)
+      if (found !== changes) throw wrong(`counts the wrong number of changes of shard ${shard}`)
     }
     return entries
   }

@@ -58,7 +58,7 @@ export function readMarks(disk: Disk, place: MarkPlace): HighWaterMark[] {
   const directory = dirname(place.markFile)
   if (!disk.fileExists(directory))
     throw new UnusableMark(
-      `The mark file is set to ${place.markFile}, but there is no directory ${directory}. Make it, or name another place in MARK_FILE.`,
+      `The mark file is set to ${place.markFile}, but the directory ${directory} does not exist. Create it, or set MARK_FILE to another path.`,
     )
   const files = [place.markFile, strayMark(place)].filter((file) => file !== undefined)
   const found = files.filter((file) => disk.fileExists(file))
@@ -72,7 +72,7 @@ export function readMarks(disk: Disk, place: MarkPlace): HighWaterMark[] {
 }
 
 const unusable = (file: string, problem: string) =>
-  `${file} is in the place of the mark of the log, but cannot be read as one (${problem}), and nothing was changed. If it is another file, name another place in MARK_FILE. If it is the mark, it is damaged and cannot detect an old copy of the data directory: if none was restored and broadside fsck finds nothing else, move it away and start again.`
+  `${file} should be the log's mark file, but cannot be parsed (${problem}), and nothing was changed. If it is another file, set MARK_FILE to another path. If it is the mark, it is damaged and cannot detect an old copy of the data directory: if none was restored and broadside fsck finds nothing else, move it away and start again.`
 
 /** Parses a mark, which must be complete and signed by the log that it names. */
 export function parseMark(text: string): Parsed<Omit<HighWaterMark, 'file'>> {
@@ -118,7 +118,7 @@ export function checkMark({ vkey, closed, size, root }: HighWaterMark, logs: rea
     const known = closed.find((each) => logs.some(({ vkey: own }) => own === each))
     if (known === undefined) return false
     if (logs.some(({ vkey: own, isLost }) => own === known && isLost)) return true
-    throw new RolledBack(`the log of ${known} was closed, and ${vkey} follows it, which this directory does not know`)
+    throw new RolledBack(`the log of ${known} was closed, and ${vkey}, which follows it, is unknown in this directory`)
   }
   if (size > log.size && (log.isLost || log.rootBeyond?.(size)?.equals(root))) return true
   if (size > log.size)

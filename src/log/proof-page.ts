@@ -19,7 +19,7 @@ const steps: readonly (readonly [id: string, title: string, meaning: string])[] 
   [
     'path',
     'The leaf leads to the root',
-    'Hashed with its neighbours, step by step, the leaf yields the single hash that represents the whole log.',
+    'Hashed with its neighbors, step by step, the leaf yields the single hash that represents the whole log.',
   ],
   [
     'checkpoint',

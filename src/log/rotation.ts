@@ -144,7 +144,7 @@ export function unusedOrigin(options: LossOptions, newest: string, used: readonl
  * removed, along with those of logs that only the lost board had. The first entry of the next log records this. A second call with the same
  * plan changes nothing. The caller holds the lock of the directory.
  */
-export function loseLog(options: LossOptions, { next, at }: LossPlan): void {
+export function endLostLog(options: LossOptions, { next, at }: LossPlan): void {
   const { dataDirectory } = options
   const { disk } = options.platform
   const log = openUnmarked(options)

@@ -286,7 +286,7 @@ export class SignedLog {
     const next = entry === undefined ? undefined : nextOf(entry)
     if (next?.origin === origin) return next.vkey
     throw new UnusableDirectory(
-      `The leader's log ${origin} follows one that was given up, and nothing here tells its key. Make a new follower in an empty directory.`,
+      `The leader's log ${origin} follows one that was abandoned, and its key is unknown here. Create a new follower in an empty directory.`,
     )
   }
 
@@ -346,7 +346,7 @@ export class SignedLog {
   #openNext(): void {
     const [entry] = entriesOf(this.#newest)
     const next = nextOf(entry!)
-    if (next === undefined) throw new Error('the last entry of the closed log names no other')
+    if (next === undefined) throw new Error('the last entry of the closed log names no next log')
     const key = createNoteKey(next.origin, readSecret(this.#options.disk, this.#keyFile(next.origin)))
     if (key.vkey !== next.vkey)
       throw new UnusableDirectory(

@@ -51,7 +51,7 @@ const idleMax = 1_024
 const ageMsMax = 60_000
 
 /** One POST until it is answered. */
-type Errand = {
+type Job = {
   readonly post: Post
   readonly done: (posted: Posted) => void
   readonly due: number
@@ -65,7 +65,7 @@ type Line = {
   readonly connection: Connection
   readonly origin: string
   readonly bornAt: number
-  errand: Errand | undefined
+  job: Job | undefined
 }
 
 export class Poster {
@@ -73,7 +73,7 @@ export class Poster {
   readonly #idle = new Map<string, Line[]>()
   readonly #lines = new Set<Line>()
   /** Errands whose addresses are being resolved, and how to abort that. */
-  readonly #vetting = new Map<Errand, AbortController>()
+  readonly #vetting = new Map<Job, AbortController>()
   readonly #stopLooking: Cancel
   #idleCount = 0
 
@@ -92,10 +92,10 @@ export class Poster {
 
   post(post: Post, done: (posted: Posted) => void): void {
     const now = this.#options.clock.monotonicMs()
-    const errand: Errand = { post, done, due: now + post.totalMs, connectDue: now + post.connectMs, isAgain: false }
+    const job: Job = { post, done, due: now + post.totalMs, connectDue: now + post.connectMs, isAgain: false }
     const kept = this.#kept(post.target.origin, now)
-    if (kept === undefined) void this.#open(errand)
-    else this.#send(kept, errand)
+    if (kept === undefined) void this.#open(job)
+    else this.#send(kept, job)
   }
 
   close(): void {
@@ -116,55 +116,55 @@ export class Poster {
     return undefined
   }
 
-  async #open(errand: Errand): Promise<void> {
+  async #open(job: Job): Promise<void> {
     const { loopback, resolve = resolveName, ca } = this.#options
-    const { target } = errand.post
+    const { target } = job.post
     const stop = new AbortController()
-    this.#vetting.set(errand, stop)
+    this.#vetting.set(job, stop)
     try {
       const addresses = await vettedAddresses(target, { loopback, resolve, signal: stop.signal })
       // The caller no longer waits for it.
-      if (!this.#vetting.delete(errand)) return
+      if (!this.#vetting.delete(job)) return
       const connection = new Connection(target, addresses, { ca, gone: () => this.#gone(line) })
       const line: Line = {
         connection,
         origin: target.origin,
         bornAt: this.#options.clock.monotonicMs(),
-        errand: undefined,
+        job: undefined,
       }
       this.#lines.add(line)
-      this.#send(line, errand)
+      this.#send(line, job)
     } catch (error) {
-      if (!this.#vetting.delete(errand)) return
+      if (!this.#vetting.delete(job)) return
       const failure = error instanceof NoAddress ? error.failure : 'refused'
-      errand.done({ ok: false, failure, status: 0 })
+      job.done({ ok: false, failure, status: 0 })
     }
   }
 
-  #send(line: Line, errand: Errand): void {
-    line.errand = errand
-    const { target, headers, body, keepsBody = false } = errand.post
+  #send(line: Line, job: Job): void {
+    line.job = job
+    const { target, headers, body, keepsBody = false } = job.post
     const own = ['user-agent', this.#options.userAgent, 'accept-encoding', 'identity']
     const request = { method: 'POST', path: target.path, headers: [...own, ...headers], body }
     line.connection.send({ ...request, answerBytesMax, keepsBody, isLast: false }, (ended) => {
-      line.errand = undefined
+      line.job = undefined
       if (ended.ok) this.#free(line)
-      this.#finish(errand, ended)
+      this.#finish(job, ended)
     })
   }
 
-  #finish(errand: Errand, ended: Ended): void {
+  #finish(job: Job, ended: Ended): void {
     if (ended.ok) {
       const retryAfter = [ended.fields['retry-after'] ?? []].flat()[0]
-      return errand.done({ ok: true, status: ended.status, retryAfter, body: ended.body })
+      return job.done({ ok: true, status: ended.status, retryAfter, body: ended.body })
     }
-    if (ended.isStale && !errand.isAgain) {
-      errand.isAgain = true
-      return void this.#open(errand)
+    if (ended.isStale && !job.isAgain) {
+      job.isAgain = true
+      return void this.#open(job)
     }
     const { failure, status } = ended
     // An answer that stalls counts as none.
-    errand.done({ ok: false, failure, status: failure === 'timeout' ? 0 : status })
+    job.done({ ok: false, failure, status: failure === 'timeout' ? 0 : status })
   }
 
   #free(line: Line): void {
@@ -189,16 +189,16 @@ export class Poster {
   /** Ends whatever has run out of time. */
   #look(): void {
     const now = this.#options.clock.monotonicMs()
-    for (const [errand, stop] of this.#vetting) {
-      if (now < errand.connectDue && now < errand.due) continue
-      this.#vetting.delete(errand)
+    for (const [job, stop] of this.#vetting) {
+      if (now < job.connectDue && now < job.due) continue
+      this.#vetting.delete(job)
       stop.abort()
-      errand.done({ ok: false, failure: 'timeout', status: 0 })
+      job.done({ ok: false, failure: 'timeout', status: 0 })
     }
-    for (const { connection, bornAt, errand } of this.#lines) {
-      if (errand === undefined) {
+    for (const { connection, bornAt, job } of this.#lines) {
+      if (job === undefined) {
         if (now >= bornAt + ageMsMax) connection.destroy()
-      } else if (now >= errand.due || (!connection.isReady && now >= errand.connectDue)) connection.fail('timeout')
+      } else if (now >= job.due || (!connection.isReady && now >= job.connectDue)) connection.fail('timeout')
     }
   }
 }

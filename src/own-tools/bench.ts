@@ -27,7 +27,7 @@ type Job = {
   readonly done: (result: BenchResult) => void
 }
 /** The job on the thread, how to cancel its time limit, and how many parts of its time have passed. */
-type Under = Job & { readonly id: number; stop?: Cancel; parts: number; ended: 'timeout' | 'too_large' }
+type RunningJob = Job & { readonly id: number; stop?: Cancel; parts: number; ended: 'timeout' | 'too_large' }
 
 /** Its time is counted in this many consecutive parts. However long this process is suspended, only one part passes. */
 const timeParts = 8
@@ -52,7 +52,7 @@ export class Bench {
   #isReady = false
   /** The thread is being terminated: the next job needs a new one. */
   #isEnding = false
-  #under: Under | undefined
+  #running: RunningJob | undefined
   #next = 0
   #closed = false
 
@@ -68,7 +68,7 @@ export class Bench {
     const isFull = this.#waiting.length >= this.#waitingMax || own >= this.#waitingMax / 4
     if (isFull || this.#closed) return job.done({ failure: 'overloaded' })
     this.#waiting.push(job)
-    this.#go()
+    this.#startNext()
   }
 
   async close(): Promise<void> {
@@ -76,45 +76,45 @@ export class Bench {
     await this.#thread?.terminate()
   }
 
-  #go(): void {
-    const job = this.#under === undefined ? this.#waiting.shift() : undefined
+  #startNext(): void {
+    const job = this.#running === undefined ? this.#waiting.shift() : undefined
     if (job === undefined) return
-    this.#under = { ...job, id: ++this.#next, parts: 0, ended: 'too_large' }
-    if (this.#isReady) this.#hand()
+    this.#running = { ...job, id: ++this.#next, parts: 0, ended: 'too_large' }
+    if (this.#isReady) this.#send()
     else this.#thread ??= this.#start()
   }
 
   /** Gives the job to the thread, which is ready: its time starts now. */
-  #hand(): void {
-    const under = this.#under!
-    this.#watch(under)
-    this.#thread!.send({ id: under.id, tool: under.tool, input: under.input } satisfies BenchAsk, [])
+  #send(): void {
+    const running = this.#running!
+    this.#watch(running)
+    this.#thread!.send({ id: running.id, tool: running.tool, input: running.input } satisfies BenchAsk, [])
   }
 
-  #watch(under: Under): void {
+  #watch(running: RunningJob): void {
     const part = (): void => {
-      if (++under.parts < timeParts) this.#watch(under)
+      if (++running.parts < timeParts) this.#watch(running)
       // An answer that has arrived, and was not processed yet, counts.
-      else this.#timers.soon(() => this.#end(under))
+      else this.#timers.soon(() => this.#end(running))
     }
-    under.stop = this.#timers.later(part, this.#limitMs / timeParts)
+    running.stop = this.#timers.later(part, this.#limitMs / timeParts)
   }
 
-  #end(under: Under): void {
-    if (this.#under !== under) return
-    under.ended = 'timeout'
+  #end(running: RunningJob): void {
+    if (this.#running !== running) return
+    running.ended = 'timeout'
     this.#isReady = false
     this.#isEnding = true
     void this.#thread?.terminate()
   }
 
   #finish(result: BenchResult): void {
-    const under = this.#under
-    if (under === undefined) return
-    under.stop?.()
-    this.#under = undefined
-    under.done(result)
-    this.#go()
+    const running = this.#running
+    if (running === undefined) return
+    running.stop?.()
+    this.#running = undefined
+    running.done(result)
+    this.#startNext()
   }
 
   #start(): Thread {
@@ -124,11 +124,11 @@ export class Bench {
       // It has loaded what it needs: from now on the time counts as the input's.
       if (message.kind === 'ready') {
         this.#isReady = true
-        return this.#hand()
+        return this.#send()
       }
       if (message.kind !== 'answer') return
       const answer = message.body as BenchAnswer
-      if (answer.id !== this.#under?.id) return
+      if (answer.id !== this.#running?.id) return
       this.#finish('output' in answer ? { output: answer.output } : { fault: answer.fault })
     })
     // The thread's exit, which follows, reports what an input broke.
@@ -139,8 +139,8 @@ export class Bench {
       const wasEnded = this.#isEnding
       this.#isEnding = false
       // The previous job was answered at the last moment, so this one was never on that thread.
-      if (wasEnded && this.#under !== undefined && this.#under.stop === undefined) this.#thread = this.#start()
-      else this.#finish({ failure: this.#under?.ended ?? 'too_large' })
+      if (wasEnded && this.#running !== undefined && this.#running.stop === undefined) this.#thread = this.#start()
+      else this.#finish({ failure: this.#running?.ended ?? 'too_large' })
     })
     return thread
   }

@@ -50,7 +50,7 @@ const hash: OwnTool = {
 const canonicalJson: OwnTool = {
   id: 'broadside:canonical-json',
   name: 'Canonical JSON',
-  description: 'JSON in the one form of RFC 8785 (JCS), to be hashed or signed, and the SHA-256 of that form.',
+  description: 'JSON in the canonical form of RFC 8785 (JCS), for hashing or signing, and the SHA-256 of that form.',
   category: 'developer-tools',
   input: input({ json: text('a JSON text; a key given twice is refused') }),
   output: Type.Object({ canonical: text('RFC 8785'), sha256: hex('of its UTF-8 bytes') }),

@@ -13,7 +13,7 @@ import { ownToolById } from '../own-tools/descriptors.ts'
 import { BadInput, type Input, readJson } from '../own-tools/own-tool.ts'
 import { inputFault, type OwnTools } from '../own-tools/run.ts'
 import type { Throttle } from '../rates/throttle.ts'
-import type { Payment, Seller, Ware } from './seller.ts'
+import type { Payment, Product, Seller } from './seller.ts'
 
 type PayOptions = {
   readonly seller: Seller
@@ -47,7 +47,7 @@ function payDoor({ seller, own, address, throttle, addressOf, replies, clock }: 
     const tooMany = throttle.count('reads', { address: from })
     if (tooMany !== undefined) return replies.refuse(exchange, tooMany)
     const { query } = exchange
-    const work: Ware['work'] = async () => {
+    const work: Product['work'] = async () => {
       try {
         const input = inputOf(query, body)
         const fault = inputFault(tool, input)
@@ -66,9 +66,9 @@ function payDoor({ seller, own, address, throttle, addressOf, replies, clock }: 
       ...given('x402v1', exchange.header('x-payment')),
       ...given('mpp', mpp),
     }
-    const ware: Ware = { id, url: `${address}/pay/tools/${id}`, description: tool.description, work }
+    const product: Product = { id, url: `${address}/pay/tools/${id}`, description: tool.description, work }
     seller
-      .sell(ware, payment)
+      .sell(product, payment)
       .then(({ status, headers, body: text }) => exchange.reply(status, headers, text))
       .catch(() => exchange.drop())
   }

@@ -5,7 +5,7 @@ import { type SaleFacts, type SoldFacts, salesActor } from '../../actors/sales/s
 import type { ReadPlans } from '../command/plan.ts'
 import type { Actors, NoAnswer } from '../command/ports.ts'
 import { type AnswerOf, dataOf, type ReadAnswer, type ReadCall } from '../reads/read.ts'
-import type { KeptSale, SaleBook } from './seller.ts'
+import type { KeptSale, SaleStore } from './seller.ts'
 
 export type SalesOptions = {
   readonly actors: Pick<Actors, 'write'>
@@ -14,7 +14,7 @@ export type SalesOptions = {
   readonly boardIdentity: string
 }
 
-export class Sales implements SaleBook {
+export class Sales implements SaleStore {
   readonly #options: SalesOptions
 
   constructor(options: SalesOptions) {

@@ -33,17 +33,17 @@ type SellerOptions = {
   readonly realm: string
   readonly secret: Buffer
   readonly outgoing: Outgoing
-  readonly book: SaleBook
+  readonly sales: SaleStore
   readonly wallSeconds: () => number
 }
 
-type Bought = {
+type SaleReply = {
   readonly status: number
   readonly headers: readonly Header[]
   readonly body: string
 }
 /** What is sold: its name, its address, and the work, which returns JSON text or the reason why there is none. */
-export type Ware = {
+export type Product = {
   readonly id: string
   readonly url: string
   readonly description: string
@@ -54,7 +54,7 @@ type Header = readonly [name: string, value: string]
 /** `proof`: headers sent with the result; absent if it is unknown whether it was paid. */
 export type KeptSale = { readonly sent: string; readonly json: string; readonly proof?: readonly Header[] }
 /** Storage for sales, by key. Every method rejects if it is not known to have succeeded. */
-export type SaleBook = {
+export type SaleStore = {
   find(key: string): Promise<KeptSale | undefined>
   begin(sale: Pick<KeptSale, 'sent' | 'json'> & { readonly key: string; readonly expires: number }): Promise<void>
   settle(sold: { readonly key: string; readonly proof: readonly Header[] }): Promise<void>
@@ -70,7 +70,7 @@ type Claim = {
 }
 /** The header that a payment arrived in: one protocol or none. */
 export type Payment = { readonly x402?: string; readonly x402v1?: string; readonly mpp?: string }
-type UnderWay = { readonly sent: string; readonly bought: Promise<Bought> }
+type SaleInProgress = { readonly sent: string; readonly bought: Promise<SaleReply> }
 type Settled = { readonly success?: unknown; readonly transaction?: unknown; readonly errorReason?: unknown }
 
 const lifeSeconds = 300
@@ -89,50 +89,50 @@ const json = ['content-type', 'application/json'] as const
 export class Seller {
   readonly #options: SellerOptions
   readonly #chainId: number
-  readonly #underWay = new Map<string, UnderWay>()
+  readonly #inProgress = new Map<string, SaleInProgress>()
 
   constructor(options: SellerOptions) {
     this.#options = options
     this.#chainId = chainIdOf(options.network)!
   }
 
-  async sell(ware: Ware, payment: Payment): Promise<Bought> {
-    const claim = await this.#claimIn(ware, payment)
-    if (claim === undefined) return this.#ask(ware, 'payment-required', 'this tool is paid per call')
-    if (typeof claim === 'string') return this.#ask(ware, 'verification-failed', claim)
+  async sell(product: Product, payment: Payment): Promise<SaleReply> {
+    const claim = await this.#claimIn(product, payment)
+    if (claim === undefined) return this.#ask(product, 'payment-required', 'this tool is paid per call')
+    if (typeof claim === 'string') return this.#ask(product, 'verification-failed', claim)
     const { from, nonce } = claim.payload.authorization
     const key = hashOf(`${from} ${nonce}`.toLowerCase())
-    const sent = hashOf(`${ware.id}\n${canonical(claim.payload)}`)
-    const before = this.#underWay.get(key)
-    if (before !== undefined) return before.sent === sent ? before.bought : this.#sentElsewhere(ware)
-    const bought = this.#sale(ware, claim, key, sent).finally(() => this.#underWay.delete(key))
-    this.#underWay.set(key, { sent, bought })
+    const sent = hashOf(`${product.id}\n${canonical(claim.payload)}`)
+    const before = this.#inProgress.get(key)
+    if (before !== undefined) return before.sent === sent ? before.bought : this.#sentElsewhere(product)
+    const bought = this.#sale(product, claim, key, sent).finally(() => this.#inProgress.delete(key))
+    this.#inProgress.set(key, { sent, bought })
     return bought
   }
 
-  async #sale(ware: Ware, { protocol, payload, until }: Claim, key: string, sent: string): Promise<Bought> {
+  async #sale(product: Product, { protocol, payload, until }: Claim, key: string, sent: string): Promise<SaleReply> {
     const accepted = this.#accepts()
     const paymentPayload = { x402Version: 2, accepted, payload }
     const body = { x402Version: 2, paymentPayload, paymentRequirements: accepted }
-    const kept = await this.#options.book.find(key).catch(() => 'unread' as const)
+    const kept = await this.#options.sales.find(key).catch(() => 'unread' as const)
     if (kept === 'unread') return pending('the board cannot read its sales records now: send the same again')
-    if (kept !== undefined && kept.sent !== sent) return this.#sentElsewhere(ware)
+    if (kept !== undefined && kept.sent !== sent) return this.#sentElsewhere(product)
     if (kept?.proof !== undefined) return sold(kept.json, kept.proof)
     let result = kept?.json
     if (result === undefined) {
       const now = this.#options.wallSeconds()
       if (!((until ?? Number.POSITIVE_INFINITY) > now))
-        return this.#ask(ware, 'verification-failed', 'this challenge has expired')
+        return this.#ask(product, 'verification-failed', 'this challenge has expired')
       const verified = await this.#facilitator('verify', body)
       if (verified === undefined) return pending('the facilitator does not answer: send the same again')
-      if (verified.isValid !== true) return this.#ask(ware, 'verification-failed', reasonOf(verified.invalidReason))
-      const made = await ware.work()
+      if (verified.isValid !== true) return this.#ask(product, 'verification-failed', reasonOf(verified.invalidReason))
+      const made = await product.work()
       if ('problem' in made) return problem(made.status, 'invalid-request', made.problem)
       result = made.json
       if (Buffer.byteLength(result) > resultBytesMax)
         return problem(400, 'invalid-request', `the result has more than ${resultBytesMax} bytes`)
       const sale = { key, sent, json: result, expires: keptUntil(payload.authorization, now) }
-      const isKept = await this.#options.book.begin(sale).then(
+      const isKept = await this.#options.sales.begin(sale).then(
         () => true,
         () => false,
       )
@@ -150,8 +150,8 @@ export class Seller {
     if (isDoubtful || !isRefusal(settled))
       return pending(`${pendingReason}: it is not known yet whether this payment was made: send the same again`)
     // What was not sold may be paid for again. If that cannot be recorded, it stays in doubt.
-    await this.#options.book.drop(key).catch(() => {})
-    const asked = await this.#ask(ware, 'verification-failed', reasonOf(reason))
+    await this.#options.sales.drop(key).catch(() => {})
+    const asked = await this.#ask(product, 'verification-failed', reasonOf(reason))
     return { ...asked, headers: [...asked.headers, this.#response(protocol, settled)] }
   }
 
@@ -164,13 +164,13 @@ export class Seller {
   }
 
   /** If it cannot be recorded it stays in doubt: a repetition is settled again, and refused as used up. */
-  async #sold(key: string, result: string, proof: readonly Header[]): Promise<Bought> {
-    await this.#options.book.settle({ key, proof }).catch(() => {})
+  async #sold(key: string, result: string, proof: readonly Header[]): Promise<SaleReply> {
+    await this.#options.sales.settle({ key, proof }).catch(() => {})
     return sold(result, proof)
   }
 
-  #sentElsewhere(ware: Ware): Promise<Bought> {
-    return this.#ask(ware, 'verification-failed', 'this payment was sent for something else: it buys one call')
+  #sentElsewhere(product: Product): Promise<SaleReply> {
+    return this.#ask(product, 'verification-failed', 'this payment was sent for something else: it buys one call')
   }
 
   #receipt({ transaction }: Settled): Header {
@@ -194,7 +194,7 @@ export class Seller {
   }
 
   /** The same terms in version 1, where each states what it is for. */
-  #acceptsV1({ url, description }: Ware): Fields {
+  #acceptsV1({ url, description }: Product): Fields {
     const { amount, network, ...terms } = this.#accepts()
     return {
       ...terms,
@@ -207,10 +207,10 @@ export class Seller {
   }
 
   /** Undefined if there is no payment. A text says why it is invalid. */
-  async #claimIn(ware: Ware, { x402, x402v1, mpp }: Payment): Promise<Claim | string | undefined> {
+  async #claimIn(product: Product, { x402, x402v1, mpp }: Payment): Promise<Claim | string | undefined> {
     if (x402 !== undefined) return this.#x402Claim(x402)
     if (x402v1 !== undefined) return this.#x402v1Claim(x402v1)
-    return mpp === undefined ? undefined : this.#mppClaim(ware, mpp)
+    return mpp === undefined ? undefined : this.#mppClaim(product, mpp)
   }
 
   /** It names a network and no terms. The facilitator compares what was signed with our terms. */
@@ -234,12 +234,12 @@ export class Seller {
     return claimOf('x402', signature, authorization)
   }
 
-  async #mppClaim(ware: Ware, header: string): Promise<Claim | string> {
+  async #mppClaim(product: Product, header: string): Promise<Claim | string> {
     const sent = parsedObject(Buffer.from(header, 'base64url').toString('utf8'))
     const { challenge, payload } = (sent ?? {}) as { challenge?: Partial<Challenge>; payload?: unknown }
     if (!isObject(challenge) || !isObject(payload)) return 'this is not a credential'
     const expires = plainText(challenge.expires)
-    const ours = this.#challenge(ware, expires)
+    const ours = this.#challenge(product, expires)
     const isOurs =
       sameText(ours.id, plainText(challenge.id)) && challenge.request === ours.request && challenge.realm === ours.realm
     if (!isOurs) return 'this credential answers no challenge of this tool'
@@ -252,13 +252,13 @@ export class Seller {
     return typeof claim === 'string' ? claim : { ...claim, until: Date.parse(expires) / 1_000 }
   }
 
-  #challenge(ware: Ware, expires: string): Challenge {
+  #challenge(product: Product, expires: string): Challenge {
     const { realm, secret, micros, payTo, network } = this.#options
     const request = Buffer.from(
       canonical({
         amount: String(micros),
         currency: usdc[network]!.address,
-        externalId: ware.id,
+        externalId: product.id,
         methodDetails: { chainId: this.#chainId, credentialTypes: ['authorization'], decimals: 6 },
         recipient: payTo,
       }),
@@ -268,15 +268,15 @@ export class Seller {
     return { id, realm, method: 'evm', intent: 'charge', request, expires }
   }
 
-  async #ask(ware: Ware, code: string, detail: string): Promise<Bought> {
-    const resource = { url: ware.url, description: ware.description, mimeType: 'application/json' }
+  async #ask(product: Product, code: string, detail: string): Promise<SaleReply> {
+    const resource = { url: product.url, description: product.description, mimeType: 'application/json' }
     const required = { x402Version: 2, error: detail, resource, accepts: [this.#accepts()] }
     const expires = new Date((this.#options.wallSeconds() + lifeSeconds) * 1_000).toISOString()
-    const { id, realm, method, intent, request } = this.#challenge(ware, expires)
+    const { id, realm, method, intent, request } = this.#challenge(product, expires)
     const params = Object.entries({ id, realm, method, intent, request, expires }).map(
       ([name, value]) => `${name}="${value}"`,
     )
-    const v1 = { x402Version: 1, error: detail, accepts: [this.#acceptsV1(ware)] }
+    const v1 = { x402Version: 1, error: detail, accepts: [this.#acceptsV1(product)] }
     const asked = problem(402, code, detail, v1)
     return {
       ...asked,
@@ -329,16 +329,16 @@ function isRefusal(settled: Settled | undefined): boolean {
 }
 
 /** `more`: further members (RFC 9457, 3.2). */
-function problem(status: number, code: string, detail: string, more: Fields = {}): Bought {
+function problem(status: number, code: string, detail: string, more: Fields = {}): SaleReply {
   const body = { type: `https://paymentauth.org/problems/${code}`, title: code, status, detail, ...more }
   return { status, headers: [['content-type', 'application/problem+json'], noStore], body: JSON.stringify(body) }
 }
 
-function sold(body: string, proof: readonly Header[]): Bought {
+function sold(body: string, proof: readonly Header[]): SaleReply {
   return { status: 200, headers: [json, ['cache-control', 'private'], ...proof], body }
 }
 
-function pending(detail: string): Bought {
+function pending(detail: string): SaleReply {
   const found = problem(503, 'settlement-pending', detail)
   return { ...found, headers: [...found.headers, ['retry-after', '2']] }
 }

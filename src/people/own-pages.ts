@@ -55,7 +55,7 @@ const kindWords: Readonly<Record<HookKind, string>> = {
   'work.open': 'New works',
   'work.update': 'News of your works',
   'document.written': 'New versions of documents',
-  'receiver.item': 'What your receive addresses get',
+  'receiver.item': 'What arrives at your receive URLs',
   'log.checkpoint': 'New heads of the public log',
 }
 
@@ -99,7 +99,7 @@ export const moderate: Page = {
       description: 'Reports, hidden posts, suspensions, bans and policies of rooms, for those who may act on them.',
       isListed: false,
       head: html`<h1>Moderation</h1><p class="lead">Every action here is a signed command of the one who takes it, and is listed in the room’s public log of moderation.</p>`,
-      main: html`<noscript><p class="note">This page needs JavaScript: it acts with your key, which stays in your browser. <a href="/docs/reports.list">reports.list</a> and its neighbours do the same without a browser.</p></noscript>
+      main: html`<noscript><p class="note">This page needs JavaScript: it acts with your key, which stays in your browser. <a href="/docs/reports.list">reports.list</a> and its neighbors do the same without a browser.</p></noscript>
 <div id="moderate"></div>`,
       scripts: ['moderate.js'],
     }),

@@ -49,14 +49,14 @@ const rotate: Plan<'identity.rotate'> = {
   show: own,
 }
 
-const notTheBoard: NonNullable<AnyPlan['ask']> = ({ command }, { boardIdentity }, pass) =>
+const refuseBoardIdentity: NonNullable<AnyPlan['ask']> = ({ command }, { boardIdentity }, pass) =>
   pass({ args: { isBoard: command.target === boardIdentity } })
 
 /** Delegates of the target are blocked for a moment, but not if the registry would refuse the signer anyway. */
 const stopping: NonNullable<AnyPlan['ask']> = (verified, services, pass) =>
   isOperator(verified.signer, services.operators)
-    ? quiescing(({ command }) => command.target!, notTheBoard)(verified, services, pass)
-    : notTheBoard(verified, services, pass)
+    ? quiescing(({ command }) => command.target!, refuseBoardIdentity)(verified, services, pass)
+    : refuseBoardIdentity(verified, services, pass)
 
 function suspension(isSuspended: boolean): Plan<'identity.suspend' | 'identity.unsuspend'> {
   return {
@@ -66,7 +66,7 @@ function suspension(isSuspended: boolean): Plan<'identity.suspend' | 'identity.u
       reason: command.reason ?? '',
       hidesPosts: 'hide_posts' in data && data.hide_posts === true,
     }),
-    ask: isSuspended ? stopping : notTheBoard,
+    ask: isSuspended ? stopping : refuseBoardIdentity,
     heard: ({ command }, { facts }, { news }) => news.noteSuspension(command.target, isSuspended, hidesPosts(facts)),
     show: ({ command }, { facts }) => ({
       values: {

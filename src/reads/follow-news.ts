@@ -12,7 +12,7 @@ import { titleOf } from './thread-title.ts'
 /** The count stops here. */
 const newMax = 100
 /** Events examined to find what is new in one room or thread. */
-const looksMax = 500
+const examinedMax = 500
 
 export type FollowNews = ReturnType<typeof newsOf>
 
@@ -51,10 +51,10 @@ function countOf(context: ReadContext, { seen }: Followed, place: Place): Counte
   const now = context.now()
   let fresh = 0
   let last = none
-  let looks = 0
+  let examined = 0
   for (const slot of newestFirst(context, place)) {
     const isOld = events.seq(slot) <= seen
-    if (looks++ === looksMax || fresh === newMax || (isOld && last !== none)) break
+    if (examined++ === examinedMax || fresh === newMax || (isOld && last !== none)) break
     if (state.marks.isEdit(slot) || state.marks.gone(slot, now) !== undefined) continue
     // A followed room no longer lists threads that were moved out of it.
     if (place.root === none && state.threadFlags.moveOf(events.rootOf(slot)) !== undefined) continue

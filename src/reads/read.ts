@@ -350,7 +350,7 @@ export function readable<Found>(context: Pick<ReadContext, 'fault'>, read: () =>
  * The context for consumers that see each item only once, such as a tail. A failed read (EIO) may succeed later, so it is not skipped as
  * damage is, but throws FailedRead.
  */
-export function toldOnce<Context extends Pick<ReadContext, 'fault'>>(context: Context): Context {
+export function strictContext<Context extends Pick<ReadContext, 'fault'>>(context: Context): Context {
   const fault = (error: unknown): string => {
     if (isUnreadable(error)) throw error
     return context.fault?.(error) ?? damaged

@@ -72,7 +72,7 @@ export class Deliveries {
     const tooMany = this.#options.throttle.count('deliveries', delivery)
     if (tooMany !== undefined) return respond(refused(tooMany))
     const hash = secretHash(delivery.secret)
-    this.#knock(delivery.receiver, hash, (door) => {
+    this.#findRules(delivery.receiver, hash, (door) => {
       if (door === undefined) return respond(undefined)
       if ('code' in door) return respond(refused(door))
       const found = this.#objection(delivery, door) ?? this.#verified(delivery, door)
@@ -85,7 +85,7 @@ export class Deliveries {
   }
 
   /** Only the shard of its creator knows a receive URL, so all are queried. */
-  #knock(receiver: string, hash: string, then: (door: DeliveryRules | Refusal | NoAnswer) => void): void {
+  #findRules(receiver: string, hash: string, then: (door: DeliveryRules | Refusal | NoAnswer) => void): void {
     const { actors } = this.#options
     let open = actors.shards
     let best: ReadAnswer<DeliveryRules> | NoAnswer = { ok: false, absent: refusal('not_found', closedDoor) }

@@ -55,7 +55,7 @@ export class ItemPosts {
     const shards = Array.from({ length: this.#options.actors.shards }, (_, shard) => shard)
     await Promise.all(
       shards.map(async (shard) => {
-        for (const each of await this.#unposted(shard, {})) if (!this.#lines.has(each.receiver)) this.#takeUp(each)
+        for (const each of await this.#unposted(shard, {})) if (!this.#lines.has(each.receiver)) this.#resume(each)
       }),
     )
   }
@@ -70,17 +70,17 @@ export class ItemPosts {
     }
     const begun = { receiver, owner, room: '', label: '', next: 1, newest: 0, isOld: true, isUnsure: !isDecided }
     this.#lines.set(receiver, begun)
-    this.#go(begun)
+    this.#advance(begun)
   }
 
   close(): void {
     this.#closed = true
   }
 
-  #takeUp({ items, ...receiver }: Unposted): void {
+  #resume({ items, ...receiver }: Unposted): void {
     const line = { ...receiver, next: items[0] ?? 1, newest: items.at(-1) ?? 0, isOld: false, isUnsure: false }
     this.#lines.set(receiver.receiver, line)
-    this.#go(line)
+    this.#advance(line)
   }
 
   #unposted(shard: number, args: { readonly receiver?: string }): Promise<readonly Unposted[]> {
@@ -119,10 +119,10 @@ export class ItemPosts {
       const { room, label, items } = found
       Object.assign(line, { room, label, next: items[0] ?? line.next, newest: items.at(-1) ?? line.newest })
     }
-    this.#go(line)
+    this.#advance(line)
   }
 
-  #go(line: Line): void {
+  #advance(line: Line): void {
     if (this.#closed) return
     if (line.next > line.newest) {
       if (line.isOld) return void this.#look(line)
@@ -167,12 +167,12 @@ export class ItemPosts {
   #done(line: Line, item: number): void {
     line.next = item + 1
     this.#options.actors.write(ownLetter('receiver.posted', line.owner, { receiver: line.receiver, item }), () =>
-      this.#go(line),
+      this.#advance(line),
     )
   }
 
   #again(line: Line, ms: number): void {
-    this.#options.later(() => this.#go(line), ms)
+    this.#options.later(() => this.#advance(line), ms)
   }
 }
 

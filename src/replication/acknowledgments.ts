@@ -26,7 +26,7 @@ export class Acknowledgments {
   #stream: Ends | undefined
   /** The most that any follower has of each journal; until the start, as much as the stream has. */
   #copied: Ends | undefined
-  #told: Ends | undefined
+  #reported: Ends | undefined
   /** Since when writes have been waiting with none answered; undefined if none is waiting. */
   #stuckSince: number | undefined
 
@@ -49,13 +49,13 @@ export class Acknowledgments {
   stream(ends: Ends): void {
     this.#stream = ends
     if (!this.#isStarted) this.#copied = ends
-    this.#tellOn()
+    this.#reportReached()
   }
 
   /** Only called if writes wait for a copy. */
   copy(ends: Ends): void {
     this.#copied = this.#copied === undefined ? ends : byJournal(Math.max, this.#copied, ends)
-    this.#tellOn()
+    this.#reportReached()
   }
 
   /** Why writes are waiting, as a sentence; undefined if they are being answered. */
@@ -63,23 +63,23 @@ export class Acknowledgments {
     const since = this.#stuckSince
     if (!this.#isStarted || since === undefined || this.#options.clock.monotonicMs() - since < stuckMs) return undefined
     return isReached(this.#durable, this.#stream)
-      ? 'No follower has said that it has the newest writes. They wait for one.'
-      : 'The stream has not acknowledged the newest writes. They wait for it.'
+      ? 'No follower has confirmed the newest writes, so they are waiting.'
+      : 'The stream has not acknowledged the newest writes, so they are waiting.'
   }
 
   get #isWaiting(): boolean {
-    return !isReached(this.#durable, this.#told)
+    return !isReached(this.#durable, this.#reported)
   }
 
-  #tellOn(): void {
+  #reportReached(): void {
     if (this.#stream === undefined) return
-    if (!this.#options.waitsForCopy) this.#tell(this.#stream)
-    else if (this.#copied !== undefined) this.#tell(byJournal(Math.min, this.#stream, this.#copied))
+    if (!this.#options.waitsForCopy) this.#report(this.#stream)
+    else if (this.#copied !== undefined) this.#report(byJournal(Math.min, this.#stream, this.#copied))
   }
 
-  #tell(ends: Ends): void {
-    const isNew = !isReached(ends, this.#told)
-    this.#told = ends
+  #report(ends: Ends): void {
+    const isNew = !isReached(ends, this.#reported)
+    this.#reported = ends
     if (!this.#isWaiting) this.#stuckSince = undefined
     else if (isNew) this.#stuckSince = this.#options.clock.monotonicMs()
     this.#options.tell(ends)

@@ -104,6 +104,6 @@ export class Attachments {
 }
 
 /** Stands in for a leader that cannot be queried: only the stream brings attachments. */
-export const leaderNotAsked: Pick<Leader, 'blob'> = {
-  blob: () => Promise.reject(new OutOfReach('the leader is not asked for attachments by who takes its place')),
+export const unreachableLeader: Pick<Leader, 'blob'> = {
+  blob: () => Promise.reject(new OutOfReach('a follower taking over does not request attachments from the old leader')),
 }

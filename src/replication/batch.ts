@@ -80,7 +80,7 @@ export function openPayload(
   }
   const shares = journals.map((share) => ({ ...share, bytes: next(share.bytes) }))
   const found = new Map(files.map(({ name, bytes }) => [name, next(bytes)]))
-  if (at !== payload.length) throw new RangeError(`a batch of ${payload.length} bytes, and not ${at}`)
+  if (at !== payload.length) throw new RangeError(`the batch has ${payload.length} bytes, but its header states ${at}`)
   return { shares, files: found }
 }
 

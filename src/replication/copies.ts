@@ -33,9 +33,9 @@ export class Copies {
     this.#ends = ends
   }
 
-  hear(ends: Ends): void {
+  advance(ends: Ends): void {
     this.#ends = ends
-    for (const { journals } of this.#open) journals.hear(ends)
+    for (const { journals } of this.#open) journals.advance(ends)
   }
 
   rewritten(shard: number): void {
@@ -52,7 +52,7 @@ export class Copies {
     if (places.length !== ends.length) return otherJournals
     // The stream may have brought it frames that this board has not released yet.
     if (places.some(({ last }, index) => last > ends[index]!))
-      return { problem: 'the follower is ahead of what its leader has told so far', isForGood: false }
+      return { problem: 'the follower is ahead of what its leader has released', isForGood: false }
     // The follower did not get this answer the first time: it should not have to wait for the files to be read again.
     const again = this.#open.find(({ asked, given }) => given !== undefined && isSame(asked, places))
     if (again !== undefined) return again.given
@@ -84,7 +84,7 @@ export class Copies {
 
 const otherJournals = {
   problem:
-    'the follower has other journals than its leader. Was the leader resharded, or a backup put back? Then make a new follower in an empty directory',
+    'the journals of the follower differ from those of its leader. Was the leader resharded, or a backup restored? Then create a new follower in an empty directory',
   isForGood: true,
 } as const
 

@@ -69,7 +69,9 @@ export function knownOf(disk: Disk, path: string): LeaderFacts | undefined {
   if (!disk.fileExists(file)) return undefined
   const found = foreignJson(disk.readWhole(file).toString('utf8'))
   if (isFacts(found)) return found
-  throw new UnusableDirectory(`${file} is not what a follower wrote. Make a new follower in an empty directory.`)
+  throw new UnusableDirectory(
+    `${file} was not written by a follower, or is damaged. Create a new follower in an empty directory.`,
+  )
 }
 
 /** `log`: the growing one, according to the leader now; undefined if it is out of reach, in which case another log may have begun. */
@@ -78,7 +80,7 @@ type Known = { readonly known: LeaderFacts; readonly log: LogIdentity | undefine
 async function begin(disk: Disk, path: string, leader: Leader): Promise<Known> {
   if (disk.fileExists(join(path, 'board.json')))
     throw new UnusableDirectory(
-      `${path} holds a board of its own, and a follower needs an empty directory: choose another DATA_DIR.`,
+      `${path} contains a board of its own, and a follower needs an empty directory: choose another DATA_DIR.`,
     )
   const known = await leader.facts()
   keep(disk, path, known)
@@ -158,7 +160,7 @@ async function copyFirst({ disk, path, segmentBytesMax, leader }: Wanted, { fact
   const attachments = new Attachments(disk, path, leader)
   while (places.at(-1)!.last === 0) {
     const found = await leader.frames(places)
-    if (found === undefined) throw new UnusableDirectory(`${leader.address} gave no frames of its log.`)
+    if (found === undefined) throw new UnusableDirectory(`${leader.address} sent no frames of its log.`)
     const { shares: copied, files } = openPayload(found, found.payload)
     await attachments.fetchFor(copied.slice(0, -1), files)
     places = directories.map((directory, index) => take(directory, copied[index]!))

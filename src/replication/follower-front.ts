@@ -17,7 +17,7 @@ import { type Leader, OutOfReach } from './leader.ts'
 
 type FollowerFrontOptions = {
   readonly clock: Clock
-  readonly leader: Pick<Leader, 'leading' | 'command' | 'turnTo'>
+  readonly leader: Pick<Leader, 'leading' | 'command' | 'select'>
   readonly notices: Notices
   readonly news: Pick<LiveFacts, 'delegates' | 'grants'>
 }
@@ -27,7 +27,7 @@ const privateWithinMs = 5_000
 /** A shorter delay is normal and gives no notice. */
 const noticedMs = 2_000
 /** Commands being carried out by the leader, each on its own connection. */
-const passedOnMax = 512
+const forwardingMax = 512
 /** After this long a write is answered even if it is not shown here yet: it was done. */
 const shownWithinMs = 10_000
 
@@ -37,14 +37,14 @@ export class FollowerFront {
   readonly #options: FollowerFrontOptions
   /** The last reported state, and when it was reported. Nothing is known before the first report. */
   #standing: Pick<Standing, 'behindMs'> = { behindMs: Number.POSITIVE_INFINITY }
-  #toldAt: number
+  #reportedAt: number
   #ends: Ends | undefined
   readonly #waiting = new Set<Waiting>()
-  #passedOn = 0
+  #forwarding = 0
 
   constructor(options: FollowerFrontOptions) {
     this.#options = options
-    this.#toldAt = options.clock.monotonicMs()
+    this.#reportedAt = options.clock.monotonicMs()
     options.notices.set('following', starting)
   }
 
@@ -53,14 +53,17 @@ export class FollowerFront {
     const { leading } = this.#options.leader
     const where = leading === undefined ? 'a board that it cannot reach now' : `the board at ${leading}`
     return this.#naming(
-      refusal('forbidden', `this is a follower of ${where}, which takes what this path writes: send it there`),
+      refusal(
+        'forbidden',
+        `this is a follower of ${where}, and only that board accepts this kind of write: send it there`,
+      ),
     )
   }
 
   /** For how many milliseconds the leader has had more than this follower, or has been out of reach. */
   get behindMs(): number {
     const { behindMs } = this.#standing
-    const since = this.#options.clock.monotonicMs() - this.#toldAt
+    const since = this.#options.clock.monotonicMs() - this.#reportedAt
     // Reports come every second: without them, nothing is known any more.
     return behindMs === 0 && since < privateWithinMs / 2 ? 0 : behindMs + since
   }
@@ -68,7 +71,7 @@ export class FollowerFront {
   /** The refusal for a read of private content while behind; undefined if it may be answered. */
   readonly behind = (): Refusal | undefined => {
     if (this.behindMs <= privateWithinMs) return undefined
-    const message = `this follower is more than ${privateWithinMs / 1_000} s behind its leader, and shows nothing private until it has caught up: ask there, or try again`
+    const message = `this follower is more than ${privateWithinMs / 1_000} s behind its leader, and shows no private content until it has caught up: send the request to the leader, or try again`
     return this.#naming(refusal('overloaded', message, undefined, 2))
   }
 
@@ -80,10 +83,11 @@ export class FollowerFront {
 
   standing(standing: Standing): void {
     this.#standing = standing
-    this.#toldAt = this.#options.clock.monotonicMs()
+    this.#reportedAt = this.#options.clock.monotonicMs()
     const { notices, leader } = this.#options
-    if (standing.leader !== undefined) leader.turnTo(standing.leader)
-    if (standing.problem !== undefined) notices.set('following', `${standing.problem}. Nothing new is taken any more.`)
+    if (standing.leader !== undefined) leader.select(standing.leader)
+    if (standing.problem !== undefined)
+      notices.set('following', `${standing.problem}. This follower applies no new writes.`)
     else if (standing.behindMs < noticedMs) notices.end('following')
     else if (!Number.isFinite(standing.behindMs)) notices.set('following', starting)
     else notices.set('following', `${Math.ceil(standing.behindMs / 1_000)} s behind the leader.`)
@@ -107,21 +111,21 @@ export class FollowerFront {
   }
 
   /** Has the leader carry out a command. Its client is answered once this follower shows the result. */
-  readonly passOn = (command: SignedCommand, { via, address }: CommandSource, respond: Respond): void => {
+  readonly forward = (command: SignedCommand, { via, address }: CommandSource, respond: Respond): void => {
     const { leader } = this.#options
-    if (this.#passedOn >= passedOnMax) return respond(refused(tooBusy))
-    this.#passedOn++
+    if (this.#forwarding >= forwardingMax) return respond(refused(tooBusy))
+    this.#forwarding++
     leader.command({ command: JSON.stringify(command), via, address }).then(
       (found) => {
-        this.#passedOn--
+        this.#forwarding--
         if (found === undefined) return respond(undefined)
         if (found.ends === undefined || found.reply.status !== 200) return respond(found.reply)
         this.#whenShown(found.ends, () => respond(found.reply))
       },
       (error: unknown) => {
-        this.#passedOn--
+        this.#forwarding--
         const isUnsent = error instanceof OutOfReach && error.unsentTo !== undefined
-        const message = 'this is a follower, and its leader, which takes writes, is out of reach: try again'
+        const message = 'this is a follower, and its leader, which accepts the writes, is out of reach: try again'
         respond(isUnsent ? refused(this.#naming(refusal('overloaded', message, undefined, 5))) : undefined)
       },
     )
@@ -157,7 +161,7 @@ export class FollowerFront {
   }
 }
 
-const starting = 'It has not heard of its leader yet.'
+const starting = 'This follower has not heard from its leader yet.'
 const behindHeader = 'broadside-behind'
 
 function isReached(wanted: Ends, { log, shards }: Ends): boolean {

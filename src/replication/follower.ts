@@ -28,7 +28,7 @@ export type Standing = {
 }
 
 /** The stream, for reading. A simulation has its own. */
-export type FollowedStream = Pick<StreamReader, 'close' | 'from' | 'last' | 'tellCopied'>
+export type FollowedStream = Pick<StreamReader, 'close' | 'from' | 'last' | 'reportCopied'>
 
 type FollowerOptions = {
   readonly clock: Clock
@@ -100,10 +100,10 @@ export class Follower {
   /** What the leader had and this follower lacks, and when it was asked; oldest answer first. */
   #lacking: { readonly ends: Ends; readonly askedAt: number }[] = []
   /** When it was last asked, with an answer. */
-  #heardAt: number | undefined
+  #answeredAt: number | undefined
   readonly #startedAt: number
   /** What was last logged about the leader: its address, or that none answers; empty before the first. */
-  #leaderTold = ''
+  #loggedLeader = ''
   #tookAt = 0
   #isPolling = false
   #isFetching = false
@@ -114,13 +114,13 @@ export class Follower {
   #pollsAhead = 0
   #stream: FollowedStream | undefined
   /** The newest message that the stream has brought, and the header of the newest that a board wrote. */
-  #brought = 0
+  #lastReceived = 0
   #newest: BatchHeader | undefined
   /** Since when the stream has brought nothing that could be applied; undefined while something is being applied. */
   #quietSince: number | undefined
   /** When the servers were last asked whether there is more. */
   #quietAskedAt = Number.NEGATIVE_INFINITY
-  #isLooking = false
+  #isCheckingSilence = false
   /** When leadership was last found vacant. If taking it failed, this is not retried every second. */
   #vacantAt = Number.NEGATIVE_INFINITY
   /** The newest message of the stream up to which everything is here. */
@@ -177,7 +177,7 @@ export class Follower {
     const problem = error instanceof Error ? error.message : String(error)
     if (error instanceof Diverged || error instanceof Halted) this.#halted = error
     else this.#warn('following.interrupted', problem)
-    this.#tell()
+    this.#reportStanding()
   }
 
   /** Logs a persisting problem only once. */
@@ -211,7 +211,7 @@ export class Follower {
     const until = clock.monotonicMs() + streamRetryMs
     while (!this.#isOver && (openStream === undefined || clock.monotonicMs() < until)) {
       await this.#inTurn(() => this.#copyAll())
-      this.#tell()
+      this.#reportStanding()
       await this.#pause(pollMs)
     }
   }
@@ -230,17 +230,17 @@ export class Follower {
     // The newest message says how the leader answers, so it is read even though its frames are here.
     const from = Math.max(1, isCopied ? newest : Math.min(newest, this.#taken))
     const assembly = new Assembly(this.#options.seal)
-    this.#brought = from - 1
+    this.#lastReceived = from - 1
     this.#quietSince = this.#options.clock.monotonicMs()
     for await (const { seq, part } of stream.from(from)) {
-      if (this.#brought < from) {
+      if (this.#lastReceived < from) {
         this.#options.report('info', 'following.begun', { from })
         this.#problem = undefined
       }
       this.#quietSince = undefined
       if (part !== undefined) await this.#takeMessage(seq, part, assembly, seq >= newest)
       if (this.#isOver) return
-      this.#brought = seq
+      this.#lastReceived = seq
       this.#quietSince = this.#options.clock.monotonicMs()
     }
   }
@@ -265,7 +265,7 @@ export class Follower {
     await this.#askSeal()
     if (!seal.opens(name))
       throw new Error(
-        'neither this follower nor its leader has the key of what the stream brings. Are their clocks right?',
+        'neither this follower nor its leader has the key to a message of the stream. Check that their clocks are right',
       )
   }
 
@@ -301,17 +301,17 @@ export class Follower {
 
   async #take({ shares, files }: Opened): Promise<void> {
     if (shares.length !== this.#places.length)
-      throw new Diverged('the leader has another number of shards: make a new follower in an empty directory')
+      throw new Diverged('the leader has a different number of shards: create a new follower in an empty directory')
     if (this.#isBehind(shares)) await this.#copyAll()
     const fresh = shares.map((share, index) => this.#freshOf(share, this.#places[index]!))
     if (fresh.every((share) => share === undefined)) return
     if (!this.#options.hasRoom())
-      throw new Error('The disk of this follower is full: less than DISK_RESERVE_BYTES are free. Free space there.')
+      throw new Error('The disk of this follower is full: less than DISK_RESERVE_BYTES are free. Free up space there.')
     const named = shares.slice(0, -1).filter((_, index) => fresh[index] !== undefined)
     await this.#options.attachments.fetchFor(named, files)
     this.#places = await this.#options.take(shares)
     this.#tookAt = this.#options.clock.monotonicMs()
-    this.#tellCopied()
+    this.#reportCopied()
     this.#compare()
   }
 
@@ -323,37 +323,39 @@ export class Follower {
   /** Undefined if all of it is here. */
   #freshOf(share: CopiedFrames, place: JournalPlace): CopiedFrames | undefined {
     if (share.last === place.last && share.chain !== place.chain)
-      throw new Diverged(`journal ${place.id} here and there are not the same up to frame ${place.last}`)
+      throw new Diverged(
+        `journal ${place.id} differs between this follower and its leader at or before frame ${place.last}`,
+      )
     return share.last > place.last || share.rolls.some((roll) => roll > place.last) ? share : undefined
   }
 
   /** The leader may be waiting for this; it is repeated because a restarted leader has not heard it. */
-  #tellCopied(): void {
+  #reportCopied(): void {
     const lasts = this.#places.map(({ last }) => last)
-    if (lasts.length > 0) this.#stream?.tellCopied({ log: lasts.at(-1)!, shards: lasts.slice(0, -1) })
+    if (lasts.length > 0) this.#stream?.reportCopied({ log: lasts.at(-1)!, shards: lasts.slice(0, -1) })
   }
 
   #pollNow(): void {
-    this.#tellCopied()
+    this.#reportCopied()
     void this.#poll()
-    void this.#lookAtSilence()
+    void this.#checkSilence()
   }
 
   /** Finds out why nothing comes: the servers have forgotten this follower, its link is cut, or the leader is gone. */
-  async #lookAtSilence(): Promise<void> {
+  async #checkSilence(): Promise<void> {
     const { vacancy, clock } = this.#options
     const [stream, since] = [this.#stream, this.#quietSince]
-    if (stream === undefined || since === undefined || this.#isLooking || this.#isOver) return
+    if (stream === undefined || since === undefined || this.#isCheckingSilence || this.#isOver) return
     const now = clock.monotonicMs()
     const isVacant = now - since >= this.#vacantAfterMs
     if (now - (isVacant ? this.#vacantAt : Math.max(since, this.#quietAskedAt)) < quietMs) return
     this.#quietAskedAt = now
-    this.#isLooking = true
+    this.#isCheckingSilence = true
     try {
       const last = await (vacancy?.newest() ?? stream.last())
       if (this.#quietSince !== since) return
-      if (last > this.#brought) {
-        this.#warn('following.interrupted', 'the servers of the stream do not send what they have: they are asked anew')
+      if (last > this.#lastReceived) {
+        this.#warn('following.interrupted', 'the stream servers stopped sending messages: reconnecting')
         await stream.close()
       } else if (isVacant) {
         this.#vacantAt = now
@@ -364,12 +366,12 @@ export class Follower {
       if (this.#quietSince === since && this.#isLeaderThere) this.#quietSince = clock.monotonicMs()
       this.#warn('following.without_stream', error instanceof Error ? error.message : String(error))
     } finally {
-      this.#isLooking = false
+      this.#isCheckingSilence = false
     }
   }
 
   get #isLeaderThere(): boolean {
-    return this.#heardAt !== undefined && this.#options.clock.monotonicMs() - this.#heardAt < knownForMs
+    return this.#answeredAt !== undefined && this.#options.clock.monotonicMs() - this.#answeredAt < knownForMs
   }
 
   /** How long a silence must last until leadership is vacant. */
@@ -385,7 +387,7 @@ export class Follower {
   async #poll(): Promise<void> {
     if (this.#isOver || this.#places.length === 0) return
     // Each address in turn may take seconds to respond.
-    if (this.#isPolling) return this.#tell()
+    if (this.#isPolling) return this.#reportStanding()
     this.#isPolling = true
     const { clock, leader } = this.#options
     const askedAt = clock.monotonicMs()
@@ -397,12 +399,12 @@ export class Follower {
       const { address } = leader
       const { epoch, durable, ...ends } = await leader.ends()
       if (epoch < this.#epoch) {
-        leader.passOver(address)
-        throw new OutOfReach(`another board has taken the place of the one at ${address}`)
+        leader.skip(address)
+        throw new OutOfReach(`another board has replaced the one at ${address}`)
       }
       this.#checkAhead(address, epoch, durable)
       this.#epoch = epoch
-      this.#heardAt = askedAt
+      this.#answeredAt = askedAt
       this.#noteLeader(address)
       if (this.#lacking.length < lackingMax) this.#lacking.push({ ends, askedAt })
       this.#compare()
@@ -418,19 +420,19 @@ export class Follower {
       if (this.#halted !== undefined) await this.#stream?.close()
     } finally {
       this.#isPolling = false
-      this.#tell()
+      this.#reportStanding()
     }
   }
 
   #noteLeader(address: string): void {
-    if (address !== this.#leaderTold) this.#options.report('info', 'following.leader', { leader: address })
-    this.#leaderTold = address
+    if (address !== this.#loggedLeader) this.#options.report('info', 'following.leader', { leader: address })
+    this.#loggedLeader = address
   }
 
   #noteAway({ message }: OutOfReach): void {
     const { clock, report } = this.#options
-    if (this.#leaderTold === nobody || clock.monotonicMs() - (this.#heardAt ?? this.#startedAt) < awayMs) return
-    this.#leaderTold = nobody
+    if (this.#loggedLeader === nobody || clock.monotonicMs() - (this.#answeredAt ?? this.#startedAt) < awayMs) return
+    this.#loggedLeader = nobody
     report('warn', 'following.without_leader', { problem: message })
   }
 
@@ -459,7 +461,7 @@ export class Follower {
     checkSame(known, leader)
     this.#isRecognized = true
     const note =
-      'The leader has another cursor.key. Start this follower again: until then cursors of either are refused by the other.'
+      'The leader has a different cursor.key. Restart this follower: until then each refuses the cursors of the other.'
     if (leader.readKey !== known.readKey) report('warn', 'following.other_read_key', { note })
   }
 
@@ -472,27 +474,27 @@ export class Follower {
     const { leader } = this.#options
     const isAhead = this.#places.some(({ last }, index) => last > ([...shards, log][index] ?? 0))
     this.#pollsAhead = isAhead ? this.#pollsAhead + 1 : 0
-    if (!isAhead) return leader.turnTo(address)
-    if (epoch !== this.#streamEpoch && leader.passOver(address))
+    if (!isAhead) return leader.select(address)
+    if (epoch !== this.#streamEpoch && leader.skip(address))
       throw new OutOfReach(
-        `${address} has less than this follower: another board has taken its place, or an old copy was put back there. The other addresses of FOLLOW are asked.`,
+        `${address} has less than this follower: another board has replaced it, or an old copy was restored there. Trying the other addresses in FOLLOW.`,
       )
     if (this.#pollsAhead < pollsAheadMax) return
-    throw new Diverged('the leader has less than this follower. Was a backup of the leader put back?')
+    throw new Diverged('the leader has less than this follower. Was a backup of the leader restored?')
   }
 
   /** Forgets answers that this follower has caught up with. */
   #compare(): void {
     const lacked = this.#lacking.length
     while (this.#lacking.length > 0 && this.#hasAll(this.#lacking[0]!.ends)) this.#lacking.shift()
-    if (lacked > 0 && this.#lacking.length === 0) this.#tell()
+    if (lacked > 0 && this.#lacking.length === 0) this.#reportStanding()
   }
 
   #hasAll({ log, shards }: Ends): boolean {
     return [...shards, log].every((end, index) => end <= (this.#places[index]?.last ?? 0))
   }
 
-  #tell(): void {
+  #reportStanding(): void {
     const { tell, leader } = this.#options
     tell({ behindMs: this.#behindMs, problem: this.#halted?.message, leader: leader.leading })
   }
@@ -501,8 +503,8 @@ export class Follower {
     const now = this.#options.clock.monotonicMs()
     const [lacking] = this.#lacking
     if (lacking !== undefined) return now - lacking.askedAt
-    if (this.#heardAt === undefined) return Number.POSITIVE_INFINITY
-    return now - this.#heardAt < knownForMs ? 0 : now - this.#heardAt
+    if (this.#answeredAt === undefined) return Number.POSITIVE_INFINITY
+    return now - this.#answeredAt < knownForMs ? 0 : now - this.#answeredAt
   }
 }
 
@@ -511,5 +513,5 @@ function checkSame({ facts: known }: LeaderFacts, { facts }: LeaderFacts): void 
   const names = ['service_id', 'origin', 'generation', 'layout', 'shards', 'delegations_ended'] as const
   const changed = names.filter((name) => facts[name] !== known[name])
   if (changed.length > 0)
-    throw new Diverged(`the leader has become another board (${changed}): make a new follower in an empty directory`)
+    throw new Diverged(`the leader is now a different board (${changed}): create a new follower in an empty directory`)
 }

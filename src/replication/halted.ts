@@ -4,22 +4,22 @@ export class Halted extends Error {
 }
 
 /** What to do with a directory that is behind another box's, or differs from it. */
-export const followAgain =
+export const rejoinAdvice =
   'Empty this directory, copy the keys directory of the leader there again if this box may lead, and start it with broadside follow.'
 
 /** What to do with an old copy of a board that answered by quorum. */
-export const othersHaveIt = `This board has answered by quorum, so another box has the rest. ${followAgain} Only if no other box is left, stop the board, delete the stream and replication.json, and do this again.`
+export const staleBoardAdvice = `This board has answered by quorum, so another box has the rest. ${rejoinAdvice} Only if no other box is left, stop the board, delete the stream and replication.json, and do this again.`
 
 /** Why a follower may not lead if its mark file records a newer signed head than its log has. */
 export function refusedByMark(problem: string, file: string): string {
-  return `This box may not lead: ${problem}, as ${file} says, and the stream does not have it. Find the box whose log has it, and let that one lead. Only if no box has it any more, and you accept that it is lost, remove ${file}: then this box may lead.`
+  return `This box may not lead: ${problem}, as ${file} records, and the stream does not have the rest. Find the box whose log has it, and let that box lead. Only if no box has it and you accept the loss, remove ${file}: then this box may lead.`
 }
 
 /** The stream has a message that cannot be read here. */
 export class Foreign extends Halted {
   constructor() {
     super(
-      'Another board writes to the stream, one of a newer release, or another program does. Stop it, or this board; then delete the stream and the replication.json of the board that stays, and start that.',
+      'Another board writes to the stream, perhaps one of a newer release, or another program does. Stop it or this board. Then delete the stream and the replication.json of the board that remains, and start that board.',
     )
   }
 }
@@ -39,7 +39,7 @@ export class Deposed extends Halted {
 
   constructor() {
     super(
-      'Another board writes to the stream: it has taken the place of this one. Start this directory with broadside follow, which makes it a follower of the other, or stop it for good.',
+      'Another board writes to the stream: it has replaced this one. Start this directory with broadside follow, which makes it a follower of that board, or stop this board for good.',
     )
   }
 }

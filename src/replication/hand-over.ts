@@ -48,7 +48,7 @@ export async function handOver(wanted: Wanted): Promise<void> {
   if (disk.fileExists(followerFile(path))) {
     // An earlier run was interrupted after its last step.
     if (keptIn(disk, path)?.handsOver) return
-    throw new UnusableDirectory(`${path} is the directory of a follower already: another may lead.`)
+    throw new UnusableDirectory(`${path} is already the directory of a follower: another box may lead.`)
   }
   const facts = readFacts(disk, path)
   const log = openCovered({ ...config, platform, report })
@@ -70,7 +70,7 @@ export async function handOver(wanted: Wanted): Promise<void> {
     directories: { log: logDirectory(path), shards },
     readNamed: readNamedIn(disk, blobsDirectory(path)),
     ack: settings.ack === 'local' ? settings.ack : 'quorum',
-    costOfSilence: 'Nothing is handed over before it is there.',
+    outageEffect: 'The hand-over waits until it can be reached.',
     acknowledged: () => {},
     openWriter: () => writer,
     openStream: () => wanted.openStream(platform, settings, facts.service_id, 'make'),
@@ -90,7 +90,7 @@ export async function handOver(wanted: Wanted): Promise<void> {
   if (halted !== undefined) throw halted
   if (!pump.isHandedOver)
     throw new Halted(
-      'The stream was out of reach for a minute. Run this again when its servers are there: until then the board does not start.',
+      'The stream was out of reach for a minute. Run this again when its servers can be reached: until then the board does not start.',
     )
   becomeFollower(disk, path, identities)
 }

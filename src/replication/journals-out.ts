@@ -45,7 +45,7 @@ class JournalOut {
   #bytes = 0
   #files = new Map<string, Uint8Array>()
   #fileBytes = 0
-  #toldRoll = 0
+  #publishedRoll = 0
 
   constructor(disk: Disk, directory: string, last: number, readNamed: ReadNamed) {
     const id = journalIdIn(disk, directory)
@@ -119,13 +119,13 @@ class JournalOut {
 
   /** Whether there is something to send: frames, or that the segment before the next frame is sealed. */
   get isNew(): boolean {
-    return this.#last >= this.#first || this.#rolls.some((first) => first > this.#toldRoll)
+    return this.#last >= this.#first || this.#rolls.some((first) => first > this.#publishedRoll)
   }
 
   /** The batch's share of this journal. */
   share() {
     const rolls = this.#rolls.filter((first) => first <= this.#last + 1)
-    this.#toldRoll = rolls.at(-1) ?? this.#toldRoll
+    this.#publishedRoll = rolls.at(-1) ?? this.#publishedRoll
     const place = { first: this.#first, last: this.#last, bytes: this.#bytes }
     return { share: { id: this.id.toString('hex'), ...place, chain: this.chain, rolls }, frames: this.#frames }
   }
@@ -180,7 +180,7 @@ export class JournalsOut {
     return { log: this.#log.last, shards: this.#shards.map(({ last }) => last) }
   }
 
-  hear(ends: Ends): void {
+  advance(ends: Ends): void {
     this.#ends = ends
   }
 

@@ -16,7 +16,7 @@ import { type Clock, pause } from '../clock.ts'
 import type { Config, ReplicationSettings } from '../config.ts'
 import { RolledBack, readMarks } from '../log/mark.ts'
 import type { Random } from '../platform.ts'
-import { Attachments, leaderNotAsked } from './attachments.ts'
+import { Attachments, unreachableLeader } from './attachments.ts'
 import { Assembly, type BatchHeader, openPayload, type Part, partsOf } from './batch.ts'
 import { CopiedJournals } from './copied-journals.ts'
 import { checkLogKey, knownOf, logsOf } from './follower-directory.ts'
@@ -42,7 +42,7 @@ type Wanted = {
 }
 
 /** `seq`: of the message with which it began. */
-export type Led = { readonly epoch: number; readonly seq: number }
+export type Leadership = { readonly epoch: number; readonly seq: number }
 
 /** No leadership is vacant. */
 export class NotVacant extends Halted {
@@ -59,20 +59,20 @@ const retryMs = 500
  * The caller holds the lock of the directory. Throws Halted, Deposed, UnusableDirectory, UnfitServers, Diverged, and errors of
  * the network.
  */
-export async function takeLead(wanted: Wanted): Promise<Led> {
+export async function takeLead(wanted: Wanted): Promise<Leadership> {
   const { disk, config, random, report } = wanted
   const { dataDirectory: path, segmentBytesMax } = config
   const known = knownOf(disk, path)
   if (known === undefined) return leadsAlready(wanted)
   const facts = readFacts(disk, path)
   checkKeys(disk, path, { identity: known.identity, readKey: Buffer.from(known.readKey, 'hex') })
-  const stream = await openSoon(wanted, facts.service_id)
+  const stream = await openWithRetry(wanted, facts.service_id)
   const journals = new CopiedJournals({ disk, path, random, segmentBytesMax, facts, logs: logsOf(known), report })
   try {
-    const led = await new TakeOver(wanted, known, stream, journals).run()
+    const leadership = await new TakeOver(wanted, known, stream, journals).run()
     wanted.takeDeliveries(path)
     becomeLeader(disk, path)
-    return led
+    return leadership
   } finally {
     journals.close()
     await stream.close()
@@ -80,12 +80,12 @@ export async function takeLead(wanted: Wanted): Promise<Led> {
 }
 
 /** An earlier run was interrupted after its last step. Throws UnusableDirectory if there was none. */
-async function leadsAlready(wanted: Wanted): Promise<Led> {
+async function leadsAlready(wanted: Wanted): Promise<Leadership> {
   const { disk, config } = wanted
   const { dataDirectory: path } = config
   const kept = keptIn(disk, path)
   if (kept !== undefined) {
-    const stream = await openSoon(wanted, readFacts(disk, path).service_id)
+    const stream = await openWithRetry(wanted, readFacts(disk, path).service_id)
     try {
       const { lastSeq: seq } = await stream.state()
       const header = seq === 0 ? undefined : (await stream.read(seq))?.header
@@ -98,7 +98,7 @@ async function leadsAlready(wanted: Wanted): Promise<Led> {
 }
 
 /** Retries while the servers elect their leader, or say that one of them is away. */
-async function openSoon(wanted: Wanted, serviceId: string): Promise<BoardStream> {
+async function openWithRetry(wanted: Wanted, serviceId: string): Promise<BoardStream> {
   const { clock, settings, openStream } = wanted
   const until = clock.monotonicMs() + opensWithinMs
   for (;;) {
@@ -129,17 +129,15 @@ class TakeOver {
     this.#journals = journals
     this.#writer = new StreamWriter(disk, dataDirectory, random)
     this.#seal = new StreamSeal({ disk, dataDirectory, wallSeconds: clock.wallSeconds, random })
-    this.#attachments = new Attachments(disk, dataDirectory, leaderNotAsked)
+    this.#attachments = new Attachments(disk, dataDirectory, unreachableLeader)
   }
 
-  async run(): Promise<Led> {
+  async run(): Promise<Leadership> {
     let epoch: number | undefined
     for (let tries = 0; tries < triesMax; tries++) {
       const { created, lastSeq } = await this.#stream.state()
       if (lastSeq !== (this.#wanted.after ?? lastSeq) && tries === 0)
-        throw new NotVacant(
-          'The stream has newer messages: the leader is there, or another follower has taken its place.',
-        )
+        throw new NotVacant('The stream has newer messages: the leader is running, or another follower has taken over.')
       const newest = await this.#readAt(lastSeq)
       const { header } = newest
       if (isWrittenBy(this.#writer, header)) {
@@ -160,7 +158,7 @@ class TakeOver {
       if (await this.#begin(lastSeq)) return { epoch: header.epoch + 1, seq: lastSeq + 1 }
     }
     throw new Halted(
-      'The leader writes to the stream faster than this follower takes what it has written. Stop the leader, and run this again.',
+      'The leader writes to the stream faster than this follower can read it. Stop the leader, and run this again.',
     )
   }
 
@@ -169,7 +167,7 @@ class TakeOver {
     const found = await this.#stream.read(seq)
     if (found === undefined)
       throw new Halted(
-        `The stream does not have message ${seq} any more: it keeps 48 hours. This follower lacks what was in it: have it follow again first.`,
+        `The stream no longer has message ${seq}, because it keeps messages for 48 hours. This follower lacks what was in it: let it follow again first.`,
       )
     return found
   }
@@ -183,7 +181,7 @@ class TakeOver {
       const part = await this.#readAt(seq)
       if (!this.#seal.opens(part.header.seal))
         throw new Halted(
-          `This follower has no key for message ${seq} of the stream, which its leader would have given it. Have it follow until it has caught up.`,
+          `This follower has no key for message ${seq} of the stream, which it gets from its leader. Let it follow until it has caught up.`,
         )
       const batch = assembly.add(part)
       if (batch === undefined) continue
@@ -213,7 +211,7 @@ class TakeOver {
     })
     if (!isSame || places.length !== journals.length)
       throw new Diverged(
-        'this follower does not have the journals that the stream has: empty its directory, and have it follow again',
+        'the journals of this follower differ from those in the stream: empty its directory, and let it follow again',
       )
   }
 
@@ -253,7 +251,7 @@ class TakeOver {
     const [first] = this.#attachments.missing
     if (first === undefined) return
     throw new Halted(
-      `This follower has not got ${this.#attachments.missing.size} attachments, and the stream does not have them, such as ${first}. Have it follow until missing-attachments.json is empty, or remove that file to lead without them.`,
+      `This follower lacks ${this.#attachments.missing.size} attachments that the stream does not have either, such as ${first}. Let it follow until missing-attachments.json is empty, or remove that file to lead without them.`,
     )
   }
 
@@ -276,7 +274,7 @@ class TakeOver {
         after,
         report,
         pause: (ms) => pause(clock, ms),
-        isGivenUp: () => false,
+        isAborted: () => false,
       })
       return true
     } catch (error) {
@@ -297,6 +295,6 @@ function isWrittenBy(
 function refuseUnanswered({ ack, handedOver }: BatchHeader): void {
   if (ack === 'quorum' || handedOver) return
   throw new Halted(
-    'The leader answers before the stream has what it answers (REPLICATE_ACK=local), and has not handed over: what only it has would be lost, and its log would be signed twice. Stop it and run broadside hand-over there. If its machine is lost, restore a backup.',
+    'The leader answers writes before the stream has them (REPLICATE_ACK=local), and has not handed over: the writes that only it has would be lost, and its log would be signed twice. Stop it and run broadside hand-over there. If its machine is lost, restore a backup.',
   )
 }

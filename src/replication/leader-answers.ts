@@ -28,7 +28,7 @@ export type LeaderEnds = Ends & { readonly durable: Ends; readonly epoch: number
 export const goneStatus = 410
 
 /** A write that a follower received, and from whom. */
-export type PassedOn = { readonly command: string; readonly address: string; readonly via: string }
+export type ForwardedCommand = { readonly command: string; readonly address: string; readonly via: string }
 
 export type AskedPlaces = { readonly places: readonly JournalPlace[] }
 

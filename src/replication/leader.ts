@@ -9,10 +9,10 @@ import type { LogIdentity } from '../log/signed-log.ts'
 import { type Ends, type FrameShares, isEnds } from './journals-out.ts'
 import {
   type AskedPlaces,
+  type ForwardedCommand,
   goneStatus,
   type LeaderEnds,
   type LeaderFacts,
-  type PassedOn,
   unpackShares,
 } from './leader-answers.ts'
 import { replicaKeyIn } from './replica-key.ts'
@@ -70,7 +70,7 @@ export class Leader {
   readonly #closing = new AbortController()
   #at = 0
   /** Addresses that were passed over, or said that they do not lead, since a leader was last found. */
-  readonly #passedOver = new Set<string>()
+  readonly #skipped = new Set<string>()
   #leading: string | undefined
 
   /** `addresses`: origins, such as `https://board.example`. `key`: 64 hex. */
@@ -96,12 +96,12 @@ export class Leader {
   }
 
   /** Call this if the box at this address leads. */
-  turnTo(address: string): void {
+  select(address: string): void {
     const found = this.#addresses.indexOf(address)
     if (found === -1) return
     this.#at = found
     this.#leading = address
-    this.#passedOver.clear()
+    this.#skipped.clear()
   }
 
   /**
@@ -109,10 +109,10 @@ export class Leader {
    * have been replaced, so the next one is tried. Returns false if all others have answered too, and none of them leads with
    * more.
    */
-  passOver(asked: string): boolean {
-    this.#passedOver.add(asked)
+  skip(asked: string): boolean {
+    this.#skipped.add(asked)
     this.next(asked)
-    return this.#addresses.some((each) => !this.#passedOver.has(each))
+    return this.#addresses.some((each) => !this.#skipped.has(each))
   }
 
   /** Aborts pending requests. */
@@ -135,7 +135,7 @@ export class Leader {
     const found = await this.#json('board')
     if (isFacts(found)) return found
     this.next(address)
-    throw new OutOfReach(`${address} does not answer as a leader of followers does`)
+    throw new OutOfReach(`${address} does not answer like a leader with followers`)
   }
 
   /** Its state of the stream's seal; undefined if it publishes nothing. */
@@ -152,7 +152,7 @@ export class Leader {
     const { epoch = 1, durable = found }: { readonly epoch?: unknown; readonly durable?: unknown } = Object(found)
     if (!isEnds(found) || !isEnds(durable) || typeof epoch !== 'number') {
       this.next(address)
-      throw new OutOfReach(`${address} did not say how far its journals reach`)
+      throw new OutOfReach(`${address} did not report how far its journals reach`)
     }
     return { log: found.log, shards: found.shards, durable, epoch }
   }
@@ -169,7 +169,7 @@ export class Leader {
     const { problem }: { readonly problem?: unknown } = Object(foreignJson(bytes.toString('utf8')))
     if (status === 409 && typeof problem === 'string') throw new Diverged(problem)
     if (!isFault(answer)) this.next(address)
-    throw new OutOfReach(`${address} gave no frames: ${problem ?? `status ${status}`}`)
+    throw new OutOfReach(`${address} sent no frames: ${problem ?? `status ${status}`}`)
   }
 
   /** Where this box would continue deliveries to webhooks, as text; undefined if there are none. */
@@ -186,11 +186,13 @@ export class Leader {
     if (status === goneStatus) return undefined
     if (status === 200) return bytes
     if (!isFault(answer)) this.next(address)
-    throw new OutOfReach(`${address} did not give an attachment: status ${status}`)
+    throw new OutOfReach(`${address} did not send an attachment: status ${status}`)
   }
 
   /** Carries out a write; undefined if its outcome is unknown. `ends`: how far a follower must be to show it. */
-  async command(passed: PassedOn): Promise<{ readonly reply: Reply; readonly ends: Ends | undefined } | undefined> {
+  async command(
+    passed: ForwardedCommand,
+  ): Promise<{ readonly reply: Reply; readonly ends: Ends | undefined } | undefined> {
     const { address } = this
     const answer = await this.#ask('command', forWrites, JSON.stringify(passed))
     if (answer.status !== 200) {
@@ -225,7 +227,7 @@ export class Leader {
       const answer = await this.#askBox(address, path, asked)
       // Every board with followers has these paths.
       if (answer.status === 404) {
-        this.#passedOver.add(address)
+        this.#skipped.add(address)
         throw new OutOfReach(`${address} leads no followers`, address)
       }
       if (answer.status === 200) this.#leading = address

@@ -11,7 +11,7 @@ type Wanted = {
   readonly report: (level: 'warn', event: string, facts: Readonly<Record<string, unknown>>) => void
   /** Waits that long, or until publishing is given up. */
   readonly pause: (ms: number) => Promise<void>
-  readonly isGivenUp: () => boolean
+  readonly isAborted: () => boolean
 }
 
 const retryFirstMs = 200
@@ -25,7 +25,7 @@ const retryMaxMs = 2_000
  * Throws Deposed, Foreign, UnfitServers, StreamAway, and errors of the network, after which the message may be there or still
  * arrive.
  */
-export async function publishNext({ stream, part, after, report, pause, isGivenUp }: Wanted): Promise<void> {
+export async function publishNext({ stream, part, after, report, pause, isAborted }: Wanted): Promise<void> {
   for (let waitMs = retryFirstMs; ; waitMs = Math.min(waitMs * 2, retryMaxMs)) {
     if (!stream.isChecked) await stream.check()
     const done = await stream.publish(part, after)
@@ -35,10 +35,10 @@ export async function publishNext({ stream, part, after, report, pause, isGivenU
     if (there !== undefined && isSamePart(there, part)) return
     if (there !== undefined && there.header.leader !== part.header.leader) throw new Deposed()
     // A server that had lost the stream's leadership reported an earlier end.
-    if (there !== undefined) throw new Error(`message ${after + 1} is there already`)
+    if (there !== undefined) throw new Error(`the stream already has message ${after + 1}`)
     const { lastSeq } = await stream.state()
-    if (lastSeq !== after) throw new Error(`the stream ends with message ${lastSeq}, and not ${after}`)
+    if (lastSeq !== after) throw new Error(`the newest message of the stream is ${lastSeq}, not ${after}`)
     await pause(waitMs)
-    if (isGivenUp()) throw new Error('stopped')
+    if (isAborted()) throw new Error('stopped')
   }
 }

@@ -5,7 +5,7 @@
 import type { Disk } from '../../storage/disk.ts'
 import { type Clock, pause } from '../clock.ts'
 import { type BatchHeader, type Part, partsOf } from './batch.ts'
-import { Deposed, Halted, Outdated, othersHaveIt } from './halted.ts'
+import { Deposed, Halted, Outdated, staleBoardAdvice } from './halted.ts'
 import { type Ends, type FrameShares, type JournalDirectories, JournalsOut, type ReadNamed } from './journals-out.ts'
 import type { BoardStream } from './open-stream.ts'
 import { publishNext } from './publish.ts'
@@ -30,14 +30,15 @@ type PumpOptions = {
   /** What must happen before the board answers. */
   readonly ack: 'local' | 'quorum'
   /** What it means if the stream is out of reach, as a sentence. */
-  readonly costOfSilence: string
+  readonly outageEffect: string
   /** Reports what keeps the pump from publishing; undefined if nothing does. `halted`: it has stopped publishing permanently. */
   readonly tell: (problem: string | undefined, halted: Halted | undefined) => void
   readonly report: (level: 'error' | 'warn' | 'info', event: string, facts: Readonly<Record<string, unknown>>) => void
 }
 
-const otherJournals = 'The stream has other journals than this board. Was it resharded, or a backup put back?'
-const moreJournals = 'The stream has more than the journals of this board. Was a backup put back?'
+const otherJournals =
+  'The journals in the stream differ from those of this board. Was it resharded, or a backup restored?'
+const moreJournals = 'The stream has more than the journals of this board. Was a backup restored?'
 const beginAgain = 'Then stop the board, delete the stream and replication.json, and start it again.'
 
 const retryFirstMs = 200
@@ -46,7 +47,7 @@ const retryMaxMs = 2_000
  * A board that answers by quorum publishes at least this often, even if nothing happens: if it is silent, it is gone. Any other
  * board uses this interval to check servers that have not reported how they sync.
  */
-const beatMs = 4_000
+const heartbeatMs = 4_000
 
 export class Pump {
   readonly #options: PumpOptions
@@ -74,10 +75,10 @@ export class Pump {
     this.#from = options.from
   }
 
-  hear(ends: Ends): void {
+  advance(ends: Ends): void {
     this.#ends = ends
     this.#isIdle = false
-    this.#journals?.hear(ends)
+    this.#journals?.advance(ends)
     this.#wake.resolve()
   }
 
@@ -115,7 +116,7 @@ export class Pump {
 
   /** Runs until it is stopped, or permanently halted. Network problems are reported and retried. */
   async run(): Promise<void> {
-    const { report, tell, costOfSilence } = this.#options
+    const { report, tell, outageEffect } = this.#options
     let waitMs = retryFirstMs
     while (!this.#isStopped) {
       try {
@@ -132,7 +133,7 @@ export class Pump {
           report('error', halted === undefined ? 'replication.interrupted' : 'replication.halted', { problem })
         this.#problem = problem
         const isTold = halted !== undefined || error instanceof UnfitServers
-        tell(isTold ? problem : `The stream is out of reach. ${costOfSilence}`, halted)
+        tell(isTold ? problem : `The stream is out of reach. ${outageEffect}`, halted)
         await this.#stream?.close()
         this.#stream = undefined
         if (halted !== undefined) return
@@ -209,7 +210,7 @@ export class Pump {
     // A batch whose last part is missing was never applied by anyone, and is sent again.
     const isWhole = newest.part === newest.parts
     // A copy made before the board answered by quorum does not record that it did, but the stream does.
-    const advice = ack === 'quorum' || newest.ack === 'quorum' ? othersHaveIt : beginAgain
+    const advice = ack === 'quorum' || newest.ack === 'quorum' ? staleBoardAdvice : beginAgain
     const halted = (problem: string) => new Halted(`${problem} ${advice}`)
     const lasts = newest.journals.map(({ first, last }) => (isWhole ? last : first - 1))
     const ends = [...this.#ends.shards, this.#ends.log]
@@ -218,8 +219,8 @@ export class Pump {
     const from = { shards: lasts.slice(0, -1), log: lasts.at(-1)! }
     const journals = after(from)
     const isSame = journals.places.every(({ id, chain }, index) => {
-      const told = newest.journals[index]!
-      return id === told.id && (!isWhole || chain === told.chain)
+      const published = newest.journals[index]!
+      return id === published.id && (!isWhole || chain === published.chain)
     })
     if (!isSame) throw halted(otherJournals)
     return journals
@@ -244,11 +245,11 @@ export class Pump {
       const isWoken = await this.#rest(woken)
       if (this.#isStopped) return
       this.#wake = Promise.withResolvers()
-      if (!isWoken) await this.#beat()
+      if (!isWoken) await this.#heartbeat()
     }
   }
 
-  async #beat(): Promise<void> {
+  async #heartbeat(): Promise<void> {
     const stream = this.#stream!
     if (this.#options.ack !== 'local') await this.#send(this.#journals!.mark)
     else if (!stream.isChecked) await stream.check()
@@ -257,7 +258,7 @@ export class Pump {
   /** Resolves when there is something to publish; with false if there was nothing for a while. */
   #rest(woken: Promise<void>): Promise<boolean> {
     const rested = Promise.withResolvers<boolean>()
-    const cancel = this.#options.clock.later(() => rested.resolve(false), beatMs)
+    const cancel = this.#options.clock.later(() => rested.resolve(false), heartbeatMs)
     void woken.then(() => {
       cancel()
       rested.resolve(true)
@@ -277,7 +278,7 @@ export class Pump {
         after: this.#seq,
         report,
         pause: (ms) => this.#pause(ms),
-        isGivenUp: () => this.#isStopped,
+        isAborted: () => this.#isStopped,
       })
       this.#seq++
     }

@@ -83,7 +83,11 @@ function refuse({ throttle, addressOf, replies }: ReplicaDoorOptions, exchange: 
   const tooMany = throttle.count('unsigned_commands', { address: addressOf(exchange) })
   replies.refuse(
     exchange,
-    tooMany ?? refusal('forbidden', 'this path is for the followers of this board, which bear its REPLICA_KEY_FILE'),
+    tooMany ??
+      refusal(
+        'forbidden',
+        'this path is for the followers of this board, which authenticate with the key in its REPLICA_KEY_FILE',
+      ),
   )
 }
 

@@ -23,7 +23,7 @@ import { journalEnd } from '../log/covered.ts'
 import type { BatchHeader } from './batch.ts'
 import { openLogIn } from './copied-journals.ts'
 import { becomeFollower } from './follower-directory.ts'
-import { followAgain, Halted, Outdated } from './halted.ts'
+import { Halted, Outdated, rejoinAdvice } from './halted.ts'
 import { type Ends, JournalsOut } from './journals-out.ts'
 import type { BoardStream, OpenStream } from './open-stream.ts'
 import { keptIn } from './writer.ts'
@@ -47,7 +47,7 @@ export async function standDown(wanted: Wanted): Promise<boolean> {
   const kept = keptIn(disk, path)
   if (kept === undefined)
     throw new UnusableDirectory(
-      `${path} holds a board that was never in the stream, and a follower needs an empty directory: choose another DATA_DIR.`,
+      `${path} contains a board that was never in the stream, and a follower needs an empty directory: choose another DATA_DIR.`,
     )
   const stream = await wanted.openStream(wanted, settings, readFacts(disk, path).service_id, 'refuse')
   let header: BatchHeader | undefined
@@ -79,7 +79,7 @@ async function beginningAfter(stream: BoardStream, epoch: number, leader: string
   const first = await headerOf(to)
   if (first === undefined || to === firstSeq || first.epoch <= epoch)
     throw new Halted(
-      'The stream does not have the message any more with which another took the place of this board: it keeps 48 hours. Make a follower in an empty directory.',
+      'The stream no longer has the message with which another board replaced this one, because it keeps messages for 48 hours. Create a new follower in an empty directory.',
     )
   return first
 }
@@ -97,7 +97,7 @@ function cutTo({ disk, config, report }: Wanted, { journals }: BatchHeader): voi
     !isSame(new JournalsOut(disk, { shards, log: logDirectory(path) }, ends, ends), journals)
   )
     throw new Diverged(
-      `Another box leads, and ${path} does not have all that it has written itself: was an old copy put back? ${followAgain}`,
+      `Another box leads, and ${path} lacks some of what this box wrote: was an old copy restored? ${rejoinAdvice}`,
     )
   forgetDerived(disk, path, directories)
   for (const [index, directory] of directories.entries()) {

@@ -55,7 +55,7 @@ export class StreamReader {
   }
 
   /** Reports how far the journals are on disk here, to a leader that may wait for that. */
-  tellCopied(ends: Ends): void {
+  reportCopied(ends: Ends): void {
     this.#connection.publish(this.#copies, JSON.stringify(ends))
   }
 

@@ -127,7 +127,7 @@ export class JournalStream {
   }
 
   /** From now on, calls `take` with how far followers have the journals on their disks. */
-  async hearCopies(take: (ends: Ends) => void): Promise<void> {
+  async subscribeCopies(take: (ends: Ends) => void): Promise<void> {
     for await (const message of this.#connection.subscribe(copiesSubject(this.#options.serviceId))) {
       const ends = foreignJson(message.string())
       if (isEnds(ends)) take(ends)
@@ -147,7 +147,7 @@ export class JournalStream {
     const { cluster, config } = await this.#manager.streams.info(this.#name)
     if (config.num_replicas < replicas || config.storage !== 'file')
       throw new UnfitServers(
-        `The stream ${this.#name} has to keep ${replicas} copies in files. Delete it: the board makes it as it has to be.`,
+        `The stream ${this.#name} must keep ${replicas} copies in files. Delete it: the board recreates it correctly.`,
       )
     const { leader, replicas: others = [] } = cluster ?? {}
     if (leader === undefined) throw new StreamAway('None of the NATS servers leads the stream now.')
@@ -166,7 +166,7 @@ export class JournalStream {
     const silent = names.filter((name) => !found.has(name))
     const unproven = awaited.find((name) => !found.has(name)) ?? (isMinority(silent, names) ? undefined : silent[0])
     if (unproven !== undefined)
-      throw new StreamAway(`The NATS server ${unproven} did not say whether it syncs every message. Is it there?`)
+      throw new StreamAway(`The NATS server ${unproven} did not report whether it syncs every message. Is it running?`)
     this.#checkedUntilMs =
       silent.length === 0 ? Number.POSITIVE_INFINITY : this.#options.clock.monotonicMs() + askAgainMs
   }
@@ -205,7 +205,7 @@ export class JournalStream {
       })
     } catch (error) {
       if (!(error instanceof JetStreamApiError)) throw error
-      throw new UnfitServers(`The NATS servers do not make a stream with ${replicas} copies: ${error.message}.`)
+      throw new UnfitServers(`The NATS servers did not create a stream with ${replicas} copies: ${error.message}.`)
     }
   }
 
@@ -223,7 +223,7 @@ export class JournalStream {
     try {
       const answers = await system.requestMany(systemPing, '', { strategy: 'timer', maxWait: answersWithinMs })
       for await (const answer of answers) {
-        const { server, data } = answer.json<ServerSaid>()
+        const { server, data } = answer.json<ServerInfo>()
         found.set(server.name, { version: server.ver, syncsAlways: data?.jetstream?.config?.sync_always === true })
         const isSilent = (name: string) => !found.has(name)
         if (!awaited.some(isSilent) && isMinority(names.filter(isSilent), names)) break
@@ -268,7 +268,7 @@ export function streamName(serviceId: string): string {
   return `broadside-${tokenOf(serviceId)}`
 }
 
-type ServerSaid = {
+type ServerInfo = {
   readonly server: { readonly name: string; readonly ver: string }
   readonly data?: { readonly jetstream?: { readonly config?: { readonly sync_always?: boolean } } }
 }
@@ -285,9 +285,9 @@ export async function connected(
   } catch (error) {
     const problem = error instanceof Error ? error.message : String(error)
     if (/authorization violation/i.test(problem))
-      throw new Error(`${problem}: they have no user with the key of ${keyFile}`)
+      throw new Error(`${problem}: they have no user with the key in ${keyFile}`)
     if (/self[- ]signed|unable to (get|verify)/i.test(problem))
-      throw new Error(`${problem}: NODE_EXTRA_CA_CERTS has to name the file of the CA that signed theirs`)
+      throw new Error(`${problem}: NODE_EXTRA_CA_CERTS must name the file of the CA that signed their certificates`)
     throw error
   }
 }

@@ -3,7 +3,7 @@ import type { Disk } from '../../storage/disk.ts'
 import { followerFile, replicationFile, UnusableDirectory } from '../board-directory.ts'
 import { foreignJson } from '../format/foreign-json.ts'
 import type { Random } from '../platform.ts'
-import { Halted, othersHaveIt } from './halted.ts'
+import { Halted, staleBoardAdvice } from './halted.ts'
 
 type Kept = {
   /** Id of this data directory, 32 hex. If a copy of the directory runs too, only what it publishes reveals it as another writer. */
@@ -63,7 +63,7 @@ export class StreamWriter {
   problemOf(created: string): string | undefined {
     if (this.#kept.created === created) return undefined
     if (this.#kept.created !== undefined)
-      return `The stream was made anew at ${created}: what followers had to read in the old one is lost. If that was meant, stop the board and remove ${this.#file}.`
+      return `The stream was recreated at ${created}: messages that followers had not read are lost. If that was intended, stop the board and remove ${this.#file}.`
     this.#keep({ ...this.#kept, created })
     return undefined
   }
@@ -81,7 +81,7 @@ export function keptIn(disk: Disk, dataDirectory: string): Kept | undefined {
   const found = foreignJson(disk.readWhole(file).toString('utf8'))
   if (isKept(found)) return found
   throw new Halted(
-    `${file} is not what this board wrote. Stop the board, delete the stream, remove this file, and start it again.`,
+    `${file} was not written by this board, or is damaged. Stop the board, delete the stream, remove this file, and start the board again.`,
   )
 }
 
@@ -99,13 +99,13 @@ export function refuseUnlessAlone(
   const kept = keptIn(disk, dataDirectory)
   if (kept?.handsOver)
     throw new UnusableDirectory(
-      'A hand-over of this board was begun. Run broadside hand-over again, which completes it.',
+      'A hand-over of this board was started but not completed. Run broadside hand-over again to complete it.',
     )
   if (kept?.ack === 'quorum')
     throw new UnusableDirectory(
       canStart
-        ? 'This board has answered by quorum, so another box may have taken its place. Start it with broadside serve and REPLICATE_ACK=local. It exits if another box leads. Otherwise stop it and run this again.'
-        : othersHaveIt,
+        ? 'This board has answered by quorum, so another box may have replaced it. Start it with broadside serve and REPLICATE_ACK=local. It exits if another box leads. Otherwise stop it and run this again.'
+        : staleBoardAdvice,
     )
 }
 

@@ -1,5 +1,5 @@
 /**
- * A queue for work that costs more than its request. Each network has one piece in progress at a time, and networks take turns. A network
+ * A queue for work that costs more than its request. Each network has one job in progress at a time, and networks take turns. A network
  * with many searches waits only for its own, and is refused if that would take too long; other networks are unaffected.
  *
  * Networks are those of `networkOf`. For an IPv6 /48, which one customer may hold entirely, and for the sign-ins that share an address,
@@ -14,29 +14,29 @@ export type FairQueueOptions = {
   /** Monotonic milliseconds. */
   readonly now: () => number
   readonly timers: Pick<Timers, 'later'>
-  /** Pieces in progress: in total, and for the networks of one /48 or the sign-ins of one address. */
+  /** Jobs in progress: in total, and for the networks of one /48 or the sign-ins of one address. */
   readonly runningMax: number
   readonly runningOfSiteMax: number
-  /** Pieces waiting: of one network, of such a /48 or address, and in total. */
+  /** Jobs waiting: of one network, of such a /48 or address, and in total. */
   readonly waitingOfNetworkMax: number
   readonly waitingOfSiteMax: number
   readonly waitingMax: number
-  /** The longest that a piece may wait. */
+  /** The longest that a job may wait. */
   readonly waitMsMax: number
 }
 
-type Piece = {
+type Job = {
   readonly run: (done: () => void) => void
   /** `seconds`: when a retry can succeed. */
   readonly refuse: (seconds: number) => void
   readonly lane: Lane
   readonly since: number
 }
-/** The pieces of one network, or of one sign-in, oldest first. */
+/** The jobs of one network, or of one sign-in, oldest first. */
 type Lane = {
   readonly name: string
   readonly site: Site
-  readonly waiting: Set<Piece>
+  readonly waiting: Set<Job>
   isRunning: boolean
   /** It is due for a turn: it is in `#ready`, or held. */
   isReady: boolean
@@ -44,19 +44,19 @@ type Lane = {
 /** Lanes that one customer may hold. `held`: lanes that were due while too many others of the site were being served. */
 type Site = { readonly name: string; running: number; waiting: number; lanes: number; held: Lane[] }
 
-/** Estimate for one piece before any was measured. */
+/** Estimate for one job before any was measured. */
 const firstMs = 20
-/** Weight of the newest piece in the mean. */
+/** Weight of the newest job in the mean. */
 const newestShare = 0.2
 
 export class FairQueue {
   readonly #options: FairQueueOptions
   readonly #lanes = new Map<string, Lane>()
   readonly #sites = new Map<string, Site>()
-  /** Lanes that have a waiting piece and none in progress, in the order of their turns. */
+  /** Lanes that have a waiting job and none in progress, in the order of their turns. */
   readonly #ready: Lane[] = []
   /** Oldest first. */
-  readonly #waiting = new Set<Piece>()
+  readonly #waiting = new Set<Job>()
   #running = 0
   #meanMs = firstMs
   #cancel: Cancel = () => {}
@@ -65,8 +65,8 @@ export class FairQueue {
     this.#options = options
   }
 
-  /** Calls `run` when it is this client's network's turn. Calls `refuse` immediately, or once the piece has waited too long. */
-  take(client: Client, run: Piece['run'], refuse: Piece['refuse']): void {
+  /** Calls `run` when it is this client's network's turn. Calls `refuse` immediately, or once the job has waited too long. */
+  take(client: Client, run: Job['run'], refuse: Job['refuse']): void {
     const { now, waitingMax, waitingOfNetworkMax, waitingOfSiteMax, waitMsMax } = this.#options
     const lane = this.#laneOf(client)
     const ownMs = this.#ownMs(lane)
@@ -77,17 +77,17 @@ export class FairQueue {
       this.#drop(lane)
       return refuse(secondsOf(Math.max(ownMs, allMs)))
     }
-    const piece: Piece = { run, refuse, lane, since: now() }
-    lane.waiting.add(piece)
+    const job: Job = { run, refuse, lane, since: now() }
+    lane.waiting.add(job)
     lane.site.waiting++
-    this.#waiting.add(piece)
+    this.#waiting.add(job)
     if (!lane.isRunning && !lane.isReady) this.#makeReady(lane)
-    client.onGone?.(() => this.#forget(piece))
+    client.onGone?.(() => this.#forget(job))
     this.#pump()
     this.#watch()
   }
 
-  /** Estimated wait for one more piece of this network. */
+  /** Estimated wait for one more job of this network. */
   #ownMs({ waiting, isRunning }: Lane): number {
     return (waiting.size + (isRunning ? 1 : 0)) * this.#meanMs
   }
@@ -97,24 +97,24 @@ export class FairQueue {
     while (this.#running < runningMax) {
       const lane = this.#ready.shift()
       if (lane === undefined) return
-      const [piece] = lane.waiting
+      const [job] = lane.waiting
       const { site } = lane
-      if (piece !== undefined && site.running === runningOfSiteMax) {
+      if (job !== undefined && site.running === runningOfSiteMax) {
         site.held.push(lane)
         continue
       }
       lane.isReady = false
-      if (piece === undefined) {
+      if (job === undefined) {
         this.#drop(lane)
         continue
       }
-      this.#remove(piece)
+      this.#remove(job)
       lane.isRunning = true
       site.running++
       this.#running++
       const since = now()
       let isDone = false
-      piece.run(() => {
+      job.run(() => {
         if (isDone) return
         isDone = true
         this.#meanMs += newestShare * (now() - since - this.#meanMs)
@@ -139,19 +139,19 @@ export class FairQueue {
     this.#ready.push(lane)
   }
 
-  /** Drops a piece that no client waits for anymore. */
-  #forget(piece: Piece): void {
-    this.#remove(piece)
+  /** Drops a job that no client waits for anymore. */
+  #forget(job: Job): void {
+    this.#remove(job)
     this.#watch()
   }
 
-  #remove(piece: Piece): void {
-    if (!this.#waiting.delete(piece)) return
-    piece.lane.waiting.delete(piece)
-    piece.lane.site.waiting--
+  #remove(job: Job): void {
+    if (!this.#waiting.delete(job)) return
+    job.lane.waiting.delete(job)
+    job.lane.site.waiting--
   }
 
-  /** Arranges for the oldest piece to be refused once it has waited too long. */
+  /** Arranges for the oldest job to be refused once it has waited too long. */
   #watch(): void {
     this.#cancel()
     const [oldest] = this.#waiting
@@ -162,10 +162,10 @@ export class FairQueue {
 
   #sweep(): void {
     const before = this.#options.now() - this.#options.waitMsMax
-    for (const piece of this.#waiting) {
-      if (piece.since > before) break
-      this.#remove(piece)
-      piece.refuse(secondsOf(this.#ownMs(piece.lane)))
+    for (const job of this.#waiting) {
+      if (job.since > before) break
+      this.#remove(job)
+      job.refuse(secondsOf(this.#ownMs(job.lane)))
     }
     this.#watch()
   }

@@ -59,7 +59,7 @@ export class Follower {
   }
 
   /** The log is durable up to this frame. */
-  hear(durable: number): void {
+  advance(durable: number): void {
     this.#durable = Math.max(this.#durable, durable)
   }
 

@@ -153,9 +153,9 @@ function answer(
 }
 
 /** Events and bytes of text examined for one page. This takes 20 ms, or 50 with many diacritics, and blocks the whole shard. */
-const looksMax = 2_000
-const lookedBytesMax = 512 * 1024
-const looksAtOnce = 200
+const examinedMax = 2_000
+const examinedBytesMax = 512 * 1024
+const examinedPerStep = 200
 
 /** Events of a room that match `query`. Public rooms are searched in the index before this is called. */
 export function searchInRoom(context: ReadContext, request: ReadRequest): ReadAnswer<EventList> {
@@ -179,8 +179,8 @@ function searchRoom(context: ReadContext, request: ReadRequest, room: Room): Rea
   const { since = 0, until = Number.POSITIVE_INFINITY } = args
   const found: EventView[] = []
   let from = cursor.from
-  let lookedBytes = 0
-  for (let looks = 0; looks < looksMax; looks += looksAtOnce) {
+  let examinedBytes = 0
+  for (let examined = 0; examined < examinedMax; examined += examinedPerStep) {
     const { slots, next } = findEvents(
       context.state,
       {
@@ -191,7 +191,7 @@ function searchRoom(context: ReadContext, request: ReadRequest, room: Room): Rea
         ...(args.before === undefined ? {} : { before: Number(args.before) }),
         ...(args.after === undefined ? {} : { after: Number(args.after) }),
         order: args.order === 'asc' ? 'asc' : 'desc',
-        limit: looksAtOnce,
+        limit: examinedPerStep,
         ...(from === undefined ? {} : { from }),
         without: mutedAuthors(context, request),
       },
@@ -201,10 +201,10 @@ function searchRoom(context: ReadContext, request: ReadRequest, room: Room): Rea
       const event = listed(context, slot)
       if (!isShown(event) || event.created_at < Number(since) || event.created_at >= Number(until)) continue
       const { text = '' } = event
-      lookedBytes += Buffer.byteLength(text)
+      examinedBytes += Buffer.byteLength(text)
       if (holds(text)) found.push(event)
       const isLast = at === slots.length - 1 && next === undefined
-      if (found.length === limit || lookedBytes >= lookedBytesMax)
+      if (found.length === limit || examinedBytes >= examinedBytesMax)
         return answer(context, request, ranked(found), isLast ? undefined : slot)
     }
     if (next === undefined) return answer(context, request, ranked(found), undefined)

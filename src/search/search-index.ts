@@ -178,7 +178,7 @@ export class SearchIndex {
   settle(applied: number, now: number): void {
     this.#begin()
     this.#delete('expires > 0 AND expires <= ?', now)
-    this.#mergeOn()
+    this.#mergeNext()
     this.#note('names', String(this.#lastNumber))
     this.#note('applied', String(applied))
     this.#database.exec('COMMIT')
@@ -289,7 +289,7 @@ export class SearchIndex {
   }
 
   /** Runs one step of merging the word lists of the oldest full part (https://www.sqlite.org/fts5.html#the_merge_command). */
-  #mergeOn(): void {
+  #mergeNext(): void {
     const part = this.#parts.find(({ first }) => first > this.#merged)
     if (part === undefined || part === this.#parts.at(-1)) return
     const table = tableOf(part)

@@ -165,7 +165,7 @@ export class Relay {
   /** Puts the payment on disk. Returns a text if it must not be sent: the reason. */
   async #reserve(call: Relayed, payment: PayFacts): Promise<string | undefined> {
     const args: PayArgs = { ...payment, limits: dayLimits, walletMicros: this.#options.walletMicros }
-    const answer = await this.#tell('call.pay', call.identity, args)
+    const answer = await this.#write('call.pay', call.identity, args)
     if (answer === undefined) throw new Error('a payment could not be recorded')
     if (answer.ok) return undefined
     if (answer.refusal.code === 'quota_exhausted')
@@ -231,7 +231,7 @@ export class Relay {
   ): Promise<Outcome | undefined> {
     const whole: Outcome = { ...outcome, duration_ms: Math.round(this.#options.now() - started) }
     const facts: SettledFacts = { call: call.id, state, isCallBack, isUnpaid, outcome: JSON.stringify(whole) }
-    const answer = await this.#tell('call.settle', call.identity, facts)
+    const answer = await this.#write('call.settle', call.identity, facts)
     if (answer?.ok) return whole
     void this.#writeLater(call.identity, facts)
     return undefined
@@ -245,7 +245,7 @@ export class Relay {
     for (let isWritten = false; !isWritten; ) {
       await pause(unwrittenMs)
       if (signal.aborted) return
-      isWritten = (await this.#tell('call.settle', identity, facts))?.ok === true
+      isWritten = (await this.#write('call.settle', identity, facts))?.ok === true
     }
   }
 
@@ -253,7 +253,11 @@ export class Relay {
     return { answerBytesMax: toolAnswerBytesMax, signal: this.#options.signal }
   }
 
-  #tell(op: InternalWriteName, identity: string, args: object): Promise<Parameters<Parameters<Actors['write']>[1]>[0]> {
+  #write(
+    op: InternalWriteName,
+    identity: string,
+    args: object,
+  ): Promise<Parameters<Parameters<Actors['write']>[1]>[0]> {
     return new Promise((resolve) => this.#options.actors.write(internalLetter(op, callsActor, identity, args), resolve))
   }
 

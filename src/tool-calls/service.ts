@@ -49,12 +49,12 @@ export type CallsOptions = {
  * Concurrent calls of third-party tools: each may hold an answer of 1 MiB. A tool that never answers holds its slot for half a minute at no
  * cost, so each caller gets only a share of the slots. A site is all networks of an IPv6 /48, or all sign-ins at one address.
  */
-const underWayMax: SlotsMax = { board: 64, site: 32, network: 16, identity: 8 }
+const inProgressMax: SlotsMax = { board: 64, site: 32, network: 16, identity: 8 }
 const fullBecause: Readonly<Record<Share, string>> = {
-  board: `${underWayMax.board} tool calls are in progress, which is the limit of this board`,
-  site: `${underWayMax.site} tool calls are in progress from your /48 or from sign-ins at your address, which is the limit of either`,
-  network: `${underWayMax.network} tool calls are in progress from your network, which is its limit`,
-  identity: `${underWayMax.identity} tool calls are in progress for you, which is the limit of an identity`,
+  board: `${inProgressMax.board} tool calls are in progress, which is the limit of this board`,
+  site: `${inProgressMax.site} tool calls are in progress from your /48 or from sign-ins at your address, which is the limit of either`,
+  network: `${inProgressMax.network} tool calls are in progress from your network, which is its limit`,
+  identity: `${inProgressMax.identity} tool calls are in progress for you, which is the limit of an identity`,
 }
 const failuresMax = 5
 const restMs = 600_000
@@ -73,8 +73,8 @@ export class Calls {
   readonly #breaker: Breaker
   readonly #pace: Limiter
   /** Callers waiting for a call in progress, by its id. */
-  readonly #underWay = new Map<string, Give[]>()
-  readonly #slots = new Slots(underWayMax)
+  readonly #inProgress = new Map<string, Give[]>()
+  readonly #slots = new Slots(inProgressMax)
 
   constructor(options: CallsOptions) {
     this.#options = options
@@ -84,7 +84,7 @@ export class Calls {
 
   /** Calls in progress. */
   get open(): number {
-    return this.#underWay.size
+    return this.#inProgress.size
   }
 
   /** Prepares the message to the actor: which tool it is, and what it may cost. */
@@ -103,7 +103,7 @@ export class Calls {
     const holder = { ...origin, identity: signer.id }
     const full = this.#slots.full(holder)
     // A repetition while the first is in progress waits for that, without its own slot.
-    if (full !== undefined && !this.#underWay.has(verified.sha.toString('hex', 0, 16))) {
+    if (full !== undefined && !this.#inProgress.has(verified.sha.toString('hex', 0, 16))) {
       const code = full === 'board' ? 'overloaded' : 'rate_limited'
       return pass({ refusal: refusal(code, `${fullBecause[full]}: send it again when one has ended`, undefined, 1) })
     }
@@ -171,7 +171,7 @@ export class Calls {
       })
       return
     }
-    const waiting = this.#underWay.get(id)
+    const waiting = this.#inProgress.get(id)
     if (waiting !== undefined) {
       waiting.push(give)
       return
@@ -179,19 +179,19 @@ export class Calls {
     const { id: identity } = verified.signer
     if (isDuplicate) return this.#giveKept(id, identity, facts, undefined, [give])
     const all = [give]
-    this.#underWay.set(id, all)
+    this.#inProgress.set(id, all)
     const leave = this.#slots.take({ ...originOf(facts), identity })
     this.#call(id, verified, facts).then(
       (outcome) => {
         leave()
-        this.#underWay.delete(id)
+        this.#inProgress.delete(id)
         if (outcome === undefined) for (const each of all) each(undefined)
         else this.#giveKept(id, identity, facts, outcome, all)
       },
       (error: Error) => {
         this.#options.report(error)
         leave()
-        this.#underWay.delete(id)
+        this.#inProgress.delete(id)
         for (const each of all) each(undefined)
       },
     )

@@ -21,7 +21,7 @@ export type WeighedReview = {
   readonly standing: number
 }
 
-export type Lab = { readonly good: number; readonly all: number; readonly lastThreeFailed: boolean }
+export type ProbeStats = { readonly good: number; readonly all: number; readonly lastThreeFailed: boolean }
 
 /** The inputs of a rank. */
 export type Ranked = {
@@ -38,7 +38,7 @@ export const order =
   'text relevance; then the lower bound of probes, mean review verdict and standing within 0.1 of the best match; down, avoid and spam rank lower and are never hidden; under a door filter its source (measured, outside, inferred, self-reported) and age; own margin and relay volume are never used'
 
 const z = 1.96
-const labProbesMin = 5
+const probesMin = 5
 const reviewShrinkage = 3
 const standingShrinkage = 20
 export const qualityWeight = 0.1
@@ -54,8 +54,8 @@ export function wilsonLow(good: number, all: number): number {
 }
 
 /** In [-1, 1]; 0 until there are enough probes. */
-export function labTerm({ good, all }: Lab): number {
-  return all < labProbesMin ? 0 : clamp(2 * wilsonLow(good, all) - 1, -1, 1)
+export function probeTerm({ good, all }: ProbeStats): number {
+  return all < probesMin ? 0 : clamp(2 * wilsonLow(good, all) - 1, -1, 1)
 }
 
 /** p/(p + 20), p = settled works and confirmed reviews less upheld disputes. */
@@ -79,9 +79,9 @@ export function reviewTerm(reviews: readonly WeighedReview[]): number {
 }
 
 /** The verdict from recent reviews and probes. */
-function verdictOf(reviews: readonly WeighedReview[], lab: Lab, now: number): Verdict {
+function verdictOf(reviews: readonly WeighedReview[], probeStats: ProbeStats, now: number): Verdict {
   const byReviews = reviewVerdict(reviews, now)
-  return byReviews === '' && lab.lastThreeFailed ? 'down' : byReviews
+  return byReviews === '' && probeStats.lastThreeFailed ? 'down' : byReviews
 }
 
 function reviewVerdict(reviews: readonly WeighedReview[], now: number): Verdict {
@@ -99,15 +99,15 @@ function reviewVerdict(reviews: readonly WeighedReview[], now: number): Verdict 
 export function qualityOf(
   {
     reviews,
-    lab,
+    probeStats,
     standing,
-  }: { readonly reviews: readonly WeighedReview[]; readonly lab: Lab; readonly standing: number },
+  }: { readonly reviews: readonly WeighedReview[]; readonly probeStats: ProbeStats; readonly standing: number },
   now: number,
 ): { readonly q: number; readonly verdict: Verdict } {
   const made = reviewVerdict(reviews, now)
   const rest = made === '' ? reviews : reviews.filter(({ kind }) => kind !== made)
-  const q = clamp(0.5 * labTerm(lab) + 0.3 * reviewTerm(rest) + 0.2 * standing, -1, 1)
-  return { q, verdict: verdictOf(reviews, lab, now) }
+  const q = clamp(0.5 * probeTerm(probeStats) + 0.3 * reviewTerm(rest) + 0.2 * standing, -1, 1)
+  return { q, verdict: verdictOf(reviews, probeStats, now) }
 }
 
 const sourceWeights: Readonly<Record<DoorSource, number>> = {

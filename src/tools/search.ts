@@ -14,9 +14,9 @@ import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import type { CursorSealer } from '../format/cursor.ts'
 import type { Doc } from './doc.ts'
 import type { Matches, ToolIndex, Where } from './index.ts'
-import { type Quality, qualityIn, type Sources } from './known.ts'
 import { type Filters, type Parsed, parseQuery } from './parse.ts'
 import { billionthsOf, networkName } from './prices.ts'
+import { type Quality, qualityIn, type Sources } from './quality.ts'
 import { comparePlaces, doorMax, doorTerm, keyOf, type Place, qualityWeight, scoreOf, spamPenalty } from './rank.ts'
 
 export type ToolAsk = {
@@ -173,7 +173,7 @@ export class ToolSearch {
 
   /** The best `listMax` of them in order; `from`: only those after this position. */
   #ranked(parsed: Parsed, { slots, scores }: Matches, best: number, now: number, from?: Place): Sorted {
-    const chosen = new Best<Standing>(listMax, comparePlaces)
+    const chosen = new TopItems<Standing>(listMax, comparePlaces)
     // Other facts about a document are looked up only if they could bring it among the best.
     const mostAdded = qualityWeight + (parsed.filters.door === '' ? 0 : doorMax)
     for (const slot of slots) {
@@ -320,7 +320,7 @@ function hashOf({ words, filters, isSignUp }: Parsed): string {
 }
 
 /** Selects the first `most` items in an order without sorting the rest: a heap whose root is the last of those selected. */
-export class Best<Item> {
+export class TopItems<Item> {
   readonly #most: number
   readonly #compare: (a: Item, b: Item) => number
   readonly #heap: Item[] = []
@@ -345,13 +345,13 @@ export class Best<Item> {
   add(item: Item): void {
     if (this.#heap.length < this.#most) {
       this.#heap.push(item)
-      this.#rise(this.#heap.length - 1)
+      this.#siftUp(this.#heap.length - 1)
       return
     }
     this.#isOver = true
     if (this.#compare(item, this.#heap[0]!) >= 0) return
     this.#heap[0] = item
-    this.#sink(0)
+    this.#siftDown(0)
   }
 
   /** Notes that there was another item, which ranks after all selected ones. */
@@ -363,7 +363,7 @@ export class Best<Item> {
     return [...this.#heap].sort(this.#compare)
   }
 
-  #rise(from: number): void {
+  #siftUp(from: number): void {
     let at = from
     while (at > 0) {
       const above = (at - 1) >>> 1
@@ -373,7 +373,7 @@ export class Best<Item> {
     }
   }
 
-  #sink(from: number): void {
+  #siftDown(from: number): void {
     let at = from
     for (;;) {
       let last = at

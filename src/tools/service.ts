@@ -14,7 +14,7 @@ import type { Verified } from '../command/verified.ts'
 import { refused } from '../format/reply.ts'
 import type { Outgoing } from '../outgoing/request.ts'
 import { type AnswerOf, dataOf, type ReadCall, type ReadRequest } from '../reads/read.ts'
-import { isAt, lookAtTool, type Permission } from './lab.ts'
+import { isAt, type Permission, probeTool } from './probe.ts'
 import type { DueTool, FoundListing } from './reads.ts'
 import { ReviewRewards, type ReviewRewardsOptions } from './review-rewards.ts'
 
@@ -28,14 +28,14 @@ type ToolProberOptions = {
   readonly pause: () => Promise<void>
 }
 
-type Look = {
+type ProbeRequest = {
   /** 32 hex. */
   readonly id: string
   readonly tool: string
   readonly host: string
   /** Who requested it; in a daily round, the owner. */
   readonly identity: string
-  readonly leave: (found: FoundListing) => Permission
+  readonly permission: (found: FoundListing) => Permission
 }
 
 /** A result on disk. A retry after a restart is answered from the record, so the first answer has its time too. */
@@ -50,17 +50,17 @@ class ToolProber {
   }
 
   /** The result and when it was recorded; undefined if the tool could not be probed, or the result not be recorded. */
-  async take({ id, tool, host, identity, leave }: Look): Promise<Recorded | undefined> {
+  async take({ id, tool, host, identity, permission }: ProbeRequest): Promise<Recorded | undefined> {
     const { outgoing, pause } = this.#options
     const found = await this.ask('tools.listing', { target: tool })
     const kept = await this.ask('tools.get', { target: tool })
     if (found === undefined || kept === undefined) return undefined
-    const granted = leave(found)
+    const granted = permission(found)
     if (granted === 'standing' && !(kept.index.listed && mayBeTried(found.listing) && isAt(found.listing, host)))
       return undefined
     const payeeBefore = kept.probe?.saw?.tool?.offers?.[0]?.pay_to ?? ''
-    const subject = { listing: found.listing, identity, leave: granted, payeeBefore }
-    const seen = await lookAtTool({ request: (request) => outgoing.request(request), pause }, subject)
+    const subject = { listing: found.listing, identity, permission: granted, payeeBefore }
+    const seen = await probeTool({ request: (request) => outgoing.request(request), pause }, subject)
     const facts: ProbedFacts = { probe: id, tool, host, identity, ...seen }
     const at = await this.#write(facts)
     return at === undefined ? undefined : { facts, at }
@@ -88,8 +88,8 @@ function mayBeTried({ method, kind }: Listing): boolean {
   return kind === 'mcp' || ['', 'GET', 'HEAD', 'POST'].includes(method)
 }
 
-type LabRoundOptions = {
-  readonly looks: ToolProber
+type ProbeRoundOptions = {
+  readonly prober: ToolProber
   readonly actors: Pick<Actors, 'write'>
   /** A secret that keeps the times of probes unpredictable. */
   readonly seed: string
@@ -101,9 +101,9 @@ type LabRoundOptions = {
 }
 
 /** Wait between checks for due listings, when none was. */
-const everyMs = 2_000
+const checkEveryMs = 2_000
 /** Hosts probed concurrently. */
-const lanes = 4
+const hostsMax = 4
 
 /**
  * The daily round: probes, without a request, listings whose hosts name their owners (actors/tools/tools.ts says which, and
@@ -111,16 +111,16 @@ const lanes = 4
  *
  * It probes a few hosts at a time, each at intervals. What was missed while the board was down is caught up at the same rate.
  */
-class LabRound {
-  readonly #options: LabRoundOptions
+class ProbeRound {
+  readonly #options: ProbeRoundOptions
   #closed = false
 
-  constructor(options: LabRoundOptions) {
+  constructor(options: ProbeRoundOptions) {
     this.#options = options
   }
 
   begin(): void {
-    this.#after(everyMs)
+    this.#after(checkEveryMs)
   }
 
   close(): void {
@@ -132,10 +132,10 @@ class LabRound {
     later(() => {
       if (this.#closed) return
       this.#step().then(
-        (looked) => this.#after(looked ? 0 : everyMs),
+        (probed) => this.#after(probed ? 0 : checkEveryMs),
         (error: unknown) => {
           report({ round: 'failed', problem: String(error) })
-          this.#after(everyMs)
+          this.#after(checkEveryMs)
         },
       )
     }, ms)
@@ -143,17 +143,17 @@ class LabRound {
 
   /** Returns whether anything was due, and probed. */
   async #step(): Promise<boolean> {
-    const { looks, seed, gapSeconds } = this.#options
-    const due = await looks.ask('tools.due', { seed, gap: gapSeconds, most: lanes })
-    const looked = await Promise.allSettled((due ?? []).map((each) => this.#look(each)))
-    for (const each of looked) if (each.status === 'rejected') throw each.reason
-    return looked.some((each) => each.status === 'fulfilled' && each.value)
+    const { prober, seed, gapSeconds } = this.#options
+    const due = await prober.ask('tools.due', { seed, gap: gapSeconds, most: hostsMax })
+    const probed = await Promise.allSettled((due ?? []).map((each) => this.#probe(each)))
+    for (const each of probed) if (each.status === 'rejected') throw each.reason
+    return probed.some((each) => each.status === 'fulfilled' && each.value)
   }
 
-  async #look({ tool, host, owner }: DueTool): Promise<boolean> {
+  async #probe({ tool, host, owner }: DueTool): Promise<boolean> {
     const id = await this.#begun(tool, owner)
     if (id === undefined || this.#closed) return false
-    await this.#options.looks.take({ id, tool, host, identity: owner, leave: () => 'standing' })
+    await this.#options.prober.take({ id, tool, host, identity: owner, permission: () => 'standing' })
     return true
   }
 
@@ -170,7 +170,7 @@ class LabRound {
 }
 
 type RequestedProbesOptions = Pick<ToolProberOptions, 'read'> & {
-  readonly looks: ToolProber
+  readonly prober: ToolProber
   readonly operators: ReadonlySet<string>
   readonly report: (facts: Readonly<Record<string, unknown>>) => void
 }
@@ -188,7 +188,7 @@ const answersKept = 1_000
  */
 class RequestedProbes {
   readonly #options: RequestedProbesOptions
-  readonly #underWay = new Map<string, Give[]>()
+  readonly #inProgress = new Map<string, Give[]>()
   readonly #known = new BoundedMap<string, ProbeJson>(answersKept)
 
   constructor(options: RequestedProbesOptions) {
@@ -201,17 +201,17 @@ class RequestedProbes {
     const { tool, host } = decided.facts
     const known = this.#known.get(id)
     if (known !== undefined) return give({ values: { probe: known }, receipt: {} })
-    const waiting = this.#underWay.get(id)
+    const waiting = this.#inProgress.get(id)
     if (waiting !== undefined) {
       waiting.push(give)
       return
     }
     if (isDuplicate) return this.#recall(id, tool, host, decided.at, verified.signer.id, give)
-    this.#underWay.set(id, [give])
+    this.#inProgress.set(id, [give])
     const { signer } = verified
     const isOperators = isOperator(signer, this.#options.operators)
-    const leave = ({ owner }: FoundListing) => (isOperators || owner === signer.id ? 'given' : 'asked')
-    this.#options.looks.take({ id, tool, host, identity: signer.id, leave }).then(
+    const permission = ({ owner }: FoundListing) => (isOperators || owner === signer.id ? 'given' : 'asked')
+    this.#options.prober.take({ id, tool, host, identity: signer.id, permission }).then(
       (recorded) => this.#finish(id, recorded && probeJson(recorded.facts, recorded.at)),
       (error: unknown) => {
         this.#options.report({ probe: id, problem: String(error) })
@@ -239,8 +239,8 @@ class RequestedProbes {
   }
 
   #finish(id: string, probe: ProbeJson | undefined): void {
-    const waiting = this.#underWay.get(id) ?? []
-    this.#underWay.delete(id)
+    const waiting = this.#inProgress.get(id) ?? []
+    this.#inProgress.delete(id)
     if (probe !== undefined) this.#known.set(id, probe)
     for (const give of waiting) give(probe === undefined ? undefined : { values: { probe }, receipt: {} })
   }
@@ -253,19 +253,19 @@ function probeJson(facts: ProbedFacts, at: number): ProbeJson {
 
 type ToolProbesOptions = ToolProberOptions &
   ReviewRewardsOptions &
-  Omit<RequestedProbesOptions, 'looks'> &
-  Omit<LabRoundOptions, 'looks'>
+  Omit<RequestedProbesOptions, 'prober'> &
+  Omit<ProbeRoundOptions, 'prober'>
 
 export class ToolProbes extends RequestedProbes {
   readonly #rewards: ReviewRewards
-  readonly #round: LabRound
+  readonly #round: ProbeRound
   readonly #report: RequestedProbesOptions['report']
 
   constructor(options: ToolProbesOptions) {
-    const looks = new ToolProber(options)
-    super({ ...options, looks })
+    const prober = new ToolProber(options)
+    super({ ...options, prober })
     this.#rewards = new ReviewRewards(options)
-    this.#round = new LabRound({ ...options, looks })
+    this.#round = new ProbeRound({ ...options, prober })
     this.#report = options.report
   }
 

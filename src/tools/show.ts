@@ -3,9 +3,9 @@ import { sizes } from '../../actors/kernel/limits.ts'
 import { stem } from '../search/stem.ts'
 import type { Doc } from './doc.ts'
 import { type FieldName, match, type ToolIndex, tokens, type Where } from './index.ts'
-import { labText, type Quality } from './known.ts'
 import type { Parsed } from './parse.ts'
 import { reviewsPath, toolPath } from './path.ts'
+import { probeText, type Quality } from './quality.ts'
 import { isStale, order, penaltyOf } from './rank.ts'
 import type { Found, Page } from './search.ts'
 
@@ -85,13 +85,13 @@ const words: Readonly<Record<Callable, string>> = {
 
 function whyOf(showing: Showing, found: Found, { words: said, filters }: Parsed, now: number): string {
   const { doc, quality } = found
-  const { verdict, lab, reviews } = quality
+  const { verdict, probeStats, reviews } = quality
   const isSpam = showing.index.isFlood(doc)
   const parts = [
     matchText(found.where, said),
     doc.price === '' ? 'price unknown' : doc.price === '0' ? 'free' : `price $${doc.price} known`,
     doorText(doc, filters.door, now),
-    labText(lab),
+    probeText(probeStats),
     reviewText(reviews),
     quality.state === 'unknown' || quality.state === 'up' ? '' : `state ${quality.state}`,
     verdict === '' ? '' : `verdict ${verdict}`,

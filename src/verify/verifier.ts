@@ -254,23 +254,23 @@ const hereMax = 16
  */
 export class SharedChecks implements Checks {
   readonly backend: BackendName
-  readonly #here: ChecksHere
+  readonly #local: ChecksHere
   readonly #start: () => Promise<Verifier>
   readonly #soon: Timers['soon']
   #starting: Promise<void> | undefined
-  #beside: Verifier | undefined
+  #remote: Verifier | undefined
   #inTurn = 0
 
   /** `start`: starts the second thread, and itself reports why it could not. */
   constructor(here: ChecksHere, start: () => Promise<Verifier>, { soon }: Pick<Timers, 'soon'>) {
     this.backend = here.backend
-    this.#here = here
+    this.#local = here
     this.#start = start
     this.#soon = soon
   }
 
   get waiting(): number {
-    return this.#beside?.waiting ?? 0
+    return this.#remote?.waiting ?? 0
   }
 
   /** Same contract as Verifier.verify. */
@@ -282,16 +282,16 @@ export class SharedChecks implements Checks {
     }
     const isHere = this.#inTurn++ < hereMax
     if (!isHere && this.#starting === undefined) this.#starting = this.#begin()
-    const checks = isHere || this.#beside === undefined || this.#beside.isLost ? this.#here : this.#beside
+    const checks = isHere || this.#remote === undefined || this.#remote.isLost ? this.#local : this.#remote
     checks.verify(signature, publicKey, message, callback)
   }
 
   async close(): Promise<void> {
     await this.#starting
-    await this.#beside?.close()
+    await this.#remote?.close()
   }
 
   async #begin(): Promise<void> {
-    this.#beside = await this.#start().catch(() => undefined)
+    this.#remote = await this.#start().catch(() => undefined)
   }
 }

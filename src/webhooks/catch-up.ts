@@ -4,7 +4,7 @@
  */
 import type { SignalsPage, SignalsRequest } from './payloads/signals.ts'
 import { pendingOf } from './pending.ts'
-import { lookFor, wantedBy } from './subscription-index.ts'
+import { signalsFilter, wantedBy } from './subscription-index.ts'
 import { type HookRun, queueLow } from './subscription-run.ts'
 
 type CatchUpOptions = {
@@ -15,7 +15,7 @@ type CatchUpOptions = {
   readonly changed: (run: HookRun) => void
 }
 
-type Group = { readonly source: number; readonly look: Omit<SignalsRequest, 'from'>; readonly runs: Set<HookRun> }
+type Group = { readonly source: number; readonly filter: Omit<SignalsRequest, 'from'>; readonly runs: Set<HookRun> }
 
 export class CatchUp {
   readonly #options: CatchUpOptions
@@ -29,10 +29,10 @@ export class CatchUp {
   }
 
   add(run: HookRun): void {
-    const look = lookFor(run.view)
+    const filter = signalsFilter(run.view)
     for (const source of run.behind) {
-      const name = `${source} ${look.room} ${look.spoken} ${look.personal}`
-      const group = this.#groups.get(name) ?? { source, look, runs: new Set() }
+      const name = `${source} ${filter.room} ${filter.spoken} ${filter.personal}`
+      const group = this.#groups.get(name) ?? { source, filter, runs: new Set() }
       this.#groups.set(name, group)
       group.runs.add(run)
     }
@@ -82,9 +82,9 @@ export class CatchUp {
     return undefined
   }
 
-  async #page({ source, look, runs: all }: Group, runs: readonly HookRun[]): Promise<void> {
-    const from = runs.reduce((least, { heard }) => Math.min(least, heard[source]!), Number.MAX_SAFE_INTEGER)
-    const page = await this.#options.scan(source, { ...look, from })
+  async #page({ source, filter, runs: all }: Group, runs: readonly HookRun[]): Promise<void> {
+    const from = runs.reduce((least, { positions }) => Math.min(least, positions[source]!), Number.MAX_SAFE_INTEGER)
+    const page = await this.#options.scan(source, { ...filter, from })
     if (this.#closed) return
     const full = new Set<HookRun>()
     for (const signal of page.signals) {

@@ -69,12 +69,12 @@ export class Engine {
   readonly #runs = new Map<string, HookRun>()
   readonly #byOwner = new Map<string, Set<HookRun>>()
   readonly #interest = new SubscriptionIndex()
-  readonly #lanes: HostQueues<HookRun>
+  readonly #hostQueues: HostQueues<HookRun>
   readonly #catchUp: CatchUp
   readonly #places: Map<string, Place>
   readonly #sources: Sources
-  readonly #books: PositionWriter
-  readonly #endings: SubscriptionExpiry
+  readonly #positions: PositionWriter
+  readonly #expiry: SubscriptionExpiry
   /** Hooks that failed, until their retry. */
   readonly #waits: Waits<HookRun>
   /** Owners whose hooks are being fetched again. */
@@ -100,20 +100,20 @@ export class Engine {
       },
     })
     this.#places = store.places()
-    this.#lanes = new HostQueues({ slots, perHost, run: (run, done) => this.#deliver(run, done) })
+    this.#hostQueues = new HostQueues({ slots, perHost, run: (run, done) => this.#deliver(run, done) })
     this.#catchUp = new CatchUp({
       scan: (source, request) => this.#sources.page(source, () => request),
       tail: (source) => this.#tails[source]!,
       changed: (run) => this.#queued(run),
     })
-    this.#books = new PositionWriter({ store, tails: () => this.#tails, wallMs, timers, report })
+    this.#positions = new PositionWriter({ store, tails: () => this.#tails, wallMs, timers, report })
     this.#waits = new Waits({
       timers,
       due: (run) => run.course.notBefore,
       now: wallMs,
-      come: (run) => this.#ready(run),
+      onDue: (run) => this.#ready(run),
     })
-    this.#endings = new SubscriptionExpiry({ end: options.end, now: wallMs, scale: options.scale })
+    this.#expiry = new SubscriptionExpiry({ end: options.end, now: wallMs, scale: options.scale })
     this.#stopSweeping = timers.every(() => this.#sweep(), sweepEveryMs)
   }
 
@@ -142,7 +142,7 @@ export class Engine {
     if (owned === undefined) this.#byOwner.set(view.owner, new Set([run]))
     else owned.add(run)
     this.#interest.add(run)
-    this.#books.added(run)
+    this.#positions.added(run)
     if (run.behind.length > 0) this.#catchUp.add(run)
     if (run.redelivery !== undefined) this.#ready(run)
   }
@@ -168,7 +168,7 @@ export class Engine {
 
   /** All existing hooks have been put: the stored positions of any others are dropped. */
   complete(): void {
-    for (const id of this.#places.keys()) this.#books.removed(id)
+    for (const id of this.#places.keys()) this.#positions.removed(id)
     this.#places.clear()
     this.#isComplete = true
     for (let source = 0; source < this.#tails.length; source++) this.news(source)
@@ -204,12 +204,12 @@ export class Engine {
     this.#catchUp.close()
     this.#stopSweeping()
     this.#waits.close()
-    this.#books.close()
+    this.#positions.close()
   }
 
   /** Writes what was recorded and is not in the store yet. */
   flush(): void {
-    this.#books.commit()
+    this.#positions.commit()
   }
 
   /** Number of queued deliveries, of all hooks. A hook that is far behind has only the next few queued. */
@@ -247,33 +247,33 @@ export class Engine {
   }
 
   #queued(run: HookRun): void {
-    this.#books.moved(run)
+    this.#positions.moved(run)
     this.#ready(run)
   }
 
   /** Adds the hook to the queue of its host, if there is something to send and nothing prevents it. */
   #ready(run: HookRun): void {
     const { owner } = run.view
-    if (run.flying || run.removed || run.isOver || this.#closed || this.#held.has(owner)) return
+    if (run.inFlight || run.removed || run.isOver || this.#closed || this.#held.has(owner)) return
     if (this.#options.isSuspended(owner)) return
     const redelivers = run.redelivery !== undefined
     if (!redelivers && (run.course.suspended || run.queue.length === 0)) return
     this.#waits.remove(run)
     if (!redelivers && run.course.notBefore > this.#options.wallMs()) return this.#waits.add(run)
-    run.flying = true
-    this.#lanes.add(run.host, run)
+    run.inFlight = true
+    this.#hostQueues.add(run.host, run)
   }
 
   #deliver(run: HookRun, done: Done): void {
     const { owner } = run.view
     if (run.removed || this.#closed) return done(true)
     if (run.isOver || this.#held.has(owner) || this.#options.isSuspended(owner)) {
-      run.flying = false
+      run.inFlight = false
       return done(true)
     }
     const begun = this.#options.wallMs()
     const over: Done = (isGood) => {
-      run.flying = false
+      run.inFlight = false
       if (!run.removed) this.#ready(run)
       done(isGood && this.#options.wallMs() - begun < slowMs)
     }
@@ -310,13 +310,13 @@ export class Engine {
     run.course = step.course
     if (sent.outcome.kind === 'delivered' && pending.kind === 'log.checkpoint') run.headSize = sent.item
     if (step.settled) this.#settled(run)
-    else this.#books.moved(run)
+    else this.#positions.moved(run)
     return sent.outcome.kind !== 'failed'
   }
 
   #settled(run: HookRun): void {
     run.queue.shift()
-    this.#books.moved(run)
+    this.#positions.moved(run)
     // Wake it once when there is room and once when the queue is empty, not for every delivery.
     if (run.behind.length > 0 && (run.queue.length === queueLow || run.queue.length === 0)) this.#catchUp.wake()
   }
@@ -332,7 +332,7 @@ export class Engine {
     if (run.view.kinds.some((kind) => kind !== 'room.post' && kind !== 'document.written')) this.#settled(run)
     else
       run.course = { ...run.course, suspended: true, lastError: 'access_revoked', failedSince: this.#options.wallMs() }
-    this.#books.moved(run)
+    this.#positions.moved(run)
     return true
   }
 
@@ -342,7 +342,7 @@ export class Engine {
     const row = this.#options.store.delivery(run.id, event)
     const redone = (isGood: boolean) => {
       run.redone = number
-      this.#books.moved(run)
+      this.#positions.moved(run)
       over(isGood)
     }
     if (row === undefined) return redone(true)
@@ -364,7 +364,7 @@ export class Engine {
 
   /** Deliveries are listed only for the owners of plain webhooks. */
   #note(run: HookRun, made: Omit<Made, 'now'>): void {
-    if (run.view.form === 'webhook') this.#books.delivered(run.id, rowOf({ ...made, now: this.#options.wallMs() }))
+    if (run.view.form === 'webhook') this.#positions.delivered(run.id, rowOf({ ...made, now: this.#options.wallMs() }))
   }
 
   #changed(run: HookRun, view: HookView): void {
@@ -374,9 +374,9 @@ export class Engine {
     run.deliveryHead = undefined
     if (!isWoken) return
     run.isOver = false
-    this.#endings.forget(run)
+    this.#expiry.forget(run)
     run.course = woken(run.course)
-    this.#books.moved(run)
+    this.#positions.moved(run)
     if (run.behind.length > 0) this.#catchUp.add(run)
     this.#ready(run)
   }
@@ -384,12 +384,12 @@ export class Engine {
   /** Stops sending to it, unless it was renewed at the same moment: then it continues where it was. */
   #end(run: HookRun): void {
     run.isOver = true
-    this.#endings.over(run)
+    this.#expiry.over(run)
   }
 
   #remove(run: HookRun): void {
     this.#drop(run)
-    this.#books.removed(run.id)
+    this.#positions.removed(run.id)
   }
 
   #drop(run: HookRun): void {
@@ -397,11 +397,11 @@ export class Engine {
     this.#runs.delete(run.id)
     const owned = this.#byOwner.get(run.view.owner)
     if (owned?.delete(run) === true && owned.size === 0) this.#byOwner.delete(run.view.owner)
-    this.#endings.forget(run)
+    this.#expiry.forget(run)
     this.#waits.remove(run)
     this.#interest.remove(run)
     this.#catchUp.remove(run)
-    this.#books.dropped(run)
+    this.#positions.dropped(run)
   }
 
   /** Ends hooks that have expired, and sends heads that have waited. */

@@ -17,18 +17,18 @@ type SubscriptionExpiryOptions = {
 }
 
 /** Requests pending at the same time. */
-export const endingsMax = 16
+export const endRequestsMax = 16
 const againFirstMs = 1_000
 const againMaxMs = 300_000
 
-type Ending = { isAsked: boolean; notBefore: number; againMs: number }
+type EndRequest = { isAsked: boolean; notBefore: number; againMs: number }
 
 export class SubscriptionExpiry {
   readonly #options: SubscriptionExpiryOptions
-  readonly #endings = new Map<HookRun, Ending>()
+  readonly #requests = new Map<HookRun, EndRequest>()
   /** Hooks whose turn has not come yet. */
   readonly #waiting = new Set<HookRun>()
-  #underWay = 0
+  #inProgress = 0
 
   constructor(options: SubscriptionExpiryOptions) {
     this.#options = options
@@ -36,36 +36,36 @@ export class SubscriptionExpiry {
 
   /** The hook is over: its end is requested now, or when its next retry is due. */
   over(run: HookRun): void {
-    const ending = this.#endings.get(run) ?? { isAsked: false, notBefore: 0, againMs: againFirstMs }
-    this.#endings.set(run, ending)
-    if (ending.isAsked || this.#options.now() < ending.notBefore) return
+    const request = this.#requests.get(run) ?? { isAsked: false, notBefore: 0, againMs: againFirstMs }
+    this.#requests.set(run, request)
+    if (request.isAsked || this.#options.now() < request.notBefore) return
     this.#waiting.add(run)
     this.#next()
   }
 
   /** The hook is live, or gone. */
   forget(run: HookRun): void {
-    this.#endings.delete(run)
+    this.#requests.delete(run)
     this.#waiting.delete(run)
   }
 
   #next(): void {
     for (const run of this.#waiting) {
-      if (this.#underWay >= endingsMax) return
+      if (this.#inProgress >= endRequestsMax) return
       this.#waiting.delete(run)
-      this.#ask(run, this.#endings.get(run)!)
+      this.#ask(run, this.#requests.get(run)!)
     }
   }
 
-  #ask(run: HookRun, ending: Ending): void {
+  #ask(run: HookRun, request: EndRequest): void {
     const { end, now, scale } = this.#options
-    ending.isAsked = true
-    this.#underWay++
+    request.isAsked = true
+    this.#inProgress++
     const asked = () => {
-      ending.isAsked = false
-      ending.notBefore = now() + ending.againMs * scale
-      ending.againMs = Math.min(2 * ending.againMs, againMaxMs)
-      this.#underWay--
+      request.isAsked = false
+      request.notBefore = now() + request.againMs * scale
+      request.againMs = Math.min(2 * request.againMs, againMaxMs)
+      this.#inProgress--
       this.#next()
     }
     end(run.view).then(asked, asked)
@@ -77,16 +77,16 @@ export type WaitsOptions<Item> = {
   readonly due: (item: Item) => number
   readonly now: () => number
   readonly timers: Pick<Timers, 'later'>
-  readonly come: (item: Item) => void
+  readonly onDue: (item: Item) => void
 }
 
-const lookEveryMs = 50
+const checkEveryMs = 50
 
 /** Items that are not due yet. One timer serves all of them, and none runs while there are none. */
 export class Waits<Item> {
   readonly #options: WaitsOptions<Item>
   readonly #items = new Set<Item>()
-  #stopLooking: Cancel | undefined
+  #stopChecking: Cancel | undefined
 
   constructor(options: WaitsOptions<Item>) {
     this.#options = options
@@ -94,7 +94,7 @@ export class Waits<Item> {
 
   add(item: Item): void {
     this.#items.add(item)
-    this.#stopLooking ??= this.#options.timers.later(() => this.#look(), lookEveryMs)
+    this.#stopChecking ??= this.#options.timers.later(() => this.#check(), checkEveryMs)
   }
 
   remove(item: Item): void {
@@ -102,17 +102,17 @@ export class Waits<Item> {
   }
 
   close(): void {
-    this.#stopLooking?.()
+    this.#stopChecking?.()
     this.#items.clear()
   }
 
-  #look(): void {
-    const { due, now, come } = this.#options
+  #check(): void {
+    const { due, now, onDue } = this.#options
     const time = now()
-    this.#stopLooking = undefined
+    this.#stopChecking = undefined
     const over = [...this.#items].filter((item) => due(item) <= time)
     for (const item of over) this.#items.delete(item)
-    for (const item of over) come(item)
-    if (this.#items.size > 0) this.#stopLooking ??= this.#options.timers.later(() => this.#look(), lookEveryMs)
+    for (const item of over) onDue(item)
+    if (this.#items.size > 0) this.#stopChecking ??= this.#options.timers.later(() => this.#check(), checkEveryMs)
   }
 }

@@ -16,13 +16,13 @@ type HostQueuesOptions<Item> = {
 type HostQueue<Item> = {
   readonly host: string
   readonly waiting: Item[]
-  flying: number
+  inFlight: number
   /** How many requests it may have pending: one more for each success, one after a failure. */
   limit: number
   /** Its last request failed. */
-  doubtful: boolean
+  isFailing: boolean
   /** It is in a queue of hosts whose turn it is. */
-  queued: boolean
+  isQueued: boolean
 }
 
 const limitFirst = 1
@@ -32,25 +32,25 @@ const queuesMax = 16_384
 export class HostQueues<Item> {
   readonly #options: HostQueuesOptions<Item>
   readonly #queues = new Map<string, HostQueue<Item>>()
-  #sound: HostQueue<Item>[] = []
-  #doubtful: HostQueue<Item>[] = []
-  #flying = 0
-  #doubtfulFlying = 0
-  #pumping = false
+  #healthy: HostQueue<Item>[] = []
+  #failing: HostQueue<Item>[] = []
+  #inFlight = 0
+  #failingInFlight = 0
+  #isPumping = false
 
   constructor(options: HostQueuesOptions<Item>) {
     this.#options = options
   }
 
-  get flying(): number {
-    return this.#flying
+  get inFlight(): number {
+    return this.#inFlight
   }
 
   add(host: string, item: Item): void {
     let queue = this.#queues.get(host)
     if (queue === undefined) {
       if (this.#queues.size >= queuesMax) this.#forgetIdle()
-      queue = { host, waiting: [], flying: 0, limit: limitFirst, doubtful: false, queued: false }
+      queue = { host, waiting: [], inFlight: 0, limit: limitFirst, isFailing: false, isQueued: false }
       this.#queues.set(host, queue)
     }
     queue.waiting.push(item)
@@ -59,45 +59,46 @@ export class HostQueues<Item> {
   }
 
   #forgetIdle(): void {
-    for (const [host, { flying, waiting }] of this.#queues) if (flying + waiting.length === 0) this.#queues.delete(host)
+    for (const [host, { inFlight, waiting }] of this.#queues)
+      if (inFlight + waiting.length === 0) this.#queues.delete(host)
   }
 
   #enqueue(queue: HostQueue<Item>): void {
-    if (queue.queued || queue.waiting.length === 0 || queue.flying >= Math.min(queue.limit, this.#options.perHost))
+    if (queue.isQueued || queue.waiting.length === 0 || queue.inFlight >= Math.min(queue.limit, this.#options.perHost))
       return
-    queue.queued = true
-    ;(queue.doubtful ? this.#doubtful : this.#sound).push(queue)
+    queue.isQueued = true
+    ;(queue.isFailing ? this.#failing : this.#healthy).push(queue)
   }
 
   #pump(): void {
     // A request that ends immediately calls this again: the running loop handles it.
-    if (this.#pumping) return
-    this.#pumping = true
+    if (this.#isPumping) return
+    this.#isPumping = true
     const { slots } = this.#options
-    while (this.#flying < slots) {
-      const queue = this.#sound.shift() ?? (this.#doubtfulFlying < slots >> 1 ? this.#doubtful.shift() : undefined)
+    while (this.#inFlight < slots) {
+      const queue = this.#healthy.shift() ?? (this.#failingInFlight < slots >> 1 ? this.#failing.shift() : undefined)
       if (queue === undefined) break
-      queue.queued = false
+      queue.isQueued = false
       const item = queue.waiting.shift()!
       this.#send(queue, item)
       this.#enqueue(queue)
     }
-    this.#pumping = false
+    this.#isPumping = false
   }
 
   #send(queue: HostQueue<Item>, item: Item): void {
-    const { doubtful } = queue
-    queue.flying++
-    this.#flying++
-    if (doubtful) this.#doubtfulFlying++
+    const { isFailing } = queue
+    queue.inFlight++
+    this.#inFlight++
+    if (isFailing) this.#failingInFlight++
     this.#options.run(item, (answered) => {
-      queue.flying--
-      this.#flying--
-      if (doubtful) this.#doubtfulFlying--
+      queue.inFlight--
+      this.#inFlight--
+      if (isFailing) this.#failingInFlight--
       queue.limit = answered ? Math.min(queue.limit + 1, this.#options.perHost) : 1
-      queue.doubtful = !answered
+      queue.isFailing = !answered
       if (queue.waiting.length > 0) this.#enqueue(queue)
-      else if (queue.flying === 0 && !queue.doubtful) this.#queues.delete(queue.host)
+      else if (queue.inFlight === 0 && !queue.isFailing) this.#queues.delete(queue.host)
       this.#pump()
     })
   }

@@ -26,7 +26,7 @@ const ownActor = ({ signer }: Verified) => ({ actor: hooksOf(signer.id) })
  * Notifies the delivery thread, even if no answer came: the change may have been made all the same, and the thread would not
  * learn of it.
  */
-const told = ({ signer }: Verified, { hooks }: Services): Pick<Asked, 'settle'> => ({
+const notifying = ({ signer }: Verified, { hooks }: Services): Pick<Asked, 'settle'> => ({
   settle: (answer) => {
     if (answer === undefined) hooks.unsure(signer.id)
     else if (answer.ok) void hooks.changed(signer.id)
@@ -38,7 +38,7 @@ const create: Plan<'webhook.create'> = {
   check: ({ data, signer }) => faultOf(data, isPublicOnly(signer)),
   ask: (verified, services, pass) => {
     made(verified, services).then(
-      (found) => pass(found && { ...found, ...told(verified, services) }),
+      (found) => pass(found && { ...found, ...notifying(verified, services) }),
       () => pass(undefined),
     )
   },
@@ -52,7 +52,7 @@ const create: Plan<'webhook.create'> = {
 const remove: Plan<'webhook.delete'> = {
   to: ownActor,
   args: ({ command }) => ({ hook: command.target }),
-  ask: (verified, services, pass) => pass({ args: {}, ...told(verified, services) }),
+  ask: (verified, services, pass) => pass({ args: {}, ...notifying(verified, services) }),
   show: (_verified, { facts }) => ({ values: { webhook: { id: facts.hook, deleted: true } } }),
 }
 
@@ -63,7 +63,7 @@ const redeliver: Plan<'webhook.redeliver'> = {
     const { command, data, signer } = verified
     const { hooks } = services
     const event = data.event
-    if (event === undefined) return pass({ args: {}, ...told(verified, services) })
+    if (event === undefined) return pass({ args: {}, ...notifying(verified, services) })
     const barred: Barred = ['not_found', `webhook.deliveries of this webhook shows no ${event}`, 'data.event', 0]
     const find = async (): Promise<Found> => {
       // A delivery to another owner's webhook is not shown.
@@ -71,7 +71,7 @@ const redeliver: Plan<'webhook.redeliver'> = {
       if (own === undefined) return undefined
       const isOwn = own.some(({ hook, form }) => hook === command.target && form === 'webhook')
       const isKnown = isOwn ? await hooks.hasDelivery(command.target, event) : true
-      return isKnown === undefined ? undefined : { args: isKnown ? {} : { barred }, ...told(verified, services) }
+      return isKnown === undefined ? undefined : { args: isKnown ? {} : { barred }, ...notifying(verified, services) }
     }
     find().then(pass, () => pass(undefined))
   },

@@ -44,7 +44,7 @@ export type EngineAsk =
   /** The number of queued deliveries. */
   | readonly ['waiting']
   /** Where another box would continue. */
-  | readonly ['carried']
+  | readonly ['positions']
 
 export type HookStatus = {
   readonly status: DeliveryStatus

@@ -106,7 +106,7 @@ export class DeliveryStore {
     disk.makeDirectory(directory)
     const problem = damageIn(directory)
     if (problem !== undefined) {
-      putAside(directory)
+      setAside(directory)
       onDamage(storeFile(directory), problem)
     }
     return DeliveryStore.in(openDatabase(storeFile(directory)), storeFile(directory))
@@ -149,7 +149,7 @@ export class DeliveryStore {
   }
 
   /** Undefined if nothing was handed to any hook yet. */
-  carried(): CarriedPlaces | undefined {
+  leaderPositions(): LeaderPositions | undefined {
     const tails = this.tails()
     if (tails === undefined) return undefined
     const rows = this.#database.prepare('SELECT owner, url, until FROM verified').all() as Verified[]
@@ -244,14 +244,14 @@ export class DeliveryStore {
 }
 
 /** Where another box continues deliveries in place of this one, without the history of deliveries. */
-export type CarriedPlaces = {
+export type LeaderPositions = {
   readonly tails: readonly number[]
   readonly places: readonly (readonly [hook: string, Place])[]
   readonly verified: readonly (readonly [owner: string, url: string, until: number])[]
 }
 
 /** Replaces the file in this directory, which must not be open. */
-export function takeCarried(directory: string, { tails, places, verified }: CarriedPlaces): void {
+export function adoptPositions(directory: string, { tails, places, verified }: LeaderPositions): void {
   const file = storeFile(directory)
   disk.makeDirectory(directory)
   for (const name of [`${file}-wal`, `${file}-shm`, file]) disk.removeFile(name)
@@ -318,7 +318,7 @@ export function replaceDeliveries(directory: string, { marks, place, epoch }: Ne
 const [corrupt, notADatabase] = [11, 26]
 
 /** A damaged file is not read again; it replaces one that was set aside earlier. */
-export function putAside(directory: string): void {
+export function setAside(directory: string): void {
   const file = storeFile(directory)
   // The write-ahead log is useless without its file, and wrong for the new one.
   for (const name of [`${file}-wal`, `${file}-shm`]) disk.removeFile(name)

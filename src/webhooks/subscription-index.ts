@@ -96,7 +96,7 @@ function fits(kind: HookKind, filter: HookView['filter'], owner: string, signal:
 }
 
 /** The filter of a hook that fell behind: hooks with the same one are caught up together. */
-export function lookFor({ kinds, filter }: HookView): Omit<SignalsRequest, 'from'> {
+export function signalsFilter({ kinds, filter }: HookView): Omit<SignalsRequest, 'from'> {
   const known = kinds.filter(isHookKind)
   const isPersonal = known.some((kind) => personal.has(kind))
   const isOfRoom = known.every(

@@ -24,7 +24,7 @@ export class HookRun {
   view: HookView
   readonly queue: Pending[] = []
   /** For each source: everything before it is queued, done, or of no interest. */
-  readonly heard: number[]
+  readonly positions: number[]
   /** Sources that it does not follow. */
   behind: readonly number[]
   course: Course
@@ -33,7 +33,7 @@ export class HookRun {
   /** Unix milliseconds before which no log head is queued. */
   headNotBefore = 0
   /** A delivery to it is in progress. */
-  flying = false
+  inFlight = false
   removed = false
   /** How often in a row the next payload could not be read. */
   unread = 0
@@ -56,7 +56,7 @@ export class HookRun {
     const marks = kept?.marks ?? view.marks
     const from = (tail: number, source: number) =>
       Math.min(marks[source] ?? tail, ends?.[source] ?? Number.MAX_SAFE_INTEGER)
-    this.heard = tails.map((tail, source) => (isAtTails ? Math.max(tail, from(tail, source)) : from(tail, source)))
+    this.positions = tails.map((tail, source) => (isAtTails ? Math.max(tail, from(tail, source)) : from(tail, source)))
     this.behind = isAtTails ? nowhere : tails.map((_, source) => source)
     this.course = courseOf(view, kept)
     this.redone = kept?.redone ?? 0
@@ -92,32 +92,32 @@ export class HookRun {
     if (first === undefined) return true
     const { source } = first
     const { position } = first.signal
-    if (position < this.heard[source]!) return true
+    if (position < this.positions[source]!) return true
     if (this.queue.length + wanted.length > queueMax) {
       if (!this.behind.includes(source)) this.behind = [...this.behind, source]
-      this.heard[source] = position
+      this.positions[source] = position
       return false
     }
     const taken = this.#taken?.get(source)
     const done = taken?.position === position ? taken.count : 0
     for (const each of wanted) if (each.nth >= done) this.queue.push(each)
-    this.heard[source] = position + 1
+    this.positions[source] = position + 1
     return true
   }
 
   /** It is caught up to here; returns true if it follows the source again. */
   caughtUp(source: number, next: number, tail: number): boolean {
-    this.heard[source] = Math.max(this.heard[source]!, next)
-    if (this.heard[source]! < tail || !this.behind.includes(source)) return false
+    this.positions[source] = Math.max(this.positions[source]!, next)
+    if (this.positions[source]! < tail || !this.behind.includes(source)) return false
     this.behind = this.behind.length === 1 ? nowhere : this.behind.filter((each) => each !== source)
     return true
   }
 
   /** Next position of each source once `from` entries of the queue are done. */
   marks(tails: readonly number[], from = 0): number[] {
-    const { heard, behind, queue } = this
+    const { positions, behind, queue } = this
     const marks = tails.map((tail, source) =>
-      behind.length > 0 && behind.includes(source) ? heard[source]! : Math.max(tail, heard[source]!),
+      behind.length > 0 && behind.includes(source) ? positions[source]! : Math.max(tail, positions[source]!),
     )
     for (let n = queue.length - 1; n >= from; n--) {
       const { source, signal, kind } = queue[n]!
@@ -131,7 +131,7 @@ export class HookRun {
     const waiting = this.queue.find((each) => each.source === source && each.kind !== headKind)
     if (waiting !== undefined) return waiting.nth
     const taken = this.#taken?.get(source)
-    return taken !== undefined && this.heard[source]! <= taken.position ? taken.count : 0
+    return taken !== undefined && this.positions[source]! <= taken.position ? taken.count : 0
   }
 
   place(tails: readonly number[]): Place {

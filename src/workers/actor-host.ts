@@ -306,10 +306,10 @@ export class ActorHost implements Actors {
     const { disk } = this.#options
     if (!disk.fileExists(path)) disk.openFile(path, 'create').close()
     // The log's new entries already go to this file. The feed adds the earlier ones once it has applied them all.
-    const mend = given<number>((through) => {
+    const repair = given<number>((through) => {
       if (typeof through === 'number') this.askFeed(['mend', path, through], () => {})
     })
-    this.#logLink!.ask(['tree'] satisfies LogAsk, mend)
+    this.#logLink!.ask(['tree'] satisfies LogAsk, repair)
   }
 
   tellFeed(tell: FollowTell): void {
@@ -411,7 +411,7 @@ export class ActorHost implements Actors {
   #startBack(): Writing {
     let feedPort: Port | undefined
     const end = Promise.withResolvers<number>()
-    const told = (facts: Facts): void => end.resolve(Number(facts.through))
+    const onKnown = (facts: Facts): void => end.resolve(Number(facts.through))
     const thread = this.#supervise({
       name: 'back',
       file: threadFile('back'),
@@ -423,7 +423,7 @@ export class ActorHost implements Actors {
         const data: BackThread = { shard, log }
         return { data, transfer: [shard.front, log.front, log.feed] }
       },
-      onKnown: told,
+      onKnown,
       onRestart: () => {
         this.#feedThread?.send({ log: feedPort! } satisfies LogBegun, [feedPort!])
         for (const each of this.#listeners) each.shardRestarted?.(0)
@@ -431,7 +431,7 @@ export class ActorHost implements Actors {
     })
     this.#shardThreads[0] = thread
     const start = thread.start()
-    start.then(told, () => {})
+    start.then(onKnown, () => {})
     const log = start.then((facts) => facts.log as Facts)
     return { ends: [end.promise], log, feedPort: feedPort!, starts: [start] }
   }
@@ -481,7 +481,7 @@ export class ActorHost implements Actors {
   #startShard(number: number): { logPort: Port; through: Promise<number>; start: Promise<Facts> } {
     let logPort: Port | undefined
     const through = Promise.withResolvers<number>()
-    const told = (facts: Facts): void => through.resolve(Number(facts.through))
+    const onKnown = (facts: Facts): void => through.resolve(Number(facts.through))
     const thread = this.#supervise({
       name: `shard-${number}`,
       file: threadFile('shard'),
@@ -491,7 +491,7 @@ export class ActorHost implements Actors {
         const data: ShardThread = { ...this.#shardStart(number), log: toLog.port1 }
         return { data, transfer: [data.front, toLog.port1] }
       },
-      onKnown: told,
+      onKnown,
       onRestart: () => {
         this.#logThread?.send({ shard: number, port: logPort! } satisfies ShardBegun, [logPort!])
         for (const each of this.#listeners) each.shardRestarted?.(number)
@@ -499,7 +499,7 @@ export class ActorHost implements Actors {
     })
     this.#shardThreads[number] = thread
     const start = thread.start()
-    start.then(told, () => {})
+    start.then(onKnown, () => {})
     return { logPort: logPort!, through: through.promise, start }
   }
 
@@ -508,9 +508,9 @@ export class ActorHost implements Actors {
     const { directory, segmentBytesMax } = this.#options
     const front = this.#options.channel()
     this.#logLink = this.#link(front.port1, (body) => {
-      const told = body as Published | Exclude<ReplicationTell, 'started'>
-      if (!('seq' in told)) return this.#hearEnds(told)
-      const published = told
+      const message = body as Published | Exclude<ReplicationTell, 'started'>
+      if (!('seq' in message)) return this.#receiveEnds(message)
+      const published = message
       this.#noteNews(published.head, published.change)
       this.#published = Math.max(this.#published, published.seq)
       this.#search.tell(this.#published satisfies SearchTell)
@@ -547,9 +547,9 @@ export class ActorHost implements Actors {
     const { directory } = this.#options
     const front = this.#options.channel()
     this.#feedLink = this.#link(front.port1, (body) => {
-      const told = body as FeedTold
-      if (told[0] === 'head') this.#noteNews(told[1], told[2])
-      else for (const each of this.#listeners) each.feedNews?.(told)
+      const message = body as FeedTold
+      if (message[0] === 'head') this.#noteNews(message[1], message[2])
+      else for (const each of this.#listeners) each.feedNews?.(message)
     })
     const data: FeedThread = {
       dataDirectory: directory.path,
@@ -572,9 +572,9 @@ export class ActorHost implements Actors {
 
   #publishing({ isAwaited, ...settings }: Publishing): LazyThread {
     const { path, facts } = this.#options.directory
-    const hear = (body: unknown): void => {
+    const onMessage = (body: unknown): void => {
       const news = body as ReplicationNews | Acknowledged
-      if ('acknowledged' in news) return this.#hearAcknowledged(news)
+      if ('acknowledged' in news) return this.#receiveAcknowledged(news)
       for (const each of this.#listeners) each.replicationNews?.(news)
       if (news.isFatal) this.#options.onFatal('replication', { name: 'Halted', message: news.problem ?? '', stack: '' })
     }
@@ -591,15 +591,15 @@ export class ActorHost implements Actors {
           isStarted: this.#isStarted,
           front,
         }) satisfies ReplicationThread,
-      hear,
+      onMessage,
     )
   }
 
   /** The log's first message says where the journals end, and so starts the thread that publishes them. */
-  #hearEnds(told: Exclude<ReplicationTell, 'started'>): void {
-    if (!('rewritten' in told)) this.#ends = told
+  #receiveEnds(message: Exclude<ReplicationTell, 'started'>): void {
+    if (!('rewritten' in message)) this.#ends = message
     if (this.#ends !== undefined) this.#replication?.wake()
-    this.#replication?.tell(told)
+    this.#replication?.tell(message)
   }
 
   get #waitsForStream(): boolean {
@@ -615,10 +615,10 @@ export class ActorHost implements Actors {
     this.#stopWaking = this.#options.clock.every(() => this.#replication?.wake(), wakeEveryMs)
   }
 
-  #hearAcknowledged(told: Acknowledged): void {
-    this.#acknowledged = told.acknowledged
+  #receiveAcknowledged(message: Acknowledged): void {
+    this.#acknowledged = message.acknowledged
     if (this.#waitsForStream) {
-      this.#logLink?.tell(told)
+      this.#logLink?.tell(message)
       this.#logLink?.flush()
     }
     this.#moreAcknowledged.resolve()
@@ -669,13 +669,13 @@ export class ActorHost implements Actors {
         diskReserveBytes,
         front,
       }) satisfies FollowingThread
-    const hear = (body: unknown): void => {
-      const told = body as FollowingTell
+    const onMessage = (body: unknown): void => {
+      const message = body as FollowingTell
       for (const each of this.#listeners)
-        if ('vacantAfter' in told) each.vacant?.(told.vacantAfter)
-        else each.standing?.(told)
+        if ('vacantAfter' in message) each.vacant?.(message.vacantAfter)
+        else each.standing?.(message)
     }
-    return this.#late('following', start, hear, (body, give) => this.#followingAsk(body as FollowingAsk, give))
+    return this.#late('following', start, onMessage, (body, give) => this.#followingAsk(body as FollowingAsk, give))
   }
 
   #followingAsk([, shares]: FollowingAsk, give: (answer: FollowingAnswer) => void): void {
@@ -764,7 +764,7 @@ function isOfReader([kind, asked]: ShardAsk): boolean {
 
 const anotherLog: LastWords = {
   name: 'LogRotated',
-  message: 'the leader has closed its log and begun another: this follower has to be started again',
+  message: 'the leader closed its log and began another: restart this follower',
   stack: '',
 }
 

@@ -3,28 +3,28 @@
  * thread less on its way to the disk and one less on its way back.
  */
 import { LogRun, type LogStart } from './log-run.ts'
-import { type FromLog, ShardRun, type ShardStart, type Teller, type ToLog } from './shard-run.ts'
+import { type FromLog, type MessageSink, ShardRun, type ShardStart, type ToLog } from './shard-run.ts'
 import type { ThreadStarter } from './thread.ts'
 
 export type BackThread = { readonly shard: ShardStart; readonly log: LogStart }
 
 export const thread: ThreadStarter<BackThread> = ({ shard, log }, here) => {
-  let hearLog: (said: FromLog) => void
-  let hearShard: ((said: ToLog) => void) | undefined
+  let receiveFromLog: (message: FromLog) => void
+  let receiveFromShard: ((message: ToLog) => void) | undefined
   const shardRun = new ShardRun(
     shard,
     here,
-    (hear) => {
-      hearLog = hear
+    (receive) => {
+      receiveFromLog = receive
       // Until the log exists, the shard's messages may be dropped: the log starts by reading the journal up to its end.
-      return teller((said) => hearShard?.(said))
+      return directSink((message) => receiveFromShard?.(message))
     },
     true,
   )
   const { through } = shardRun.facts
-  const logRun = new LogRun(log, { through: [through] }, here, (_shard, hear) => {
-    hearShard = hear
-    return teller((said) => hearLog(said))
+  const logRun = new LogRun(log, { through: [through] }, here, (_shard, receive) => {
+    receiveFromShard = receive
+    return directSink((message) => receiveFromLog(message))
   })
   return {
     facts: { ...shardRun.facts, log: logRun.facts },
@@ -35,6 +35,6 @@ export const thread: ThreadStarter<BackThread> = ({ shard, log }, here) => {
   }
 }
 
-function teller<Message>(tell: (message: Message) => void): Teller<Message> {
+function directSink<Message>(tell: (message: Message) => void): MessageSink<Message> {
   return { tell, flush: () => {}, close: () => {} }
 }

@@ -126,7 +126,7 @@ class Deliverer {
       now: clock.monotonicMs,
       timers: clock,
       onAsk: (body, id) => this.#onAsk(body as EngineAsk, id),
-      onTell: (body) => this.#hear(body as DeliveryTell),
+      onTell: (body) => this.#receive(body as DeliveryTell),
     })
     this.#loaded = this.#load()
   }
@@ -163,9 +163,9 @@ class Deliverer {
       ask: (source, asked) => this.#ask<HooksAnswer>(['source', source, asked]),
       headSize: () => this.#headSize,
       end: async ({ owner, hook, epoch, wakes }) => {
-        const said = await this.#ask<object>(['end', owner, hook, epoch, wakes])
+        const answered = await this.#ask<object>(['end', owner, hook, epoch, wakes])
         // A refusal (full disk, busy shard) changed nothing.
-        if (said !== undefined && !('code' in said)) await this.#changed(await this.#loaded, owner)
+        if (answered !== undefined && !('code' in answered)) await this.#changed(await this.#loaded, owner)
       },
       isSuspended: (owner) => this.#suspended.has(owner),
       wallMs: this.#clock.wallMilliseconds,
@@ -243,9 +243,9 @@ class Deliverer {
         })
       case 'waiting':
         return engine.waiting
-      case 'carried':
+      case 'positions':
         engine.flush()
-        return this.#store.carried()
+        return this.#store.leaderPositions()
       case 'deliveries':
         engine.flush()
         return this.#store.deliveries(asked[1], asked[2], asked[3])
@@ -255,15 +255,15 @@ class Deliverer {
     }
   }
 
-  #hear(told: DeliveryTell): void {
-    if (told[0] === 'news') {
-      this.#headSize = Math.max(this.#headSize, told[2])
-      if (told[1] === 0) this.#payloads.forget()
-      return this.#engine?.news(told[1])
+  #receive(message: DeliveryTell): void {
+    if (message[0] === 'news') {
+      this.#headSize = Math.max(this.#headSize, message[2])
+      if (message[1] === 0) this.#payloads.forget()
+      return this.#engine?.news(message[1])
     }
-    if (told[2]) this.#suspended.add(told[1])
-    else this.#suspended.delete(told[1])
-    this.#engine?.standing(told[1])
+    if (message[2]) this.#suspended.add(message[1])
+    else this.#suspended.delete(message[1])
+    this.#engine?.standing(message[1])
   }
 }
 

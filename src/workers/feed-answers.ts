@@ -15,7 +15,7 @@ import { type UpdatesRequest, updatesPage } from '../follow/rows.ts'
 import { CursorSealer, type SealingKeys } from '../format/cursor.ts'
 import { logReads, type ProofContext } from '../log/proof.ts'
 import { tileBytes } from '../log/tiles.ts'
-import { type ReadAnswer, type ReadContext, type ReadRequest, toldOnce } from '../reads/read.ts'
+import { type ReadAnswer, type ReadContext, type ReadRequest, strictContext } from '../reads/read.ts'
 import { answerHooks, type HooksAsk } from '../webhooks/payloads/answer.ts'
 import { answerRead } from './reads.ts'
 import { type SharedHold, timeoutsHeldAt } from './shared-hold.ts'
@@ -124,11 +124,11 @@ export class FeedAnswers {
       case 'export':
         return exportChunk({ ...this.context, ...this.#archiving }, asked[1])
       case 'tail':
-        return backfill(toldOnce(this.context), asked[1])
+        return backfill(strictContext(this.context), asked[1])
       case 'updates':
-        return updatesPage(toldOnce(this.context), asked[1])
+        return updatesPage(strictContext(this.context), asked[1])
       case 'hooks':
-        return answerHooks(toldOnce(this.context), asked[1])
+        return answerHooks(strictContext(this.context), asked[1])
       case 'tile':
         return this.#tile(asked[1])
       case 'mend':

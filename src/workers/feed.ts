@@ -140,7 +140,7 @@ class FeedFollower {
       ...common,
       port: data.front,
       onAsk: (body, id) => inTurn(causeOf(body as FeedAsk), () => this.#onAsk(body as FeedAsk, id)),
-      onTell: (body) => this.#publisher.hear(body as FollowTell),
+      onTell: (body) => this.#publisher.receive(body as FollowTell),
     })
     this.#linkLog = (port) =>
       new Link({ ...common, port, onTell: (body) => this.#onLog(body as Published | Rewritten) })
@@ -230,9 +230,9 @@ class FeedFollower {
     this.#front.tell(['head', head, change] satisfies FeedTold)
   }
 
-  #onLog(said: Published | Rewritten): void {
-    if ('rewritten' in said) return this.#feed.reopen(said.rewritten)
-    this.#durable = Math.max(this.#durable, said.seq)
+  #onLog(message: Published | Rewritten): void {
+    if ('rewritten' in message) return this.#feed.reopen(message.rewritten)
+    this.#durable = Math.max(this.#durable, message.seq)
     this.#follow()
     const waiting = this.#early
     this.#early = []

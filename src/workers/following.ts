@@ -12,7 +12,7 @@ import { seedIn } from '../replication/seed.ts'
 import { StreamReader } from '../replication/stream-reader.ts'
 import { forgetEveryMs, StreamSeal } from '../replication/stream-seal.ts'
 import { keptIn } from '../replication/writer.ts'
-import { keepCarried } from '../webhooks/carried.ts'
+import { saveLeaderPositions } from '../webhooks/leader-positions.ts'
 import type { ThreadPlatform, ThreadStarter } from './thread.ts'
 
 export type FollowingThread = {
@@ -106,7 +106,7 @@ export function following(
     places: () => ask(['places']),
     take: (shares) => ask(['take', shares]),
     hasRoom: () => disk.freeBytes(dataDirectory) >= diskReserveBytes,
-    keepDeliveries: (text) => keepCarried(disk, dataDirectory, text),
+    keepDeliveries: (text) => saveLeaderPositions(disk, dataDirectory, text),
     tell: (standing) => front.tell(standing satisfies FollowingTell),
     ...(lead
       ? {

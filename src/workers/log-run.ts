@@ -9,7 +9,7 @@ import { JournalReader } from '../../storage/journal.ts'
 import { logDirectory, shardDirectory, UnusableDirectory } from '../board-directory.ts'
 import type { Clock } from '../clock.ts'
 import type { ReplicationSettings } from '../config.ts'
-import { lostLog } from '../log/beginning.ts'
+import { missingLogProblem } from '../log/beginning.ts'
 import { checkEntries } from '../log/covered.ts'
 import type { FollowedLog } from '../log/followed-log.ts'
 import type { HighWaterMark } from '../log/mark.ts'
@@ -17,7 +17,7 @@ import { type LogIdentity, SignedLog } from '../log/signed-log.ts'
 import type { Ends } from '../replication/journals-out.ts'
 import { answerFollow, type FollowAsk } from './follow-asks.ts'
 import { IdleMark } from './idle-mark.ts'
-import type { FromLog, Teller, ToLog } from './shard-run.ts'
+import type { FromLog, MessageSink, ToLog } from './shard-run.ts'
 import { type SharedEnds, storeLogEnd } from './shared-ends.ts'
 import type { Report, ThreadPlatform } from './thread.ts'
 
@@ -47,8 +47,8 @@ export type LogWord = { readonly through: readonly number[] }
 /** `tree`: continue in the tree file that now has the name. The answer is the newest change in the old file. */
 export type LogAsk = FollowAsk | readonly ['tree']
 
-/** Connects to a shard; `hear` is called with its messages. */
-type LinkShard = (shard: number, hear: (said: ToLog) => void) => Teller<FromLog>
+/** Connects to a shard; `receive` is called with its messages. */
+type LinkShard = (shard: number, receive: (message: ToLog) => void) => MessageSink<FromLog>
 
 /** From the log to the main thread and the feed: its journal is durable up to `seq`. */
 export type Published = { readonly seq: number; readonly head: Head; readonly change: number }
@@ -73,7 +73,7 @@ export class LogRun {
   readonly #front: Link
   readonly #feed: Link
   readonly #readers: readonly JournalReader[]
-  readonly #toShards: Teller<FromLog>[]
+  readonly #toShards: MessageSink<FromLog>[]
   readonly #linkShard: LinkShard
   readonly #report: Report
   readonly #ends: (() => void) | undefined
@@ -92,12 +92,12 @@ export class LogRun {
     if (start.publishing !== undefined && start.publishing !== 'local') this.#held = new HeldWords()
     this.#front = linkOver(start.front, clock, {
       onAsk: (body, id) => this.#ask(body as LogAsk, id),
-      onTell: (body) => this.#hearAcknowledged((body as Acknowledged).acknowledged),
+      onTell: (body) => this.#receiveAcknowledged((body as Acknowledged).acknowledged),
     })
     this.#feed = linkOver(start.feed, clock)
     this.#readers = through.map((_, shard) => JournalReader.open(disk, shardDirectory(start.dataDirectory, shard)))
     checkEntries(journal, journal.nextSeq - 1, this.#readers)
-    const tellFront = paced<Published>(atPace(clock), (said) => this.#front.tell(said))
+    const tellFront = paced<Published>(atPace(clock), (message) => this.#front.tell(message))
     const published = (seq: number, head: Head, change: number): void => {
       this.#ends?.()
       this.#afterStream(seq, () => {
@@ -108,10 +108,10 @@ export class LogRun {
     if (start.followed !== undefined) {
       this.#followed = this.#signed.follower({
         shards: this.#readers,
-        published: (...told) => {
+        published: (...change) => {
           storeLogEnd(start.ends, journal)
           this.#mark.after()
-          published(...told)
+          published(...change)
         },
       })
       this.#log = this.#followed
@@ -156,8 +156,8 @@ export class LogRun {
   #tellingEnds(clock: Clock): () => void {
     const { journal } = this.#signed
     const tell = (ends: Ends): void => this.#front.tell(ends)
-    const told = this.#held === undefined ? paced(atPace(clock), tell) : paced(clock.soon, tell)
-    return () => told({ log: journal.durableSeq, shards: this.#writer!.hinted })
+    const tellPaced = this.#held === undefined ? paced(atPace(clock), tell) : paced(clock.soon, tell)
+    return () => tellPaced({ log: journal.durableSeq, shards: this.#writer!.hinted })
   }
 
   /** If writes wait for the stream, this is the only place that holds back the log's messages. */
@@ -166,7 +166,7 @@ export class LogRun {
     else this.#held.after(seq, say)
   }
 
-  #hearAcknowledged(ends: Ends): void {
+  #receiveAcknowledged(ends: Ends): void {
     this.#acknowledged = ends
     // First the turn ends, then its public writes are confirmed: the same order as without waiting.
     for (const [shard, toShard] of this.#toShards.entries()) {
@@ -198,8 +198,8 @@ export class LogRun {
     this.#mark.close()
   }
 
-  #link(shard: number): Teller<FromLog> {
-    const toShard = this.#linkShard(shard, (said) => this.#hear(shard, said))
+  #link(shard: number): MessageSink<FromLog> {
+    const toShard = this.#linkShard(shard, (message) => this.#receive(shard, message))
     toShard.tell(['resume', this.#log.covered(shard)])
     if (this.#acknowledged !== undefined) toShard.tell(['acknowledged', this.#acknowledged.shards[shard]!])
     return toShard
@@ -233,9 +233,9 @@ export class LogRun {
     )
   }
 
-  #hear(shard: number, said: ToLog): void {
-    if (said !== 'rewritten') {
-      this.#writer?.hint(shard, said)
+  #receive(shard: number, message: ToLog): void {
+    if (message !== 'rewritten') {
+      this.#writer?.hint(shard, message)
       if (this.#held === undefined) this.#ends?.()
       return
     }
@@ -283,15 +283,22 @@ function openSigned(
     followed,
     begin: () => {
       if (followed !== undefined) throw new UnusableDirectory(`The log of the leader is missing in ${dataDirectory}.`)
-      const lost = lostLog(dataDirectory, through)
+      const lost = missingLogProblem(dataDirectory, through)
       if (lost !== undefined) throw new UnusableDirectory(lost)
       return through.length
     },
   })
 }
 
-function linkOver(port: Port, clock: Clock, hear: Pick<LinkOptions, 'onAsk' | 'onTell'> = {}): Link {
-  return new Link({ port, openMax: 1, patienceMs: inside.patienceMs, now: clock.monotonicMs, timers: clock, ...hear })
+function linkOver(port: Port, clock: Clock, receivers: Pick<LinkOptions, 'onAsk' | 'onTell'> = {}): Link {
+  return new Link({
+    port,
+    openMax: 1,
+    patienceMs: inside.patienceMs,
+    now: clock.monotonicMs,
+    timers: clock,
+    ...receivers,
+  })
 }
 
 function atPace({ later }: Timers): Timers['soon'] {
@@ -304,9 +311,9 @@ function paced<Value>(soon: Timers['soon'], pass: (value: Value) => void): (valu
   return (value) => {
     if (newest === undefined) {
       soon(() => {
-        const told = newest!
+        const { value } = newest!
         newest = undefined
-        pass(told.value)
+        pass(value)
       })
     }
     newest = { value }

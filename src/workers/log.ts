@@ -16,14 +16,14 @@ export const thread: ThreadStarter<LogThread, LogWord> = async (data, here, word
     data,
     await word(),
     here,
-    (shard, hear) =>
+    (shard, receive) =>
       new Link({
         port: ports[shard]!,
         openMax: 1,
         patienceMs: inside.patienceMs,
         now: here.clock.monotonicMs,
         timers: here.clock,
-        onTell: (said) => hear(said as ToLog),
+        onTell: (message) => receive(message as ToLog),
       }),
   )
   return {

@@ -51,9 +51,9 @@ export class PrivateNews {
     this.#row = context.state.changes.count
   }
 
-  hear(told: FollowTell | readonly ['deliver', on: boolean]): void {
-    if (told[0] === 'deliver') this.#delivers = told[1]
-    else this.#publisher.hear(told)
+  receive(message: FollowTell | readonly ['deliver', on: boolean]): void {
+    if (message[0] === 'deliver') this.#delivers = message[1]
+    else this.#publisher.receive(message)
   }
 
   /** A turn is on disk. `acted`: the rooms and other actors that had operations other than posts. */

@@ -10,14 +10,14 @@ import { liveText } from '../follow/live.ts'
 import { isForReader, type PushedRow, privateRows, publicRows } from '../follow/rows.ts'
 import type { TailFormat } from '../follow/stream.ts'
 import type { Blocked, FollowTell, Live, Pushed, Topic } from '../follow/topics.ts'
-import { type ReadContext, toldOnce } from '../reads/read.ts'
+import { type ReadContext, strictContext } from '../reads/read.ts'
 import { type Report, unlessFaulty } from './thread.ts'
 
 /** Rows per push: a waiting request takes no more. */
 const rowsMax = 100
 const bytesMax = 256 * 1024
 /** Stands in for the text of a change that tails do not show. */
-const untold = Symbol('untold')
+const notShown = Symbol('notShown')
 
 export class Publisher {
   readonly #report: Report
@@ -37,7 +37,7 @@ export class Publisher {
 
   constructor(report: Report, context: ReadContext, send: (live: Live) => void) {
     this.#report = report
-    this.#context = toldOnce(context)
+    this.#context = strictContext(context)
     this.#send = send
   }
 
@@ -45,7 +45,7 @@ export class Publisher {
     return this.#tails.size + this.#members.size + this.#rooms.size + this.#readers.size > 0
   }
 
-  hear([kind, topic]: FollowTell): void {
+  receive([kind, topic]: FollowTell): void {
     if (topic[0] === 'tail') return this.#tail(kind, topic)
     if (topic[0] === 'member') return this.#member(kind, topic)
     const names = topic[0] === 'room' ? this.#rooms : this.#readers
@@ -60,8 +60,8 @@ export class Publisher {
     // A shard has public rooms too, but the feed reports those.
     if (room !== undefined && room.visibility !== visibility) return
     for (const format of (room && this.#tails.get(room.name)?.keys()) ?? []) {
-      const text = unlessFaulty(this.#report, () => liveText(this.#context, change, format) ?? untold)
-      if (text !== untold) this.#send(['live', room!.name, format, change.position, Buffer.from(text ?? '')])
+      const text = unlessFaulty(this.#report, () => liveText(this.#context, change, format) ?? notShown)
+      if (text !== notShown) this.#send(['live', room!.name, format, change.position, Buffer.from(text ?? '')])
     }
     if (visibility === 'private') return this.#collectPrivate(change, room)
     if (this.#carries(room?.name ?? '')) this.#collect(() => publicRows(this.#context, change))

@@ -48,8 +48,8 @@ export type ReplicationNews = { readonly problem: string | undefined; readonly i
 const flushMs = 2_000
 const finishMs = 1_000
 /** Interval for checking whether writes are answered. */
-const lookEveryMs = 1_000
-const unflushed = 'The stream does not have what was written last. The next start of this board publishes it.'
+const checkEveryMs = 1_000
+const unflushed = 'The stream is missing the last writes. The next start of this board publishes them.'
 
 export const thread: ThreadStarter<ReplicationThread> = (data, here) => publishing(data, here, openStream)
 
@@ -73,15 +73,15 @@ export function publishing(
     timers: clock,
     onAsk: (body, id) => front.answer(id, framesAfter((body as ReplicationAsk)[1], copies, report) ?? null),
     onTell: (body) => {
-      const told = body as ReplicationTell
-      if (told === 'started') held.started()
-      else if ('rewritten' in told) {
-        pump.rewritten(told.rewritten)
-        copies.rewritten(told.rewritten)
+      const message = body as ReplicationTell
+      if (message === 'started') held.started()
+      else if ('rewritten' in message) {
+        pump.rewritten(message.rewritten)
+        copies.rewritten(message.rewritten)
       } else {
-        pump.hear(told)
-        held.durable(told)
-        if (!waits) copies.hear(told)
+        pump.advance(message)
+        held.durable(message)
+        if (!waits) copies.advance(message)
       }
     },
   })
@@ -98,17 +98,17 @@ export function publishing(
     ends,
     from,
     readNamed: readNamedIn(disk, blobsDirectory(dataDirectory)),
-    costOfSilence: waits ? 'Writes wait for it.' : 'Followers fall behind.',
+    outageEffect: waits ? 'Writes wait for it.' : 'Followers fall behind.',
     acknowledged: (acknowledged) => {
       // Followers show frames as soon as they have them, from the stream or from copies.
-      if (waits) copies.hear(acknowledged)
+      if (waits) copies.advance(acknowledged)
       held.stream(acknowledged)
     },
     directories,
     openWriter: () => new StreamWriter(disk, dataDirectory, random),
     openStream: async () => {
       const stream = await open({ disk, clock }, settings, serviceId, 'make')
-      if (ack === 'copy') void stream.hearCopies((ends) => held.copy(ends))
+      if (ack === 'copy') void stream.subscribeCopies((ends) => held.copy(ends))
       return stream
     },
     tell: (problem, halted) =>
@@ -121,7 +121,7 @@ export function publishing(
     front.flush()
   }
   const held = new Acknowledgments({ ends, clock, waitsForCopy: ack === 'copy', tell: tellAcknowledged })
-  const stopLooking = waits ? clock.every(() => news.tellWrites(held.problem), lookEveryMs) : () => {}
+  const stopChecking = waits ? clock.every(() => news.tellWrites(held.problem), checkEveryMs) : () => {}
   if (data.isStarted) held.started()
   const running = pump.run()
   return {
@@ -132,7 +132,7 @@ export function publishing(
       // So that another machine need not wait until this one is missed.
       else if (waits) await handOver(pump, running, clock)
       stopForgetting()
-      stopLooking()
+      stopChecking()
       await pump.stop()
       await running
       copies.close()
@@ -184,6 +184,6 @@ function framesAfter(places: readonly JournalPlace[], copies: Copies, report: Th
   } catch (error) {
     const problem = error instanceof Error ? error.message : String(error)
     report('error', 'replication.not_copied', { problem })
-    return { problem: 'the leader cannot read its own journals: its log says why', isForGood: false }
+    return { problem: 'the leader cannot read its own journals: see its log for the reason', isForGood: false }
   }
 }

@@ -157,7 +157,7 @@ export const thread: ThreadStarter<SearchThread> = (data, { clock, disk, report 
     schedule(0)
   })
 
-  const tellProgress = progressTeller(follower, { clock, report })
+  const reportProgress = progressReporter(follower, { clock, report })
   const turn = (): void => {
     soon?.()
     later?.()
@@ -167,7 +167,7 @@ export const thread: ThreadStarter<SearchThread> = (data, { clock, disk, report 
     const now = clock.readingSeconds()
     try {
       if (turns.isAwaited || !turns.areRunning || follower.index.isDue(now)) follower.step(now)
-      tellProgress()
+      reportProgress()
       turns.begin()
       turns.step()
     } catch (error) {
@@ -199,12 +199,12 @@ export const thread: ThreadStarter<SearchThread> = (data, { clock, disk, report 
     timers: clock,
     onAsk: (body, id) => {
       const [ask, through] = body as SearchRequest
-      follower.hear(through)
+      follower.advance(through)
       turns.add({ ask, through, id, since: clock.monotonicMs() })
       schedule(0)
     },
     onTell: (body) => {
-      follower.hear(body as SearchTell)
+      follower.advance(body as SearchTell)
       if (follower.isBehind) schedule(leisureMs)
     },
   })
@@ -221,7 +221,7 @@ export const thread: ThreadStarter<SearchThread> = (data, { clock, disk, report 
 }
 
 /** Returns a function that reports the progress of an index being built, at intervals. */
-function progressTeller(follower: Follower, { clock, report }: Pick<ThreadPlatform, 'clock' | 'report'>): () => void {
+function progressReporter(follower: Follower, { clock, report }: Pick<ThreadPlatform, 'clock' | 'report'>): () => void {
   let toldAt = clock.monotonicMs()
   return () => {
     if (follower.leftMs === undefined || clock.monotonicMs() - toldAt < progressMs) return

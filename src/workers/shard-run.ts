@@ -21,10 +21,9 @@ import { type UpdatesRequest, updatesPage } from '../follow/rows.ts'
 import { CursorSealer, type SealingKeys } from '../format/cursor.ts'
 import { BoardSigner } from '../format/signer.ts'
 import { durableOf } from '../log/covered.ts'
-import { type ReadContext, type ReadRequest, toldOnce } from '../reads/read.ts'
+import { type ReadContext, type ReadRequest, strictContext } from '../reads/read.ts'
 import { eachNamed, inTurn } from '../runtime/slow-turns.ts'
 import { answerHooks, type HooksAsk } from '../webhooks/payloads/answer.ts'
-import { again } from './again.ts'
 import { Compactor } from './compactor.ts'
 import { EventFiles } from './event-files.ts'
 import { answerFollow, type FollowAsk } from './follow-asks.ts'
@@ -32,6 +31,7 @@ import { IdleMark } from './idle-mark.ts'
 import { PrivateNews, type ShardNews, type ShardTell } from './private-news.ts'
 import { answerRead } from './reads.ts'
 import { replayProgress } from './replay-progress.ts'
+import { retryReply } from './retry-reply.ts'
 import { RetryShelf } from './retry-shelf.ts'
 import { durableLogEnd, type SharedEnds, storeShardEnd } from './shared-ends.ts'
 import { type SharedHold, timeoutsHeldAt } from './shared-hold.ts'
@@ -76,7 +76,7 @@ export type ShardStart = {
 }
 
 /** The channel to another actor: a link to its thread, or a direct call if both run in one thread. */
-export type Teller<Message> = {
+export type MessageSink<Message> = {
   tell(message: Message): void
   /** Sends the queued messages now instead of at the end of the tick. */
   flush(): void
@@ -116,7 +116,7 @@ export class ShardRun {
   readonly #here: ThreadPlatform
   readonly #isBusy: boolean
   readonly #journal: Journal
-  readonly #log: Teller<ToLog>
+  readonly #log: MessageSink<ToLog>
   readonly #front: Link
   readonly #snapshots: SnapshotKeeper
   readonly #mark: IdleMark
@@ -132,11 +132,11 @@ export class ShardRun {
   #held: (() => void)[] = []
   readonly #stopFirstSnapshot: Cancel
 
-  /** `linkLog`: connects to the log, whose messages go to `hear`. `isBusy`: the thread has other work too. */
+  /** `linkLog`: connects to the log, whose messages go to `receive`. `isBusy`: the thread has other work too. */
   constructor(
     data: ShardStart,
     here: ThreadPlatform,
-    linkLog: (hear: (said: FromLog) => void) => Teller<ToLog>,
+    linkLog: (receive: (message: FromLog) => void) => MessageSink<ToLog>,
     isBusy = false,
   ) {
     this.#data = data
@@ -158,12 +158,12 @@ export class ShardRun {
     storeShardEnd(data.ends, data.number, opened)
     if (opened > 0) here.tellKnown({ through: opened })
     const link = { openMax: 1, patienceMs: inside.patienceMs, now: clock.monotonicMs, timers: clock }
-    this.#log = linkLog((said) => this.#hearLog(said))
+    this.#log = linkLog((message) => this.#receiveFromLog(message))
     this.#front = new Link({
       ...link,
       port: data.front,
       onAsk: (body, id) => this.#ask(body as FromFront, id),
-      onTell: (body) => this.#hear(body as ShardTell),
+      onTell: (body) => this.#receive(body as ShardTell),
     })
     const { id } = this.#journal
     this.#mark = new IdleMark(here, data.directory, this.#journal)
@@ -188,7 +188,7 @@ export class ShardRun {
       },
     })
     this.#context = this.#readContext()
-    this.#news = new PrivateNews(report, this.#context, (told) => this.#tell(told))
+    this.#news = new PrivateNews(report, this.#context, (message) => this.#tell(message))
     this.#stopFirstSnapshot = clock.later(() => {
       // If a turn is being written, its end takes care of the snapshot.
       if (!this.#shard.isWriting) this.#keepSnapshot(this.#journal.nextSeq - 1)
@@ -257,7 +257,7 @@ export class ShardRun {
             },
           }),
       deciders: eachNamed(deciders),
-      again,
+      again: retryReply,
       wallSeconds: this.#here.clock.wallSeconds,
       timeoutsHeldAt: () => this.#timeoutsHeldAt(),
       logDurable: () => durableLogEnd(data.ends),
@@ -319,10 +319,10 @@ export class ShardRun {
     }
   }
 
-  #hearLog(said: FromLog): void {
-    if (said[0] === 'confirm') this.#shard.confirm(said[1])
-    else if (said[0] === 'acknowledged') this.#shard.acknowledged(said[1])
-    else this.#shard.resume(said[1])
+  #receiveFromLog(message: FromLog): void {
+    if (message[0] === 'confirm') this.#shard.confirm(message[1])
+    else if (message[0] === 'acknowledged') this.#shard.acknowledged(message[1])
+    else this.#shard.resume(message[1])
   }
 
   #ask(asked: FromFront, id: number): void {
@@ -346,9 +346,9 @@ export class ShardRun {
   #answer([kind, asked]: ShardAsk): unknown {
     this.#shard.state.market.timeoutsHeldAt = this.#timeoutsHeldAt()
     try {
-      if (kind === 'updates') return updatesPage(toldOnce(this.#context), asked)
-      if (kind === 'hooks') return answerHooks(toldOnce(this.#context), asked)
-      return kind === 'tail' ? backfill(toldOnce(this.#context), asked) : answerRead(this.#context, asked)
+      if (kind === 'updates') return updatesPage(strictContext(this.#context), asked)
+      if (kind === 'hooks') return answerHooks(strictContext(this.#context), asked)
+      return kind === 'tail' ? backfill(strictContext(this.#context), asked) : answerRead(this.#context, asked)
     } catch (error) {
       return readFault(this.#here.report, error)
     }
@@ -377,13 +377,13 @@ export class ShardRun {
     else this.#handles.set(identity, handle)
   }
 
-  #hear(told: ShardTell): void {
-    if (told[0] === 'handles') for (const [identity, handle] of told[1]) this.#setHandle(identity, handle)
-    else if (told[0] === 'carried' || told[0] === 'release') {
-      if (told[0] === 'release') this.#delivery!.release()
-      else this.#delivery!.carried(told[1], told[2], told[3])
+  #receive(message: ShardTell): void {
+    if (message[0] === 'handles') for (const [identity, handle] of message[1]) this.#setHandle(identity, handle)
+    else if (message[0] === 'carried' || message[0] === 'release') {
+      if (message[0] === 'release') this.#delivery!.release()
+      else this.#delivery!.carried(message[1], message[2], message[3])
       this.#shard.wake()
-    } else this.#whenOnDisk(() => this.#news.hear(told))
+    } else this.#whenOnDisk(() => this.#news.receive(message))
   }
 }
 

@@ -10,14 +10,14 @@ export const thread: ThreadStarter<ShardThread> = (data, here) => {
   const run = new ShardRun(
     data,
     here,
-    (hear) =>
+    (receive) =>
       new Link({
         port: data.log,
         openMax: 1,
         patienceMs: inside.patienceMs,
         now: here.clock.monotonicMs,
         timers: here.clock,
-        onTell: (said) => hear(said as FromLog),
+        onTell: (message) => receive(message as FromLog),
       }),
   )
   return { facts: run.facts, stop: () => run.stop() }

@@ -71,7 +71,7 @@ export class SnapshotKeeper {
   /** The journal is open now; nothing that was found may be used before this. Throws Damage. */
   begin(journalId: Buffer, durable: number): void {
     if (this.#journalId !== undefined && !journalId.equals(this.#journalId))
-      throw new Error(`another journal was opened than the one whose snapshots are in ${this.#directory}`)
+      throw new Error(`the opened journal is not the one whose snapshots are in ${this.#directory}`)
     this.#journalId = journalId
     if (this.#reached > 0) checkReached(this.#directory, this.#reached, durable)
   }

@@ -93,7 +93,7 @@ export async function runThread<Data, Word>(
 
 const faults: Readonly<Record<string, string>> = {
   Damage: 'bytes on the disk of this board are not what was written',
-  FailedRead: 'the disk of this board does not give back what was written',
+  FailedRead: 'the disk of this board does not return what was written',
 }
 
 /**

@@ -24,9 +24,9 @@ import { CursorSealer, type SealingKeys } from '../format/cursor.ts'
 import { ownTools } from '../own-tools/descriptors.ts'
 import { replyWith } from '../reads/read.ts'
 import type { FoundSubject, ToolsAnswer, ToolsAsk } from '../tools/asks.ts'
+import { toolDetails } from '../tools/details.ts'
 import { Directory } from '../tools/directory.ts'
 import { ToolIndex } from '../tools/index.ts'
-import { lookAt } from '../tools/look.ts'
 import { ToolSearch } from '../tools/search.ts'
 import { pageJson, type Showing } from '../tools/show.ts'
 import { SnapshotKeeper } from './snapshots.ts'
@@ -295,8 +295,8 @@ class ToolAnswers {
       return probedActs.in(this.#record(shard, seq)).facts
     }
     const context = { directory: this.#directory, showing: this.#showing, probe, now: this.#now() }
-    const look = lookAt(context, id)
-    if (look !== undefined) return { ok: true, reply: replyWith(JSON.stringify(look)) }
+    const details = toolDetails(context, id)
+    if (details !== undefined) return { ok: true, reply: replyWith(JSON.stringify(details)) }
     return { ok: false, refusal: refusal('not_found', `there is no tool ${id}: tools.search finds them`, 'target') }
   }
 

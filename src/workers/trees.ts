@@ -8,10 +8,10 @@ import { TreeFileShort } from '../../storage/tree-layout.ts'
 import { TreeReader } from '../../storage/tree-reader.ts'
 import { nodesFile } from '../board-directory.ts'
 import { Unproved } from '../log/proof.ts'
-import { Mending } from './mending.ts'
 import type { ThreadPlatform } from './thread.ts'
+import { TreeRepair } from './tree-repair.ts'
 
-type Open = { readonly path: string; readonly tree: TreeReader; readonly mending: Mending }
+type Open = { readonly path: string; readonly tree: TreeReader; readonly repair: TreeRepair }
 
 export class Trees {
   readonly #here: ThreadPlatform
@@ -39,11 +39,11 @@ export class Trees {
    * Repairs the file that an error is about, then calls `then`. Returns false if it is about no file, or if a recent repair did not help.
    */
   mend(error: unknown, then: () => void): boolean {
-    for (const [name, { path, mending }] of this.#open) {
+    for (const [name, { path, repair }] of this.#open) {
       const isOfIt =
         (error instanceof Unproved && error.log.name === name) ||
         (error instanceof TreeFileShort && error.path === path)
-      if (isOfIt) return mending.begin(then)
+      if (isOfIt) return repair.begin(then)
     }
     return false
   }
@@ -53,7 +53,7 @@ export class Trees {
     const log = this.#book.logs.find((each) => this.#pathOf(each) === path)
     if (log === undefined) return
     this.#open.get(log.name)?.tree.close()
-    this.#opened(log).mending.begin(() => {})
+    this.#opened(log).repair.begin(() => {})
   }
 
   close(): void {
@@ -72,7 +72,7 @@ export class Trees {
       const next = this.#book.logs[place + 1]
       return this.#log.scan(log.frames[0]!, next === undefined ? this.#log.through : next.frames[0]! - 1)
     }
-    const open = { path, tree, mending: new Mending({ ...this.#here, path, tree, frames }) }
+    const open = { path, tree, repair: new TreeRepair({ ...this.#here, path, tree, frames }) }
     this.#open.set(log.name, open)
     return open
   }

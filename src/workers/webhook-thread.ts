@@ -27,7 +27,7 @@ import type { HooksAnswer, HooksAsk, Since } from '../webhooks/payloads/answer.t
 import type { Offer, PayloadRequest } from '../webhooks/payloads/payload-request.ts'
 import type { ChangedHooks, HookView } from '../webhooks/reads.ts'
 import { type EngineAsk, WebhookService } from '../webhooks/service.ts'
-import type { CarriedPlaces } from '../webhooks/store.ts'
+import type { LeaderPositions } from '../webhooks/store.ts'
 import type { ActorHost, ActorListener } from './actor-host.ts'
 import type { DeliveryAsk, DeliveryTell, DeliveryThread } from './delivery.ts'
 import type { FeedNews } from './feed.ts'
@@ -106,8 +106,8 @@ export class WebhookThread implements ActorListener {
   }
 
   /** Where another machine would continue; undefined if there are no deliveries. */
-  async carried(): Promise<CarriedPlaces | undefined> {
-    return this.#thread === undefined ? undefined : this.#ask<CarriedPlaces>(['carried'])
+  async leaderPositions(): Promise<LeaderPositions | undefined> {
+    return this.#thread === undefined ? undefined : this.#ask<LeaderPositions>(['positions'])
   }
 
   /** Resumes what an earlier run left. */
@@ -131,9 +131,9 @@ export class WebhookThread implements ActorListener {
     if (kind === 'moved') this.#tell(['news', shard + 1, 0])
   }
 
-  feedNews(told: FeedNews): void {
-    if (told[0] !== 'changed') return
-    for (const [identity, isSuspended] of told[3].suspended) this.#tell(['suspended', identity, isSuspended])
+  feedNews(message: FeedNews): void {
+    if (message[0] !== 'changed') return
+    for (const [identity, isSuspended] of message[3].suspended) this.#tell(['suspended', identity, isSuspended])
     this.published()
   }
 
@@ -150,8 +150,8 @@ export class WebhookThread implements ActorListener {
     this.#link?.close()
   }
 
-  #tell(told: DeliveryTell): void {
-    this.#link?.tell(told)
+  #tell(message: DeliveryTell): void {
+    this.#link?.tell(message)
   }
 
   #ask<Answer>(ask: EngineAsk): Promise<Answer | undefined> {

@@ -28,7 +28,7 @@ const againMaxMs = 5_000
 export class Carrier {
   readonly #options: CarrierOptions
   /** By shard: number of its current run. What an earlier run sent is sent again by the next one. */
-  readonly #lives: number[]
+  readonly #runs: number[]
   readonly #resting = new Set<number>()
   #stuck = false
   #closed = false
@@ -36,11 +36,11 @@ export class Carrier {
 
   constructor(options: CarrierOptions) {
     this.#options = options
-    this.#lives = Array.from({ length: options.actors.shards }, () => 0)
+    this.#runs = Array.from({ length: options.actors.shards }, () => 0)
   }
 
   carry(shard: number, letters: readonly Carried[]): void {
-    for (const each of letters) this.#send(shard, this.#lives[shard]!, each, 0)
+    for (const each of letters) this.#send(shard, this.#runs[shard]!, each, 0)
   }
 
   /** Everything that an earlier run of this shard left has been sent, or cannot be sent now. */
@@ -50,7 +50,7 @@ export class Carrier {
   }
 
   shardLost(shard: number): void {
-    this.#lives[shard]!++
+    this.#runs[shard]!++
   }
 
   /**
@@ -73,24 +73,24 @@ export class Carrier {
     if (this.#stuck || this.#resting.size === this.#options.actors.shards) this.#rested?.()
   }
 
-  #send(shard: number, life: number, { n, letter, once }: Carried, failures: number): void {
+  #send(shard: number, run: number, { n, letter, once }: Carried, failures: number): void {
     const { actors, later } = this.#options
     actors.write(letter, (answer, head) => {
-      if (this.#closed || this.#lives[shard] !== life) return
+      if (this.#closed || this.#runs[shard] !== run) return
       if (answer?.ok === true || once) {
         if (answer?.ok === true && answer.change !== undefined) this.#options.noteChange(letter.to, answer.change)
         return actors.tellShard(shard, ['carried', n, answer, head])
       }
       this.#reportRefusal(letter, answer?.refusal.code ?? '')
       later(
-        () => this.#again(shard, life, { n, letter, once }, failures + 1),
+        () => this.#again(shard, run, { n, letter, once }, failures + 1),
         Math.min(againMaxMs, againMs * 2 ** failures),
       )
     })
   }
 
-  #again(shard: number, life: number, each: Carried, failures: number): void {
-    if (!this.#closed && this.#lives[shard] === life) this.#send(shard, life, each, failures)
+  #again(shard: number, run: number, each: Carried, failures: number): void {
+    if (!this.#closed && this.#runs[shard] === run) this.#send(shard, run, each, failures)
   }
 
   /** An actor refuses such a letter only for temporary reasons: too much load, a full disk. It is then sent again. */

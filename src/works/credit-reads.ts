@@ -25,7 +25,7 @@ import { transferView } from './reads.ts'
 export const creditsReads = { 'credit.balance': balance, 'credit.history': history } satisfies Reads
 
 /** Accounts without an owner, which anyone may view. */
-const everybodys: ReadonlySet<string> = new Set(['mint', 'rewards'])
+const publicAccounts: ReadonlySet<string> = new Set(['mint', 'rewards'])
 const identity = /^[0-9a-f]{64}$/
 
 function balance({ state, now }: ReadContext, { args, reader, operator }: ReadRequest): ReadAnswer {
@@ -43,7 +43,7 @@ function history(context: ReadContext, { args, reader, operator }: ReadRequest):
   const target = String(args.target ?? reader)
   if (target === '') return refused(refusal('unsigned', 'sign the command to see your own, or name mint or rewards'))
   const isOwn = target === reader
-  if (!isOwn && !everybodys.has(target) && operator !== true)
+  if (!isOwn && !publicAccounts.has(target) && operator !== true)
     return refused(
       refusal(
         'forbidden',

@@ -13,7 +13,7 @@ type Limits = Readonly<Record<string, number | null>>
 type Attack = { readonly keys: number; readonly networks: number }
 
 /** The most that one person's keys are given in a UTC day, by source; Infinity if there is no limit. */
-export function mostADay(limits: Limits, { keys, networks }: Attack): { welcomes: number; reviews: number } {
+export function dailyMaximum(limits: Limits, { keys, networks }: Attack): { welcomes: number; reviews: number } {
   const most = (name: string) => limits[name] ?? Number.POSITIVE_INFINITY
   const welcomes = Math.min(
     keys,
@@ -45,7 +45,7 @@ export const docsCredits: Page = {
       section: 'docs',
       head: html`<p class="crumbs"><a href="/docs">Documentation</a></p><h1>Credits</h1><p class="lead">Keys are free, so the credits that the board gives away are limited by what is not free: networks, sites and time. Every transfer is in the <a href="/v1/export?stream=ledger">public ledger</a>.</p>`,
       bar: docsTabs('/docs/credits'),
-      main: html`${sources(limits)}${reviews(limits)}${attackTable(limits)}${worthless}`,
+      main: html`${sources(limits)}${reviews(limits)}${attackTable(limits)}${earnsNothing}`,
     })
   },
 }
@@ -94,13 +94,13 @@ const attackColumns: readonly Column[] = ['keys', 'networks', 'welcomes', 'revie
 
 function attackTable(limits: Limits): Html {
   const rows = attacks.map((attack) => {
-    const { welcomes, reviews } = mostADay(limits, attack)
+    const { welcomes, reviews } = dailyMaximum(limits, attack)
     return [attack.keys, attack.networks, welcomes, reviews, welcomes + reviews].map(amount)
   })
   return html`<h2 id="attack">What one person can get at most</h2>${table('what one person can get at most', attackColumns, rows, false)}<p>This is the worst case: keys that are ${days(limits.credit_review_author_age_seconds)} old, hosts on enough sites, and no other reviewers that day. A key gets welcome credits once. The pool starts with ${amount(limits.credit_rewards_pool)} credits, and <a href="/api/credits?target=rewards">its history</a> shows where they go.</p>`
 }
 
-const worthless = html`<h2 id="worth">What earns nothing</h2><div class="prose"><ul>
+const earnsNothing = html`<h2 id="worth">What earns nothing</h2><div class="prose"><ul>
 <li>Votes move no credits and do not affect ranking, however many keys cast them.</li>
 <li>Reputation changes the score of a search result by at most a fiftieth of the best match. Each requester counts in it once, under the conditions above, and at most ten reviews that probes confirmed count.</li>
 <li>A requester reviews what their escrow pays for. Without a review the worker is paid, so requesters must review results in time.</li>

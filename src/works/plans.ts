@@ -217,7 +217,7 @@ function termsOf({ limitsOn }: Services, reviewWindow: number): Terms {
 type AboutWork = Exclude<Extract<WriteName, `work.${string}`>, 'work.create'>
 
 /** The keys that `data` of such a command may have. */
-type Said = { readonly schema?: 1 } & Pick<
+type CreateData = { readonly schema?: 1 } & Pick<
   Partial<WorkArgs>,
   'version_id' | 'result_sha256' | 'accept_changed' | 'percent'
 >
@@ -228,7 +228,7 @@ function workArgs(
   services: Services,
 ): WorkArgs & { readonly fee_basis_points: number; readonly bond_percent: number } {
   const { command } = verified
-  const { schema, ...data }: Said = verified.data
+  const { schema, ...data }: CreateData = verified.data
   const work = command.event_id!
   return {
     work,

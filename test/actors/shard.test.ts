@@ -14,8 +14,8 @@ import { opensslSigner } from '../../src/cli/sign.ts'
 import { systemClock } from '../../src/clock.ts'
 import { type Actors, type TakeReply, whenDecided } from '../../src/command/ports.ts'
 import { signingBytes } from '../../src/format/signing.ts'
-import { again } from '../../src/workers/again.ts'
 import { EventFiles } from '../../src/workers/event-files.ts'
+import { retryReply } from '../../src/workers/retry-reply.ts'
 import { type Disk, prefetchedAtOnce } from '../../storage/disk.ts'
 import { Damage, Journal } from '../../storage/journal.ts'
 import { machineDisk } from '../../storage/machine-disk.ts'
@@ -85,7 +85,7 @@ function startShard(
     number: 0,
     journal,
     deciders: { ...deciders, ...own },
-    again,
+    again: retryReply,
     wallSeconds: () => clock.seconds,
     soon: systemClock.soon,
     diskHasRoom: () => true,

@@ -13,7 +13,7 @@ import type { WriteLetter } from '../../actors/records/write.ts'
 import { type FirstRoom, Shard } from '../../actors/shard.ts'
 import { marketName } from '../../actors/works/market/letters.ts'
 import { systemClock } from '../../src/clock.ts'
-import { again } from '../../src/workers/again.ts'
+import { retryReply } from '../../src/workers/retry-reply.ts'
 import { FRAME_HEADER_BYTES, MORE } from '../../storage/frame.ts'
 import { Journal } from '../../storage/journal.ts'
 import { machineDisk } from '../../storage/machine-disk.ts'
@@ -144,7 +144,7 @@ function startShard(directory: string, at: number, first: readonly FirstRoom[] =
     number: 0,
     journal,
     deciders,
-    again,
+    again: retryReply,
     wallSeconds: () => at,
     soon: systemClock.soon,
     diskHasRoom: () => true,

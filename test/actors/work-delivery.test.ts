@@ -17,7 +17,7 @@ import { type Carried, WorkDelivery } from '../../actors/works/delivery.ts'
 import { resultSha256 } from '../../actors/works/letters.ts'
 import { marketName } from '../../actors/works/market/letters.ts'
 import { systemClock } from '../../src/clock.ts'
-import { again } from '../../src/workers/again.ts'
+import { retryReply } from '../../src/workers/retry-reply.ts'
 import { FRAME_HEADER_BYTES } from '../../storage/frame.ts'
 import type { Journal } from '../../storage/journal.ts'
 import { machineDisk } from '../../storage/machine-disk.ts'
@@ -100,7 +100,7 @@ class Shards {
         number,
         journal,
         deciders,
-        again,
+        again: retryReply,
         firstRooms: [{ name: reviews, keeper }].filter(({ name }) => isHere(name)),
       },
       wallSeconds: () => began,

@@ -376,14 +376,14 @@ export const mutations: readonly Mutation[] = [
   {
     name: 'a write is answered before any follower has it',
     file: 'src/replication/acknowledgments.ts',
-    from: '    if (!this.#options.waitsForCopy) this.#tell(this.#stream)\n',
-    to: '    if (this.#isStarted || !this.#isStarted) this.#tell(this.#stream)\n',
+    from: '    if (!this.#options.waitsForCopy) this.#report(this.#stream)\n',
+    to: '    if (this.#isStarted || !this.#isStarted) this.#report(this.#stream)\n',
   },
   {
     name: 'a follower acknowledges frames before it writes them',
     file: 'src/replication/follower.ts',
     from: '    this.#places = await this.#options.take(shares)\n',
-    to: '    const lasts = shares.map(({ last }) => last)\n    this.#stream?.tellCopied({ log: lasts.at(-1)!, shards: lasts.slice(0, -1) })\n    this.#places = await this.#options.take(shares)\n',
+    to: '    const lasts = shares.map(({ last }) => last)\n    this.#stream?.reportCopied({ log: lasts.at(-1)!, shards: lasts.slice(0, -1) })\n    this.#places = await this.#options.take(shares)\n',
   },
   {
     name: 'a repeated command calls its tool again',

@@ -72,7 +72,7 @@ export class SimulatedServers {
         return this.last
       },
       from: from.bind(this),
-      tellCopied: (ends) => this.#tellCopied(clock, ends),
+      reportCopied: (ends) => this.#reportCopied(clock, ends),
       close: async () => {
         isClosed = true
         ended.resolve()
@@ -92,7 +92,7 @@ export class SimulatedServers {
   }
 
   /** Nobody stores it: the board that listens now is notified. */
-  #tellCopied(clock: Clock, ends: Ends): void {
+  #reportCopied(clock: Clock, ends: Ends): void {
     if (this.areAway || this.areCutOff || this.#sim.chance(100) < this.lost) return
     clock.later(() => this.#hearsCopies?.(ends), this.#sim.chance(10))
   }
@@ -112,7 +112,7 @@ export class SimulatedServers {
         return this.read(seq)
       },
       publish: (part, expected) => this.#publish(clock, part, expected),
-      hearCopies: (take) => {
+      subscribeCopies: (take) => {
         this.#hearsCopies = (ends) => void clock.later(() => take(ends), 0)
         return new Promise(() => {})
       },

@@ -110,7 +110,7 @@ describe.skipIf(skipWithout(missing))(`boxes of one board${skipNote(missing)}`, 
     expect(waiting.lines.join('\n')).not.toContain('lead.begun')
     expect(await second.run('lead')).toMatchObject({
       code: 1,
-      errors: expect.stringContaining(`you accept that it is lost, remove ${second.directory}.mark`),
+      errors: expect.stringContaining(`you accept the loss, remove ${second.directory}.mark`),
     })
     rmSync(`${second.directory}.mark`)
     expect(await second.run('lead')).toMatchObject({ code: 0 })
@@ -156,7 +156,7 @@ describe.skipIf(skipWithout(missing))(`boxes of one board${skipNote(missing)}`, 
     const next = await second.join()
     await leads(next)
     const outdone = await refusedBoard(first.options('follow', true))
-    expect(outdone.words).toContain('was an old copy put back? Empty this directory')
+    expect(outdone.words).toContain('was an old copy restored? Empty this directory')
     empty(first)
     first.takeKeysOf(second)
     const again = await first.join()
@@ -279,7 +279,7 @@ describe.skipIf(skipWithout(missing))(`boxes of one board${skipNote(missing)}`, 
     const lacked = join(second.directory, 'missing-attachments.json')
     writeFileSync(lacked, JSON.stringify([`a/${'7'.repeat(64)}`]))
     follower = await second.join()
-    expect(await cannotLead(follower)).toContain('has not got 1 attachments')
+    expect(await cannotLead(follower)).toContain('lacks 1 attachments')
     for (const until = Date.now() + 15_000; Date.now() < until; await sleep(200))
       expect((await fetch(`${follower.address}/api/rooms`)).status).toBe(200)
     expect(events(follower)).toEqual(['lead.begun', 'lead.not_taken'])
@@ -299,7 +299,7 @@ describe.skipIf(skipWithout(missing))(`boxes of one board${skipNote(missing)}`, 
         directory: join(directory, setting),
         env: { ...cluster.env, [setting]: unknown },
       })
-      const said = `: they have no user with the key of ${setting}`
+      const said = `: they have no user with the key in ${setting}`
       await vi.waitFor(() => expect(board.lines.join('\n')).toContain(said), patience)
       await board.stop()
     }

@@ -5,7 +5,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeEach, expect, test, vi } from 'vitest'
-import { mostADay } from '../../src/works/credits-page.ts'
+import { dailyMaximum } from '../../src/works/credits-page.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
 import { patience } from '../support/patience.ts'
@@ -82,7 +82,7 @@ test('1,000 keys on 10 networks get as many credits as /docs/credits says, and n
   }
   await Promise.all(clients.map(arrive))
   const { data } = await client.get('/capabilities')
-  const most = mostADay((data as unknown as { limits: Record<string, number | null> }).limits, attack)
+  const most = dailyMaximum((data as unknown as { limits: Record<string, number | null> }).limits, attack)
   expect(most).toEqual({ welcomes: 10_000, reviews: 2_000 })
   await vi.waitFor(async () => expect((await given(client, welcomeCode)).times).toBeGreaterThanOrEqual(100), patience)
 

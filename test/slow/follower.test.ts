@@ -320,7 +320,10 @@ describe('its leader', () => {
     client = await Client.of(leader)
     await client.post(ada, { room: 'live', text: 'another second' })
     await vi.waitFor(
-      async () => expect(await (await fetch(`${follower.address}/healthz`)).text()).toContain('Nothing new is taken'),
+      async () =>
+        expect(await (await fetch(`${follower.address}/healthz`)).text()).toContain(
+          'This follower applies no new writes',
+        ),
       patience,
     )
     expect((await there.get(`/api/events/${second.data.event_id}`)).status).toBe(200)
@@ -375,7 +378,7 @@ describe('its leader', () => {
     expect((await runProgram(leader.directory, process.execPath, args)).code).toBe(0)
     leader = await replicas.leader(port)
     expect((await follower.ended).code).toBe(70)
-    expect(follower.lines.join('\n')).toContain('has closed its log and begun another')
+    expect(follower.lines.join('\n')).toContain('closed its log and began another')
     follower = await replicas.follower(leader.address, own)
     const client = await Client.of(leader)
     const posted = await client.post(ada, { room: 'live', text: 'in the next log' })
@@ -432,7 +435,7 @@ describe('its leader', () => {
     expect((await fetch(`${leader.address}/replica/board`)).status).toBe(403)
     const own = { directory: leader.directory, env: {} }
     await leader.stop()
-    await expect(replicas.follower(leader.address, own.directory)).rejects.toThrow('holds a board of its own')
+    await expect(replicas.follower(leader.address, own.directory)).rejects.toThrow('contains a board of its own')
     // A follower's directory signs nothing.
     expect(await words({ directory })).toContain('the directory of a follower')
   })

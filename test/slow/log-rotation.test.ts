@@ -103,7 +103,7 @@ test('the log is not rotated if another box may lead', async () => {
   const writes = { leader: '0'.repeat(32), epoch: 1, ack: 'quorum' }
   writeFileSync(file, JSON.stringify(writes))
   const refused = await run('log', 'rotate', '--data', own)
-  expect([refused.code, refused.err]).toEqual([1, expect.stringContaining('another box may have taken its place')])
+  expect([refused.code, refused.err]).toEqual([1, expect.stringContaining('another box may have replaced it')])
   expect(readdirSync(join(own, 'keys')).filter((name) => /^log-/.test(name))).toEqual([])
   // The stream's settings now say that the board answers on its own.
   writeFileSync(file, JSON.stringify({ ...writes, ack: undefined }))
@@ -302,7 +302,7 @@ test('a running board is not rotated, and an old copy of a rotated one does not 
   const head = signNote(formatCheckpoint({ origin: signer.name, size: 0, root: EMPTY_ROOT }), signer)
   writeFileSync(`${directory}.mark`, `${vkey}\nafter ${newVkey}\nafter ${oldVkey}\n${head}`)
   const { code, words } = await refusedBoard({ directory, port: board.port })
-  expect([code, words]).toEqual([1, expect.stringContaining('which this directory does not know')])
+  expect([code, words]).toEqual([1, expect.stringContaining('which follows it, is unknown in this directory')])
   writeFileSync(`${directory}.mark`, mark)
   await start()
 })

@@ -79,7 +79,7 @@ test('a mark with a changed byte is reported, and prevents the start', async () 
   mark[mark.length - 12]! ^= 1
   writeFileSync(`${directory}.mark`, mark)
   const { words } = await refusedBoard({ directory })
-  expect(words).toContain(`${directory}.mark is in the place of the mark of the log, but cannot be read as one`)
+  expect(words).toContain(`${directory}.mark should be the log's mark file, but cannot be parsed`)
   expect(words).not.toContain('older copy')
 })
 

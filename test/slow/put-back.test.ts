@@ -138,7 +138,7 @@ test('the journal of another shard is refused, and the board starts with its own
     rmSync(join(directory, shard), { recursive: true })
     cpSync(join(killed, other), join(directory, shard), { recursive: true })
     expect(await refusedAsForeign(directory, '2')).toMatch(
-      /The journal of shard \d is not the one that the signed log was made from: frame \d+ of the log has other entries for its frames \d+ to \d+|is damaged at byte/,
+      /The journal of shard \d is not the one that the signed log was made from: frame \d+ of the log has different entries for its frames \d+ to \d+|is damaged at byte/,
     )
     rmSync(join(directory, shard), { recursive: true })
     cpSync(join(killed, shard), join(directory, shard), { recursive: true })

@@ -12,7 +12,7 @@ vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 const missing = missingProgram('strace')
 const directory = boardDirectory()
 const posts = 1_200
-const lost = 'the disk of this board does not give back what was written'
+const lost = 'the disk of this board does not return what was written'
 
 type Listed = { readonly event_id: string; readonly type: string; readonly reason?: string }
 

@@ -199,7 +199,7 @@ describe.skipIf(skipWithout(missing))(`a board that publishes its journals${skip
     await manager.streams.delete(name)
     board = await startBoard({ directory, env })
     await vi.waitFor(
-      async () => expect(await health(board)).toContain('replication: The stream was made anew'),
+      async () => expect(await health(board)).toContain('replication: The stream was recreated'),
       patience,
     )
     await board.stop()
@@ -220,7 +220,7 @@ describe.skipIf(skipWithout(missing))(`servers that a board refuses${skipNote(mi
   test('one alone, which cannot keep three copies', async () => {
     const cluster = await NatsCluster.start(boardDirectory(), { isAlone: true })
     const board = await startBoard({ directory: boardDirectory(), env: cluster.env })
-    const sentence = 'replication: The NATS servers do not make a stream with 3 copies: '
+    const sentence = 'replication: The NATS servers did not create a stream with 3 copies: '
     await vi.waitFor(async () => expect(await health(board)).toContain(sentence), patience)
     await board.stop()
     await cluster.stop()

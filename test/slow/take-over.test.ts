@@ -369,7 +369,7 @@ describe.skipIf(skipWithout(missing))(`a board with a second box${skipNote(missi
     })
     const health = async () => (await fetch(`${leader.address}/healthz`)).text()
     await vi.waitFor(
-      async () => expect(await health()).toContain('replication: No follower has said that it has the newest writes'),
+      async () => expect(await health()).toContain('replication: No follower has confirmed the newest writes'),
       { ...patience, timeout: 10_000 },
     )
     expect(leader.lines.filter((line) => line.includes('replication.waits'))).toHaveLength(1)

@@ -194,20 +194,20 @@ export class WitnessRound {
     if (answer !== 'signed') log('warn', `witness.${answer}`, { witness: witness.name, problem: witness.problem })
   }
 
-  async #answerOf(witness: Witness, url: string, checkpoint: string): Promise<Said> {
+  async #answerOf(witness: Witness, url: string, checkpoint: string): Promise<WitnessReply> {
     try {
       for (let tries = 0; tries < triesMax; tries++) {
-        const said = await this.#offer(witness, url, checkpoint)
-        if (said !== undefined) return said
+        const reply = await this.#offer(witness, url, checkpoint)
+        if (reply !== undefined) return reply
       }
-      return { answer: 'refused', problem: 'it names another size each time' }
+      return { answer: 'refused', problem: 'it names a different size each time' }
     } catch (error) {
       return { answer: 'silent', problem: error instanceof Error ? error.message : String(error) }
     }
   }
 
   /** Returns undefined if the witness named a size to start from. */
-  async #offer(witness: Witness, url: string, checkpoint: string): Promise<Said | undefined> {
+  async #offer(witness: Witness, url: string, checkpoint: string): Promise<WitnessReply | undefined> {
     const text = textOf(checkpoint)
     const size = sizeOf(text)
     const path = witness.old === 0 || witness.old === size ? [] : await this.#options.consistency(witness.old, size)
@@ -236,18 +236,18 @@ export class WitnessRound {
       return undefined
     }
     if (answer.status === 422 && witness.old === size && size > 0)
-      return this.#rollback(witness, 'has signed another root for the same size', size)
+      return this.#rollback(witness, 'has signed a different root for the same size', size)
     return { answer: 'refused', problem: `it answered ${answer.status}` }
   }
 
-  #rollback(witness: Witness, what: string, size: number): Said {
+  #rollback(witness: Witness, what: string, size: number): WitnessReply {
     const problem = `the witness ${witness.name} ${what} of this log, which has ${size} entries here: an older copy of the data directory was restored, or a second board runs with the same key`
     this.#options.onRollback(problem)
     return { answer: 'refused', problem }
   }
 }
 
-type Said = { readonly answer: WitnessAnswer; readonly problem: string }
+type WitnessReply = { readonly answer: WitnessAnswer; readonly problem: string }
 
 /** The text of a checkpoint that this board has signed. */
 function textOf(checkpoint: string): string {

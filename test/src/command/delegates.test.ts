@@ -5,7 +5,7 @@ import type { ToldDelegation } from '../../../actors/delegations/delegations.ts'
 import { systemClock } from '../../../src/clock.ts'
 import { type Delegate, Delegates } from '../../../src/command/delegates.ts'
 import type { TakeReply } from '../../../src/command/ports.ts'
-import { toldByRegistry } from '../../../src/delegations/plans.ts'
+import { queryRegistry } from '../../../src/delegations/plans.ts'
 import { replyWith } from '../../../src/reads/read.ts'
 
 const told = (id: string, more: Partial<ToldDelegation> = {}): ToldDelegation => ({
@@ -84,7 +84,7 @@ test('the registry is queried after every command that it has not yet decided', 
   const mailbox: (() => void)[] = []
   let isFull = true
   let known = [told('a')]
-  const actors: Parameters<typeof toldByRegistry>[0] = {
+  const actors: Parameters<typeof queryRegistry>[0] = {
     shards: 1,
     write: (_letter, answer) => {
       const give: TakeReply = answer
@@ -94,13 +94,13 @@ test('the registry is queried after every command that it has not yet decided', 
     readPrivate: (_shard, _request, answer) => answer({ ok: true, reply: replyWith(JSON.stringify(known)), until: 0 }),
   }
   const heard: (readonly ToldDelegation[] | undefined)[] = []
-  toldByRegistry(actors, 'delegation.known', (found) => heard.push(found))
+  queryRegistry(actors, 'delegation.known', (found) => heard.push(found))
   expect(heard).toEqual([undefined])
   isFull = false
   mailbox.push(() => {
     known = [told('a', { ended: true })]
   })
-  toldByRegistry(actors, 'delegation.known', (found) => heard.push(found))
+  queryRegistry(actors, 'delegation.known', (found) => heard.push(found))
   expect(heard).toEqual([undefined])
   for (const decide of mailbox) decide()
   expect(heard).toEqual([undefined, [told('a', { ended: true })]])

@@ -125,7 +125,7 @@ test('a tail ends when the disk does not return new events, and says how to resu
     context as unknown as ReadContext,
     (live) => sent.push(live),
   )
-  publisher.hear(['follow', ['tail', 'den', 'block', 'member']])
+  publisher.receive(['follow', ['tail', 'den', 'block', 'member']])
   publisher.publish({ kind: 'event.posted', room: 0, position: 2, slot: 0, subject: 0 } as unknown as Change)
   for (const [, room, format, position, bytes] of sent) tails.deliverPrivate(room, format, position, bytes)
   expect(member.got.at(-1)).toContain('Come back with ?since=')

@@ -95,14 +95,14 @@ type Change = (frame: LogFrame, origin: string) => Partial<LogFrame>
 
 /** The newest log frame is another one: intact, but not matching the records. */
 const faults: readonly (readonly [what: string, change: Change, problem: string])[] = [
-  ['an entry', ({ bundle }) => ({ bundle: changed(bundle) }), 'other entries'],
-  ['the root', ({ root }) => ({ root: changed(root) }), 'another root'],
+  ['an entry', ({ bundle }) => ({ bundle: changed(bundle) }), 'entries that differ'],
+  ['the root', ({ root }) => ({ root: changed(root) }), 'a root that does not match'],
   ['the size before', ({ firstLeaf }) => ({ firstLeaf: firstLeaf + 1 }), 'does not follow'],
   ['the number of a change', ({ firstChange }) => ({ firstChange: firstChange + 1 }), 'does not follow'],
   [
     'a range',
     ({ ranges }) => ({ ranges: ranges.map((each) => ({ ...each, changes: each.changes + 1 })) }),
-    'other changes',
+    'wrong number of changes',
   ],
   ['the key', ({ size, root }, origin) => ({ checkpoint: forged(origin, size, root) }), 'no checkpoint'],
 ]

@@ -129,7 +129,7 @@ test('a mark with any one bit changed, truncated or empty is refused by name, an
     }
   }
   const { problem } = explainFailure(refusal())
-  expect(problem).toContain(`${place.markFile} is in the place of the mark of the log, but cannot be read as one`)
+  expect(problem).toContain(`${place.markFile} should be the log's mark file, but cannot be parsed`)
   expect(problem).not.toContain('was restored: ')
   expect(readFileSync(place.markFile, 'utf8')).toBe('precious notes\n')
 })
@@ -139,7 +139,7 @@ test('a mark cannot be a directory, nor be in a missing one', () => {
   expect(() => readMarks(machineDisk, { ...place, markFile: place.dataDirectory })).toThrow('it is not a file')
   const markFile = join(place.dataDirectory, 'missing', 'mark')
   expect(() => readMarks(machineDisk, { ...place, markFile })).toThrow(
-    `there is no directory ${join(place.dataDirectory, 'missing')}`,
+    `the directory ${join(place.dataDirectory, 'missing')} does not exist`,
   )
 })
 

@@ -289,7 +289,7 @@ describe('a log that offers its heads', () => {
     ])
     const forked = roundOf([{ key, url }], { fork: 2 })
     await forked.round.first(headOf(9, { fork: 2 }))
-    expect(forked.rollbacks).toEqual([expect.stringContaining('has signed another root for the same size')])
+    expect(forked.rollbacks).toEqual([expect.stringContaining('has signed a different root for the same size')])
   })
 })
 

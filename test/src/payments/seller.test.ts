@@ -5,7 +5,7 @@
 import { expect, test } from 'vitest'
 import { type FactRecord, fromFrame } from '../../../actors/records/record.ts'
 import type { Outgoing } from '../../../src/outgoing/request.ts'
-import { type SaleBook, Seller, type Ware } from '../../../src/payments/seller.ts'
+import { type Product, type SaleStore, Seller } from '../../../src/payments/seller.ts'
 import { SaleJournal } from '../../support/sale-book.ts'
 
 type Said = object | undefined
@@ -30,7 +30,7 @@ function shop(said: { readonly verify?: Said[]; readonly settle?: Said[] } = {})
       return { ok: true, status: 200, headers: {}, body: Buffer.from(JSON.stringify(found)) }
     },
   } as unknown as Outgoing
-  const open = (book: SaleBook = journal.opened()) =>
+  const open = (book: SaleStore = journal.opened()) =>
     new Seller({
       payTo: `0x${'2'.repeat(40)}`,
       facilitator: 'https://facilitator.example',
@@ -39,11 +39,11 @@ function shop(said: { readonly verify?: Said[]; readonly settle?: Said[] } = {})
       realm: 'board.example',
       secret: Buffer.alloc(32),
       outgoing,
-      book,
+      sales: book,
       wallSeconds: () => clock.now,
     })
   const seller = open()
-  const ware = (id: string): Ware => ({
+  const ware = (id: string): Product => ({
     id,
     url: `https://board.example/pay/tools/${id}`,
     description: '',
@@ -232,7 +232,7 @@ test('nothing is settled that is not recorded, and nothing verified while the re
   const { open, ware, seen, journal } = made
   const sent = { x402: written(await paymentFor(made)) }
   const book = journal.opened()
-  const unwritten: SaleBook = {
+  const unwritten: SaleStore = {
     find: (key) => book.find(key),
     begin: () => Promise.reject(new Error('no answer')),
     settle: (sold) => book.settle(sold),
@@ -252,7 +252,7 @@ test('a sale whose end is not recorded is resolved later, and a result too large
   const { open, ware, seen, journal } = made
   const sent = { x402: written(await paymentFor(made)) }
   const book = journal.opened()
-  const halfWritten: SaleBook = {
+  const halfWritten: SaleStore = {
     find: (key) => book.find(key),
     begin: (sale) => book.begin(sale),
     settle: () => Promise.reject(new Error('no answer')),
@@ -262,7 +262,7 @@ test('a sale whose end is not recorded is resolved later, and a result too large
   expect(await open(book).sell(ware('broadside:hash'), sent)).toMatchObject({ status: 200, body: '{"n":1}' })
   const other = { ...authorization, nonce: `0x${'8'.repeat(64)}` }
   const more = { x402: written(await paymentFor(made, { payload: { signature: '0x', authorization: other } })) }
-  const large: Ware = { ...ware('broadside:hash'), work: async () => ({ json: '"'.padEnd(1024 * 1024 + 1, 'x') }) }
+  const large: Product = { ...ware('broadside:hash'), work: async () => ({ json: '"'.padEnd(1024 * 1024 + 1, 'x') }) }
   expect((await open(book).sell(large, more)).status).toBe(400)
   expect(seen.settled).toBe(2)
 })

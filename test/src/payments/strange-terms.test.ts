@@ -79,7 +79,7 @@ test('a payment is refused, whatever it holds', async () => {
   const seller = new Seller({
     ...{ payTo, facilitator: 'https://facilitator.example', network: 'eip155:8453', micros: 1_000 },
     ...{ realm: 'board.example', secret: Buffer.alloc(32), outgoing, wallSeconds },
-    book: new SaleJournal(wallSeconds).opened(),
+    sales: new SaleJournal(wallSeconds).opened(),
   })
   const ware = { id: 'x', url: 'https://board.example/x', description: '', work: async () => ({ json: '{}' }) }
   const asked = await seller.sell(ware, {})

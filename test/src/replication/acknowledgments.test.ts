@@ -28,7 +28,7 @@ test('writes that no follower has are a problem after two seconds, until one has
   clock.nowMs += 1_900
   expect(held.problem).toBeUndefined()
   clock.nowMs += 200
-  expect(held.problem).toContain('No follower has said')
+  expect(held.problem).toContain('No follower has confirmed')
   held.copy(ends(2))
   expect(held.problem).toBeUndefined()
   expect(told.at(-1)).toEqual(ends(2))

@@ -18,7 +18,7 @@ function frontOf(leads: () => string | undefined) {
     return { status: 200, bytes: Buffer.from(JSON.stringify({ status: 200, body: '{}' })) }
   })
   const front = new FollowerFront({ clock: systemClock, leader, notices: new Notices(), news })
-  const pass = () => new Promise<Reply | undefined>((resolve) => front.passOn(command, door, resolve))
+  const pass = () => new Promise<Reply | undefined>((resolve) => front.forward(command, door, resolve))
   return { front, pass }
 }
 
@@ -49,12 +49,12 @@ test('a bounded number of commands is forwarded at once, and further ones are to
   })
   const front = new FollowerFront({ clock: systemClock, leader, notices: new Notices(), news })
   const replies: (number | undefined)[] = []
-  for (let n = 0; n < 600; n++) front.passOn(command, door, (reply) => replies.push(reply?.status))
+  for (let n = 0; n < 600; n++) front.forward(command, door, (reply) => replies.push(reply?.status))
   expect(replies).toEqual(Array.from({ length: 600 - waiting.length }, () => 429))
   expect(waiting.length).toBeGreaterThanOrEqual(256)
   for (const answer of waiting.splice(0)) answer()
   await expect.poll(() => replies.length).toBe(600)
-  front.passOn(command, door, (reply) => replies.push(reply?.status))
+  front.forward(command, door, (reply) => replies.push(reply?.status))
   waiting.pop()!()
   await expect.poll(() => replies.at(-1)).toBe(200)
 })

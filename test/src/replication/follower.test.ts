@@ -43,7 +43,7 @@ function followed(
       yield { seq: 1, part: { header, bytes: Buffer.alloc(0) } satisfies Part }
       await new Promise(() => {})
     },
-    tellCopied: () => {},
+    reportCopied: () => {},
     close: async () => {},
   }
   const lines: string[] = []
@@ -56,7 +56,7 @@ function followed(
     leader: {
       address: 'http://leader.example',
       next: () => {},
-      turnTo: () => {},
+      select: () => {},
       facts: () => Promise.resolve(known),
       ends: () => ways.answers(),
       frames: () => Promise.resolve(undefined),
@@ -203,7 +203,7 @@ function restarted(boxes: Record<string, Box>, stream?: readonly number[]) {
       }
       await new Promise(() => {})
     },
-    tellCopied: () => {},
+    reportCopied: () => {},
     close: async () => {},
   }
   const told: Standing[] = []
@@ -227,7 +227,7 @@ function restarted(boxes: Record<string, Box>, stream?: readonly number[]) {
 }
 
 const found = { behindMs: 0, problem: undefined, leader: second }
-const diverged = { problem: expect.stringContaining('Was a backup of the leader put back?') }
+const diverged = { problem: expect.stringContaining('Was a backup of the leader restored?') }
 
 for (const [name, stream] of [
   ['while the stream is away', undefined],

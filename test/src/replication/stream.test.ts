@@ -84,5 +84,5 @@ test('if no other counts as up to date, the answers of a majority are awaited', 
 })
 
 test('one server alone is no majority', async () => {
-  await expect(opened([])).rejects.toThrow('The NATS server n2 did not say whether it syncs every message')
+  await expect(opened([])).rejects.toThrow('The NATS server n2 did not report whether it syncs every message')
 })

@@ -3,7 +3,7 @@ import fc from 'fast-check'
 import MiniSearch from 'minisearch'
 import { expect, test } from 'vitest'
 import { Postings } from '../../../src/tools/postings.ts'
-import { Best } from '../../../src/tools/search.ts'
+import { TopItems } from '../../../src/tools/search.ts'
 import { Words } from '../../../src/tools/words.ts'
 
 const word = fc.constantFrom('map', 'maps', 'mapper', 'weather', 'wether', 'price', 'pricey', 'a', 'ab', 'hash', '2024')
@@ -125,7 +125,7 @@ function distance(a: string, b: string): number {
 test('the best of many equal those found by sorting', () => {
   fc.assert(
     fc.property(fc.array(fc.integer({ max: 40, min: 0 })), fc.integer({ min: 1, max: 9 }), (all, most) => {
-      const best = new Best<number>(most, (a, b) => a - b)
+      const best = new TopItems<number>(most, (a, b) => a - b)
       for (const each of all) best.add(each)
       expect(best.inOrder()).toEqual([...all].sort((a, b) => a - b).slice(0, most))
       expect(best.isOver).toBe(all.length > most)

@@ -5,9 +5,9 @@ import {
   comparePlaces,
   doorTerm,
   keyOf,
-  type Lab,
-  labTerm,
+  type ProbeStats,
   penaltyOf,
+  probeTerm,
   qualityOf,
   type Ranked,
   reviewTerm,
@@ -21,7 +21,7 @@ const now = 1_800_000_000
 const day = 86_400
 const plain: Ranked = { r: 1, q: 0, verdict: '', state: 'unknown', isSpam: false, d: 0 }
 const score = (ranked: Partial<Ranked>) => scoreOf(keyOf({ ...plain, ...ranked }), false).toFixed(4)
-const unseen: Lab = { good: 0, all: 0, lastThreeFailed: false }
+const unseen: ProbeStats = { good: 0, all: 0, lastThreeFailed: false }
 
 test('lower bounds of the Wilson interval', () => {
   const edges = [
@@ -38,8 +38,8 @@ test('lower bounds of the Wilson interval', () => {
     [0, 10, '.0000'],
   ] as const
   for (const [good, all, edge] of edges) expect(wilsonLow(good, all).toFixed(4)).toBe(`0${edge}`)
-  expect(labTerm({ ...unseen, good: 4, all: 4 })).toBe(0)
-  expect(labTerm({ ...unseen, good: 0, all: 10 })).toBe(-1)
+  expect(probeTerm({ ...unseen, good: 4, all: 4 })).toBe(0)
+  expect(probeTerm({ ...unseen, good: 0, all: 10 })).toBe(-1)
 })
 
 test('scores by hand', () => {
@@ -77,8 +77,8 @@ const review = (kind: WeighedReview['kind'], daysAgo: number, standing = 0): Wei
   at: now - daysAgo * day,
   standing,
 })
-const verdictOf = (reviews: readonly WeighedReview[], lab: Lab = unseen) =>
-  qualityOf({ reviews, lab, standing: 0 }, now).verdict
+const verdictOf = (reviews: readonly WeighedReview[], probeStats: ProbeStats = unseen) =>
+  qualityOf({ reviews, probeStats, standing: 0 }, now).verdict
 
 describe('verdicts', () => {
   test('down: two reports and no later report that it works, or three failed probes', () => {
@@ -101,11 +101,11 @@ describe('verdicts', () => {
 
   test('a review that makes the verdict does not also count in the mean', () => {
     const downs = [review('down', 3), review('down', 2)]
-    expect(qualityOf({ reviews: downs, lab: unseen, standing: 0 }, now)).toEqual({ q: 0, verdict: 'down' })
-    expect(qualityOf({ reviews: [downs[0]!], lab: unseen, standing: 0 }, now).q).toBeLessThan(0)
-    // A verdict of the lab is not made by reviews, so they count.
-    const lab = { good: 0, all: 3, lastThreeFailed: true }
-    expect(qualityOf({ reviews: [downs[0]!], lab, standing: 0 }, now).q).toBeLessThan(0)
+    expect(qualityOf({ reviews: downs, probeStats: unseen, standing: 0 }, now)).toEqual({ q: 0, verdict: 'down' })
+    expect(qualityOf({ reviews: [downs[0]!], probeStats: unseen, standing: 0 }, now).q).toBeLessThan(0)
+    // A verdict based on probes is not made by reviews, so reviews count.
+    const probeStats = { good: 0, all: 3, lastThreeFailed: true }
+    expect(qualityOf({ reviews: [downs[0]!], probeStats, standing: 0 }, now).q).toBeLessThan(0)
   })
 
   test('few reviews weigh little, those without standing nothing, and standing grows with settled works', () => {
@@ -129,10 +129,10 @@ describe('laws', () => {
     at: fc.integer({ min: now - 200 * day, max: now }),
     standing: fc.double({ min: -1, max: 1, noNaN: true }),
   }) as fc.Arbitrary<WeighedReview>
-  const lab = fc
+  const probeStats = fc
     .record({ good: fc.nat(60), more: fc.nat(60), lastThreeFailed: fc.boolean() })
-    .map(({ good, more, lastThreeFailed }): Lab => ({ good, all: good + more, lastThreeFailed }))
-  const world = fc.record({ reviews: fc.array(anyReview, { maxLength: 30 }), lab, standing: q })
+    .map(({ good, more, lastThreeFailed }): ProbeStats => ({ good, all: good + more, lastThreeFailed }))
+  const world = fc.record({ reviews: fc.array(anyReview, { maxLength: 30 }), probeStats, standing: q })
 
   test('quality is within [-1, 1] and moves a result by at most 0.1 of the best match, whatever is known', () => {
     fc.assert(

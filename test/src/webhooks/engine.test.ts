@@ -4,7 +4,7 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import type { HookKind } from '../../../actors/webhooks/kind-names.ts'
 import { systemClock } from '../../../src/clock.ts'
 import { Engine, type EngineOptions } from '../../../src/webhooks/engine.ts'
-import { endingsMax } from '../../../src/webhooks/expiry.ts'
+import { endRequestsMax } from '../../../src/webhooks/expiry.ts'
 import type { Signal, SignalsRequest } from '../../../src/webhooks/payloads/signals.ts'
 import type { HookView } from '../../../src/webhooks/reads.ts'
 import { freshCourse } from '../../../src/webhooks/retry.ts'
@@ -252,7 +252,7 @@ test('a refused end of a subscription is retried less and less often, and soon a
 
 test('of thousands of expired ones a few are ended at a time, and all eventually', async () => {
   const answers: (() => void)[] = []
-  const count = 5 * endingsMax
+  const count = 5 * endRequestsMax
   const { engine, ended } = office({
     ...{ posts: [], tail: 1 },
     end: () => new Promise((resolve) => answers.push(resolve)),
@@ -260,7 +260,7 @@ test('of thousands of expired ones a few are ended at a time, and all eventually
   engine.complete()
   for (let n = 0; n < count; n++) engine.put(hookOf(`over${n}`, { form: 'mcp', expires: 1 }))
   await vi.advanceTimersByTimeAsync(10_000)
-  expect(ended.length).toBe(endingsMax)
+  expect(ended.length).toBe(endRequestsMax)
   while (answers.length > 0) {
     answers.shift()!()
     await vi.advanceTimersByTimeAsync(0)

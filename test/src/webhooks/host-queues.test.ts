@@ -52,7 +52,7 @@ test('the slots and the share per host are never exceeded, order is kept for eac
       const { lanes, flying, started, end } = hall(6, 3)
       const check = () => {
         expect(flying.length).toBeLessThanOrEqual(6)
-        expect(lanes.flying).toBe(flying.length)
+        expect(lanes.inFlight).toBe(flying.length)
         for (let host = 0; host < 6; host++)
           expect(flying.filter(({ job }) => job.host === String(host)).length).toBeLessThanOrEqual(3)
       }
@@ -87,5 +87,5 @@ test('a queue of requests that end synchronously empties, however long it is', (
   })
   for (let n = 0; n < waiting; n++) lanes.add('host', n)
   end!(true)
-  expect([ran, lanes.flying]).toEqual([waiting, 0])
+  expect([ran, lanes.inFlight]).toEqual([waiting, 0])
 })

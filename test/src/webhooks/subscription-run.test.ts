@@ -82,7 +82,7 @@ test('kills anywhere lose nothing, keep the order in each source, and repeat not
           for (const source of [...run.behind]) {
             let isFull = false
             for (const { position, kinds } of journals[source]!) {
-              if (position < run.heard[source]! || isFull) continue
+              if (position < run.positions[source]! || isFull) continue
               isFull = !run.offer(pendingOf(source, signalAt(position, kinds)))
             }
             if (!isFull) run.caughtUp(source, ends[source]!, ends[source]!)
@@ -124,16 +124,16 @@ test('a hook created ahead of the position its sources are read to begins there 
   for (const source of [0, 1]) run.caughtUp(source, 9 - source, [2, 8][source]!)
   expect(run.isIdle).toBe(true)
   const ahead = run.place([2, 9])
-  expect(new HookRun(made, ahead, [2, 9], [20, 20]).heard).toEqual([9, 9])
+  expect(new HookRun(made, ahead, [2, 9], [20, 20]).positions).toEqual([9, 9])
   // Nothing is written when they are read past it, and then it is where they are.
   const later = new HookRun(made, ahead, [30, 40], [50, 50])
-  expect([later.heard, later.behind]).toEqual([[30, 40], []])
+  expect([later.positions, later.behind]).toEqual([[30, 40], []])
 })
 
 test('another life of the same id begins at its own start, not where the previous one was', () => {
   const place = { ...new HookRun(view, undefined, [9, 9]).place([9, 9]), idle: true, epoch: 4 }
-  expect(new HookRun(view, place, [9, 9]).heard).toEqual([1, 1])
-  expect(new HookRun(view, { ...place, epoch: 5 }, [9, 9]).heard).toEqual([9, 9])
+  expect(new HookRun(view, place, [9, 9]).positions).toEqual([1, 1])
+  expect(new HookRun(view, { ...place, epoch: 5 }, [9, 9]).positions).toEqual([9, 9])
   // A restored copy knows less than the position that was stored beside it.
-  expect(new HookRun({ ...view, marks: [50, 50] }, undefined, [9, 9], [9, 9]).heard).toEqual([9, 9])
+  expect(new HookRun({ ...view, marks: [50, 50] }, undefined, [9, 9], [9, 9]).positions).toEqual([9, 9])
 })

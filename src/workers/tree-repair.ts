@@ -11,7 +11,7 @@ const sliceMs = 20
 /** After a check that found nothing to repair, or failed, none is made for this long: a check costs two hashes per leaf. */
 const pauseMs = 60_000
 
-type MendingOptions = {
+type TreeRepairOptions = {
   readonly disk: Disk
   readonly report: Report
   readonly path: string
@@ -21,13 +21,13 @@ type MendingOptions = {
   readonly clock: Clock
 }
 
-export class Mending {
-  readonly #options: MendingOptions
+export class TreeRepair {
+  readonly #options: TreeRepairOptions
   #waiting: (() => void)[] = []
   #isRunning = false
   #fruitlessAt = Number.NEGATIVE_INFINITY
 
-  constructor(options: MendingOptions) {
+  constructor(options: TreeRepairOptions) {
     this.#options = options
   }
 

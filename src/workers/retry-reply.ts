@@ -8,7 +8,7 @@ import { postReplyAgain } from '../../actors/rooms/room.ts'
 import type { Frame } from '../../storage/journal.ts'
 
 /** `first`: the record of the accepted command. `sha` = hex SHA-256 of its signing bytes. */
-export function again(board: Board, first: Frame): Readonly<Record<string, unknown>> {
+export function retryReply(board: Board, first: Frame): Readonly<Record<string, unknown>> {
   const record = fromFrame(first)
   if (record.by === undefined) throw new Error(`record ${first.seq} was remembered without a signed command`)
   const sha = commandSha(record.by).toString('hex')

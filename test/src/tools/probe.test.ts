@@ -2,7 +2,7 @@
 import { expect, test } from 'vitest'
 import { listingOf } from '../../../actors/tools/listing.ts'
 import type { OutgoingRequest } from '../../../src/outgoing/request.ts'
-import { isAt, lookAtTool, type Permission } from '../../../src/tools/lab.ts'
+import { isAt, type Permission, probeTool } from '../../../src/tools/probe.ts'
 
 const me = 'a'.repeat(64)
 const fields = {
@@ -16,7 +16,7 @@ const listing = listingOf('1', fields, 0)
 
 async function asked(
   says: Record<string, object>,
-  leave: Permission,
+  permission: Permission,
   looked = listing,
 ): Promise<[urls: string[], verdict: string]> {
   const urls: string[] = []
@@ -26,8 +26,8 @@ async function asked(
     const body = Buffer.from(JSON.stringify(said ?? {}))
     return { ok: true, status: said === undefined ? 404 : 200, headers: {}, body } as const
   }
-  const subject = { listing: looked, identity: me, leave, payeeBefore: '' }
-  const { verdict } = await lookAtTool({ request, pause: async () => {} }, subject)
+  const subject = { listing: looked, identity: me, permission, payeeBefore: '' }
+  const { verdict } = await probeTool({ request, pause: async () => {} }, subject)
   return [urls, verdict]
 }
 
@@ -44,10 +44,10 @@ test.each<[Permission, object | undefined, string]>([
   ['given', undefined, 'ok'],
   ['standing', invites, 'ok'],
   ['asked', invites, 'ok'],
-])('with permission %s, an MCP server on another machine that says %j is %s', async (leave, said, verdict) => {
+])('with permission %s, an MCP server on another machine that says %j is %s', async (permission, said, verdict) => {
   const says = { 'mine.example': invites, ...(said === undefined ? {} : { 'other.example': said }) }
   const sent = verdict === 'ok' ? ['https://other.example/mcp'] : []
-  expect(await asked(says, leave)).toEqual([[mine, other, ...sent], verdict])
+  expect(await asked(says, permission)).toEqual([[mine, other, ...sent], verdict])
 })
 
 test('a tool on a machine that was asked is not asked about a second time', async () => {

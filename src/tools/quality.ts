@@ -5,10 +5,10 @@
 
 import type { Entry, Probe, Review } from '../../actors/tools/tools.ts'
 import { type Doc, sharedOwnSubject } from './doc.ts'
-import { type Lab, qualityOf, type State, type Verdict, type WeighedReview, wilsonLow } from './rank.ts'
+import { type ProbeStats, qualityOf, type State, type Verdict, type WeighedReview, wilsonLow } from './rank.ts'
 
 /** How long results of probes count. */
-const labSeconds = 30 * 86_400
+const probeSeconds = 30 * 86_400
 /** An older probe says nothing about the present. */
 const staleProbeSeconds = 7 * 86_400
 
@@ -25,7 +25,7 @@ export type Quality = {
   readonly q: number
   readonly verdict: Verdict
   readonly state: State
-  readonly lab: Lab
+  readonly probeStats: ProbeStats
   readonly reviews: readonly WeighedReview[]
 }
 
@@ -35,7 +35,7 @@ const nothing: Quality = {
   q: 0,
   verdict: '',
   state: 'unknown',
-  lab: { good: 0, all: 0, lastThreeFailed: false },
+  probeStats: { good: 0, all: 0, lastThreeFailed: false },
   reviews: [],
 }
 
@@ -46,8 +46,13 @@ export function qualityIn(sources: Sources, doc: Doc, now: number): Quality {
   const probes = entry?.probes ?? none
   if (reviews.length + probes.length === 0 && standing === 0) return nothing
   const weighed = reviews.map(({ kind, at, author }) => ({ kind, at, standing: sources.standing(author) }))
-  const lab = labOf(probes, now)
-  return { ...qualityOf({ reviews: weighed, lab, standing }, now), state: stateOf(entry, now), lab, reviews: weighed }
+  const probeStats = probeStatsOf(probes, now)
+  return {
+    ...qualityOf({ reviews: weighed, probeStats, standing }, now),
+    state: stateOf(entry, now),
+    probeStats,
+    reviews: weighed,
+  }
 }
 
 /** For the board's own tools, a review of the tool itself takes precedence over the same author's review of all of them. */
@@ -59,8 +64,8 @@ function reviewsOf({ reviews }: Sources, { subject, isOwn }: Doc): readonly Revi
     : [...shared.filter(({ author }) => own.every((each) => each.author !== author)), ...own]
 }
 
-function labOf(probes: readonly Probe[], now: number): Lab {
-  const recent = probes.filter(({ at }) => now - at <= labSeconds)
+function probeStatsOf(probes: readonly Probe[], now: number): ProbeStats {
+  const recent = probes.filter(({ at }) => now - at <= probeSeconds)
   const lastThree = recent.slice(-3)
   return {
     good: recent.filter(({ isGood }) => isGood).length,
@@ -78,6 +83,6 @@ function stateOf(entry: Entry | undefined, now: number): State {
 }
 
 /** `probes 19/20 ok (lower bound 0.76)`, or ''. */
-export function labText({ good, all }: Lab): string {
+export function probeText({ good, all }: ProbeStats): string {
   return all === 0 ? '' : `probes ${good}/${all} ok (lower bound ${wilsonLow(good, all).toFixed(2)})`
 }

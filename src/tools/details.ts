@@ -3,14 +3,14 @@ import type { Listing } from '../../actors/tools/listing.ts'
 import type { Entry, ProbedFacts } from '../../actors/tools/tools.ts'
 import type { Directory } from './directory.ts'
 import { type Agent, agentId, type Doc, type OwnTool, ofAgent, ofListing, oneLine } from './doc.ts'
-import { type Quality, qualityIn } from './known.ts'
+import { type Quality, qualityIn } from './quality.ts'
 import { floodMax } from './rank.ts'
 import { docJson, type Showing } from './show.ts'
 
-type Look = Readonly<Record<string, unknown>>
+type Details = Readonly<Record<string, unknown>>
 
 /** What the details need besides the directory. */
-type Looking = {
+type DetailsContext = {
   readonly directory: Directory
   readonly showing: Showing
   /** Facts of a recorded probe. */
@@ -20,54 +20,54 @@ type Looking = {
 }
 
 /** `data` of tools.get, or undefined. */
-export function lookAt(looking: Looking, asked: string): Look | undefined {
-  const { directory } = looking
+export function toolDetails(context: DetailsContext, asked: string): Details | undefined {
+  const { directory } = context
   const id = directory.idOf(asked)
   const own = directory.own(id)
-  if (own !== undefined) return ofOwn(looking, own)
+  if (own !== undefined) return ofOwn(context, own)
   const entry = directory.tools.find(id)
-  if (entry !== undefined) return ofEntry(looking, entry)
+  if (entry !== undefined) return ofEntry(context, entry)
   const agent = directory.agent(id)
-  return agent === undefined ? undefined : ofSomebody(looking, agent)
+  return agent === undefined ? undefined : ofSomebody(context, agent)
 }
 
-function ofOwn(looking: Looking, { id, description, input, output }: OwnTool): Look {
-  const { directory, showing, now } = looking
+function ofOwn(context: DetailsContext, { id, description, input, output }: OwnTool): Details {
+  const { directory, showing, now } = context
   const doc = showing.index.find(id)!
   const more = { description, doors: doc.doors, verified: true, input_schema: input, output_schema: output }
   const made = { created_at: doc.doors[0]!.checked_at, updated_at: doc.doors[0]!.checked_at }
   return {
-    tool: { ...shown(looking, doc, qualityIn(directory.sources, doc, now)), ...more, ...made },
-    index: indexState(looking, doc, ''),
+    tool: { ...shown(context, doc, qualityIn(directory.sources, doc, now)), ...more, ...made },
+    index: indexState(context, doc, ''),
   }
 }
 
-function ofSomebody(looking: Looking, agent: Agent): Look {
-  const { directory, showing, now } = looking
+function ofSomebody(context: DetailsContext, agent: Agent): Details {
+  const { directory, showing, now } = context
   const { identity, description, at } = agent
   const isListed = showing.index.find(agentId(identity)) !== undefined
   const { doc } = ofAgent(0, agent)
   const more = { description: oneLine(description), doors: [], owner: identity, verified: true }
   return {
     tool: {
-      ...shown(looking, doc, qualityIn(directory.sources, doc, now)),
+      ...shown(context, doc, qualityIn(directory.sources, doc, now)),
       ...more,
       link: `/i/${identity}`,
       created_at: at,
       updated_at: at,
     },
-    index: indexState(looking, isListed ? showing.index.find(doc.id) : undefined, 'this identity is suspended'),
+    index: indexState(context, isListed ? showing.index.find(doc.id) : undefined, 'this identity is suspended'),
   }
 }
 
-function ofEntry(looking: Looking, entry: Entry): Look {
-  const { directory, showing, now } = looking
+function ofEntry(context: DetailsContext, entry: Entry): Details {
+  const { directory, showing, now } = context
   const { id, owner, host, createdAt, updatedAt } = entry
   const listing = directory.listing(entry)
   const listed = showing.index.find(id)
   const doc = listed ?? ofListing(0, listing, owner).doc
   const tool = {
-    ...shown(looking, doc, qualityIn(directory.sources, doc, now)),
+    ...shown(context, doc, qualityIn(directory.sources, doc, now)),
     ...texts(listing),
     doors: doc.doors,
     ...(owner === '' ? {} : { owner }),
@@ -75,12 +75,12 @@ function ofEntry(looking: Looking, entry: Entry): Look {
     created_at: createdAt,
     updated_at: updatedAt,
   }
-  const index = indexState(looking, listed, directory.absence(entry))
-  return { tool, index, ...(entry.lastProbe === undefined ? {} : { probe: probeOf(looking, entry) }) }
+  const index = indexState(context, listed, directory.absence(entry))
+  return { tool, index, ...(entry.lastProbe === undefined ? {} : { probe: probeOf(context, entry) }) }
 }
 
 /** The fields that only the whole listing has. Texts are reduced to one line, because they are shown where a line is expected. */
-function texts(listing: Listing): Look {
+function texts(listing: Listing): Details {
   const { description, url, method, service, openapi_url, mcp_url, input_schema, source } = listing
   const said = { link: url, method, service, openapi_url, mcp_url, source }
   return {
@@ -90,7 +90,7 @@ function texts(listing: Listing): Look {
   }
 }
 
-function shown({ showing }: Looking, doc: Doc, quality: Quality): Look {
+function shown({ showing }: DetailsContext, doc: Doc, quality: Quality): Details {
   const count = (kind: string) => quality.reviews.filter((each) => each.kind === kind).length
   const reviews = { works: count('works'), mixed: count('mixed'), down: count('down'), avoid: count('avoid') }
   return {
@@ -101,7 +101,7 @@ function shown({ showing }: Looking, doc: Doc, quality: Quality): Look {
   }
 }
 
-function indexState({ directory, showing: { index } }: Looking, doc: Doc | undefined, absence: string): Look {
+function indexState({ directory, showing: { index } }: DetailsContext, doc: Doc | undefined, absence: string): Details {
   const spam = doc !== undefined && index.isFlood(doc)
   const duplicates = doc === undefined ? 0 : index.twinsOf(doc)
   const built_at = directory.builtAt
@@ -112,7 +112,7 @@ function indexState({ directory, showing: { index } }: Looking, doc: Doc | undef
   return { listed: true, why, spam, duplicates, built_at }
 }
 
-function probeOf({ directory, probe }: Looking, { id, host, owner, lastProbe }: Entry): Look {
+function probeOf({ directory, probe }: DetailsContext, { id, host, owner, lastProbe }: Entry): Details {
   const { shard, seq, at } = lastProbe!
   const { probe: command, verdict, mismatch, saw } = probe(shard, seq)
   return {

@@ -19,7 +19,7 @@ import { challengesOf, requestIn } from '../payments/mpp.ts'
 import { type Fields, x402DemandOf } from '../payments/x402.ts'
 import { billionthsOf, networkName, plainPrice } from './prices.ts'
 
-type Looking = {
+type ProbeContext = {
   readonly request: (request: OutgoingRequest) => Promise<Answered | NotAnswered>
   /** Waits between two requests to one host. */
   readonly pause: () => Promise<void>
@@ -35,7 +35,7 @@ type Subject = {
   readonly listing: Listing
   /** The caller. */
   readonly identity: string
-  readonly leave: Permission
+  readonly permission: Permission
   /** Whom the last probe would have had to pay; '' if unknown. */
   readonly payeeBefore: string
 }
@@ -58,17 +58,17 @@ const answerBytesMax = 262_144
 const keptCharactersMax = { asked: 2_000, unasked: 200 } as const
 const times = { connectMs: 5_000, totalMs: 10_000 } as const
 
-export async function lookAtTool({ request, pause }: Looking, subject: Subject): Promise<Seen> {
-  const { listing, identity, leave, payeeBefore } = subject
+export async function probeTool({ request, pause }: ProbeContext, subject: Subject): Promise<Seen> {
+  const { listing, identity, permission, payeeBefore } = subject
   const address = wellKnownOf(listing)
   const asked = await request({ url: address, answerBytesMax: wellKnownBytesMax, ...times })
   const { isOwner, optOut } = ownersIn(asked, identity)
-  const most = leave === 'standing' ? keptCharactersMax.unasked : keptCharactersMax.asked
+  const most = permission === 'standing' ? keptCharactersMax.unasked : keptCharactersMax.asked
   const well_known = { url: address, ...shown(asked, most) }
   const unseen = { isOwner, optOut, verdict: 'not_probed', isGood: false, mismatch: [] } as const
   if (optOut === true) return { ...unseen, saw: { well_known, tool: 'not probed: its host has "opt_out": true' } }
-  const mayLook = leave === 'given' || (leave === 'standing' ? isOwner !== false : isOwner === true)
-  if (!mayLook)
+  const mayProbe = permission === 'given' || (permission === 'standing' ? isOwner !== false : isOwner === true)
+  if (!mayProbe)
     return { ...unseen, saw: { well_known, tool: `not probed: put {"owners":["${identity}"]} there first` } }
   const sent = requestOf(listing)
   if (!isAt(listing, new URL(address).hostname)) {
@@ -78,7 +78,7 @@ export async function lookAtTool({ request, pause }: Looking, subject: Subject):
     const there = ownersIn(await request({ url: other, answerBytesMax: wellKnownBytesMax, ...times }), identity)
     if (there.optOut === true)
       return { ...unseen, saw: { well_known, tool: `not probed: ${other} has "opt_out": true` } }
-    if (leave !== 'given' && there.isOwner !== true)
+    if (permission !== 'given' && there.isOwner !== true)
       return { ...unseen, saw: { well_known, tool: `not probed: put {"owners":["${identity}"]} at ${other} first` } }
   }
   await pause()

@@ -2,9 +2,9 @@
 import type { ActorListener } from './actor-host.ts'
 import type { ShardNews } from './private-news.ts'
 
-export class HeldNews implements ActorListener {
+export class BufferedNews implements ActorListener {
   readonly #kinds: ReadonlySet<ShardNews[0]>
-  readonly #held: ((listener: ActorListener) => void)[] = []
+  readonly #buffered: ((listener: ActorListener) => void)[] = []
   #listener: ActorListener | undefined
 
   constructor(kinds: readonly ShardNews[0][]) {
@@ -13,7 +13,7 @@ export class HeldNews implements ActorListener {
 
   passTo(listener: ActorListener): void {
     this.#listener = listener
-    for (const pass of this.#held.splice(0)) pass(listener)
+    for (const pass of this.#buffered.splice(0)) pass(listener)
   }
 
   shardNews(shard: number, news: ShardNews): void {
@@ -25,7 +25,7 @@ export class HeldNews implements ActorListener {
   }
 
   #pass(pass: (listener: ActorListener) => void): void {
-    if (this.#listener === undefined) this.#held.push(pass)
+    if (this.#listener === undefined) this.#buffered.push(pass)
     else pass(this.#listener)
   }
 }

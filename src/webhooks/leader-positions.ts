@@ -3,28 +3,28 @@ import { join } from 'node:path'
 import type { Disk } from '../../storage/disk.ts'
 import { deliveryDirectory } from '../board-directory.ts'
 import { foreignJson } from '../format/foreign-json.ts'
-import { type CarriedPlaces, takeCarried } from './store.ts'
+import { adoptPositions, type LeaderPositions } from './store.ts'
 
-const carriedFile = (dataDirectory: string) => join(dataDirectory, 'deliveries.json')
+const positionsFile = (dataDirectory: string) => join(dataDirectory, 'deliveries.json')
 
-export function keepCarried(disk: Disk, dataDirectory: string, text: string): void {
-  disk.writeAtomic(carriedFile(dataDirectory), Buffer.from(text))
+export function saveLeaderPositions(disk: Disk, dataDirectory: string, text: string): void {
+  disk.writeAtomic(positionsFile(dataDirectory), Buffer.from(text))
 }
 
 /** Lets this box continue the deliveries from there. Repeating it changes nothing. */
-export function useCarried(disk: Disk, dataDirectory: string): void {
-  const file = carriedFile(dataDirectory)
+export function adoptLeaderPositions(disk: Disk, dataDirectory: string): void {
+  const file = positionsFile(dataDirectory)
   const found = disk.fileExists(file) ? foreignJson(disk.readWhole(file).toString('utf8')) : undefined
-  if (isCarried(found)) takeCarried(deliveryDirectory(dataDirectory), found)
+  if (isLeaderPositions(found)) adoptPositions(deliveryDirectory(dataDirectory), found)
 }
 
 /** Once a follower leads, what it had stored is outdated. */
-export function forgetCarried(disk: Disk, dataDirectory: string): void {
-  disk.removeFile(carriedFile(dataDirectory))
+export function removeLeaderPositions(disk: Disk, dataDirectory: string): void {
+  disk.removeFile(positionsFile(dataDirectory))
 }
 
 /** The content of each place is checked where it is used. */
-function isCarried(value: unknown): value is CarriedPlaces {
+function isLeaderPositions(value: unknown): value is LeaderPositions {
   const { tails, places, verified }: Readonly<Record<string, unknown>> = Object(value)
   return Array.isArray(tails) && tails.every(Number.isSafeInteger) && Array.isArray(places) && Array.isArray(verified)
 }

@@ -40,7 +40,7 @@ export class BlobIntake {
   /** Bytes that all files of one identity may take. */
   readonly bytesMax: number
   /** Bytes of uploads in progress, by identity. */
-  readonly #underWay = new Map<string, number>()
+  readonly #pendingBytes = new Map<string, number>()
   /** Ends the process: after a failed sync, nothing read back can be trusted. */
   readonly #fail: (error: SyncFailed) => void
   /** Logs an error with one file, and returns its id. */
@@ -61,7 +61,7 @@ export class BlobIntake {
 
   /** Whether an identity whose stored files take `used` bytes has no room for this many more. */
   isOver(author: string, used: number, bytes: number): boolean {
-    return used + (this.#underWay.get(author) ?? 0) + bytes > this.bytesMax
+    return used + (this.#pendingBytes.get(author) ?? 0) + bytes > this.bytesMax
   }
 
   /** Writes the file. `done` is called once; the command must not proceed before that. */
@@ -95,8 +95,8 @@ export class BlobIntake {
 
   #count(author: string, bytes: number, files: number): void {
     this.#open += files
-    const now = (this.#underWay.get(author) ?? 0) + bytes
-    if (now === 0) this.#underWay.delete(author)
-    else this.#underWay.set(author, now)
+    const now = (this.#pendingBytes.get(author) ?? 0) + bytes
+    if (now === 0) this.#pendingBytes.delete(author)
+    else this.#pendingBytes.set(author, now)
   }
 }

@@ -56,7 +56,7 @@ const remove: Plan<'blob.delete'> = {
     target: command.target,
     reason: command.reason ?? '',
   }),
-  heard: (_verified, { facts }, { blobs }, actor) => {
+  onAccepted: (_verified, { facts }, { blobs }, actor) => {
     const { file } = facts
     if (file !== '') blobs.files.drop(actor, file)
   },
@@ -73,7 +73,7 @@ const takedown: Plan<'blob.takedown'> = {
     reason: command.reason,
     isEnd: 'ended' in data && data.ended === true,
   }),
-  heard: (_verified, { facts: { target, ended } }, { news }) => news.noteTakedown(target, ended !== true),
+  onAccepted: (_verified, { facts: { target, ended } }, { news }) => news.noteTakedown(target, ended !== true),
   show: (_verified, { facts: { target, reason, ended } }) => ({
     values: { takedown: { sha256: target, reason, ...(ended === true ? { ended } : {}) } },
   }),

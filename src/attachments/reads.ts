@@ -61,7 +61,7 @@ function withBlob<Answer extends ReadAnswer>(
       : 'an operator took these bytes down'
   return gone === undefined
     ? read(blob)
-    : refused(refusal('not_found', `the file of blob ${blob.id} is not served any more: ${gone}`, 'target'))
+    : refused(refusal('not_found', `the file of blob ${blob.id} is no longer served: ${gone}`, 'target'))
 }
 
 function blobView({ state }: ReadContext, blob: Blob) {

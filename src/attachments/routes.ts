@@ -23,7 +23,7 @@ import type { Throttle } from '../rates/throttle.ts'
 import { dataOf, type ReadAnswer } from '../reads/read.ts'
 import type { BlobFile } from './reads.ts'
 
-type BlobDoorOptions = {
+type BlobRouteOptions = {
   /** The feed is queried, which only knows public data. */
   readonly actors: Pick<Actors, 'read'>
   readonly files: BlobFiles
@@ -38,7 +38,7 @@ const busy = refusal('overloaded', 'too many attachments are being read at once:
 
 const tooMany = refusal(
   'rate_limited',
-  `${rates.downloads_per_address} attachments are asked for ${fromYou}: let one end first`,
+  `${rates.downloads_per_address} attachment downloads are in progress ${fromYou}: wait for one to finish`,
   undefined,
   1,
 )
@@ -46,15 +46,15 @@ const tooMany = refusal(
 /** Bytes read ahead of a reader. */
 const pieceBytes = 65_536
 
-export function blobDoor(options: BlobDoorOptions): RouteHandler {
+export function blobRoute(options: BlobRouteOptions): RouteHandler {
   const { throttle } = options
   const each = rates.downloads_per_address
   const places = new Places({ limit: 'downloads_per_address', each, max: inside.blobsRead, keeper: throttle })
   return (exchange, target) => {
     const send = (found: Parameters<typeof refused>[0]) => options.replies.refuse(exchange, found)
     const address = options.addressOf(exchange)
-    const overReads = throttle.count('reads', { address })
-    if (overReads !== undefined) return send(overReads)
+    const tooManyReads = throttle.count('reads', { address })
+    if (tooManyReads !== undefined) return send(tooManyReads)
     if (exchange.query !== '') return send(refusal('unknown_field', '/a/{id} takes no parameters'))
     if (!/^[0-9a-f]{32}$/.test(target))
       return send(refusal('invalid_field', 'id must be a blob id of 32 lowercase hex characters', 'id'))
@@ -73,7 +73,7 @@ export function blobDoor(options: BlobDoorOptions): RouteHandler {
 
 /** Resolves when the last byte has been sent, or never will be. */
 async function answered(
-  { replies, files, takenDown }: BlobDoorOptions,
+  { replies, files, takenDown }: BlobRouteOptions,
   exchange: Exchange,
   answer: ReadAnswer<BlobFile> | NoAnswer,
 ): Promise<void> {

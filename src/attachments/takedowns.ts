@@ -37,7 +37,7 @@ export class Takedowns {
     this.#effects = new Effects({
       later,
       // When a takedown ends, the file may be uploaded again; nothing is restored.
-      carryOut: (sha256) => this.#removeEverywhere(sha256),
+      apply: (sha256) => this.#removeEverywhere(sha256),
       isSet: (sha256) => news.takenDown.has(sha256),
     })
     news.onTakedown((sha256) => this.#effects.want(sha256, true))

@@ -3,7 +3,7 @@
 import { streamPath } from '../../actors/follow/stream.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import type { BlobFiles } from '../../storage/blob-files.ts'
-import { blobDoor } from '../attachments/routes.ts'
+import { blobRoute } from '../attachments/routes.ts'
 import type { BoardDirectory } from '../board-directory.ts'
 import { clientFiles } from '../client/served.ts'
 import type { LiveFacts } from '../command/live-facts.ts'
@@ -15,7 +15,7 @@ import { exampleLibraries } from '../docs/operation-examples.ts'
 import { agentCard, openSearch, securityText } from '../docs/site-files.ts'
 import { exportGate } from '../export/gate.ts'
 import { Exports } from '../export/routes.ts'
-import { updatesDoors } from '../follow/updates-routes.ts'
+import { updatesRoutes } from '../follow/updates-routes.ts'
 import { boardSchema, boardSchemaPath } from '../format/board-schema.ts'
 import { spellUnseen } from '../format/printable.ts'
 import type { Respond } from '../format/reply.ts'
@@ -39,14 +39,14 @@ import type { Streams } from '../stream/routes.ts'
 import type { Checks } from '../verify/verifier.ts'
 import type { WebhookThread } from '../workers/webhook-thread.ts'
 import type { CommandRouter } from './command-router.ts'
-import { commandDoor, commandsDoor } from './commands-route.ts'
-import { type BoardFigures, figureDoors } from './figures-routes.ts'
+import { commandRoute, commandsRoute } from './commands-route.ts'
+import { type BoardFigures, figureRoutes } from './figures-routes.ts'
 import type { Followers } from './followers.ts'
 import { forAgents, llmsText, robotsText } from './for-agents.ts'
-import { mcpDoors } from './mcp-routes.ts'
+import { mcpRoutes } from './mcp-routes.ts'
 import type { Calling } from './open-tool-calls.ts'
 import { openapi } from './openapi.ts'
-import { type PageDoors, pageDoors } from './page-routes.ts'
+import { type PageRoutes, pageRoutes } from './page-routes.ts'
 import { Routes } from './routes.ts'
 import type { StartedActors } from './start-actors.ts'
 
@@ -72,19 +72,19 @@ type RoutedParts = StartedActors &
     readonly figures: BoardFigures
     readonly follower: { readonly front: Pick<FollowerFront, 'refusal'> } | undefined
     /** Endpoints for followers of this board; empty if it accepts none. */
-    readonly replicaDoors: Readonly<Record<string, RouteHandler>>
+    readonly replicaRoutes: Readonly<Record<string, RouteHandler>>
   }
 
 export function boardRoutes(parts: RoutedParts): {
   readonly routes: Routes
   readonly exports: Exports
-  readonly pages: PageDoors
+  readonly pages: PageRoutes
   readonly described: Described
 } {
   const { config, front, news, throttle, addressOf, replies, counters, calling, deliveries, heads } = parts
   const described = describe(config, { ...parts, verifier: parts.verifier.backend })
   const pages = pagesOf(parts, described)
-  const mcp = mcpDoors({
+  const mcp = mcpRoutes({
     ...parts,
     described,
     actors: parts.actorHost,
@@ -110,9 +110,9 @@ export function boardRoutes(parts: RoutedParts): {
     acting: {
       ...mcp.acting,
       '/preview': pages.preview,
-      '/c64/': compatDoor({ front, addressOf, replies }),
-      '/v1/command': commandDoor(commands),
-      '/v1/commands': commandsDoor({
+      '/c64/': compatRoute({ front, addressOf, replies }),
+      '/v1/command': commandRoute(commands),
+      '/v1/commands': commandsRoute({
         ...commands,
         onReply: (status) => counters.reply(status),
         timers: parts.clock,
@@ -120,12 +120,12 @@ export function boardRoutes(parts: RoutedParts): {
       [streamPath]: (exchange) => parts.streams.handle(exchange),
       ...witnessDoors(heads.witness, { throttle, addressOf, replies }),
       '/in/': receiveDoor({ deliveries, addressOf, replies }),
-      ...parts.replicaDoors,
+      ...parts.replicaRoutes,
       ...payDoors(calling, { clock: parts.clock, address: parts.address, throttle, addressOf, replies }),
     },
     more: {
       ...documentPaths(described, parts.clock),
-      ...pages.doors,
+      ...pages.routes,
       ...mcp.more,
       ...readPaths(parts),
       '/v1/export': (exchange) => replies.isWithinReads(exchange) && exports.handle(exchange),
@@ -134,9 +134,9 @@ export function boardRoutes(parts: RoutedParts): {
   return { routes, exports, pages, described }
 }
 
-function pagesOf(parts: RoutedParts, described: Described): PageDoors {
+function pagesOf(parts: RoutedParts, described: Described): PageRoutes {
   const { reads, figures, counters, heads, log, address, news } = parts
-  return pageDoors({
+  return pageRoutes({
     timers: parts.clock,
     startPool: parts.startPool,
     onBytesReleased: parts.onBytesReleased,
@@ -168,8 +168,8 @@ function pagesOf(parts: RoutedParts, described: Described): PageDoors {
 function readPaths(parts: RoutedParts): Readonly<Record<string, RouteHandler>> {
   const { actorHost, heads, news, files, throttle, addressOf, replies, followers, address } = parts
   return {
-    ...embedDoors(address),
-    ...clientDoors(),
+    ...embedRoutes(address),
+    ...clientRoutes(),
     ...logDoors({
       logs: parts.logs,
       address,
@@ -178,10 +178,16 @@ function readPaths(parts: RoutedParts): Readonly<Record<string, RouteHandler>> {
       tile: (request, answer) => actorHost.askFeed(['tile', request, actorHost.seen], answer),
       replies,
     }),
-    '/a/': blobDoor({ actors: actorHost, files, throttle, takenDown: news.takenDown, addressOf, replies }),
-    ...updatesDoors({ updates: followers.updates, throttle, addressOf, replies, wallSeconds: parts.clock.wallSeconds }),
+    '/a/': blobRoute({ actors: actorHost, files, throttle, takenDown: news.takenDown, addressOf, replies }),
+    ...updatesRoutes({
+      updates: followers.updates,
+      throttle,
+      addressOf,
+      replies,
+      wallSeconds: parts.clock.wallSeconds,
+    }),
     '/tail/': (exchange, room) => replies.isWithinReads(exchange) && followers.tails.handle(exchange, room),
-    ...figureDoors({
+    ...figureRoutes({
       figures: parts.figures,
       replies,
       hasMetrics: parts.config.metricsPort === undefined,
@@ -191,7 +197,7 @@ function readPaths(parts: RoutedParts): Readonly<Record<string, RouteHandler>> {
 }
 
 type CompatOptions = {
-  readonly front: { execute(body: Buffer, door: CommandSource, respond: Respond): void }
+  readonly front: { execute(body: Buffer, source: CommandSource, respond: Respond): void }
   readonly addressOf: (exchange: Exchange) => string
   readonly replies: Replies
 }
@@ -207,7 +213,7 @@ const unindexed: readonly Header[] = [['x-robots-tag', 'noindex']]
  * twice posts once, because a retry has no second effect. Prefetches by browsers are refused. HEAD is answered with 405, OPTIONS with the
  * allowed methods.
  */
-function compatDoor({ front, addressOf, replies }: CompatOptions): RouteHandler {
+function compatRoute({ front, addressOf, replies }: CompatOptions): RouteHandler {
   return (exchange, parameter) => {
     const { method } = exchange
     if (method === 'OPTIONS') return replies.preflight(exchange, methods, unindexed)
@@ -234,10 +240,10 @@ function compatDoor({ front, addressOf, replies }: CompatOptions): RouteHandler 
           'command',
         ),
       )
-    const door: CommandSource = { via: 'c64', address: addressOf(exchange) }
+    const source: CommandSource = { via: 'c64', address: addressOf(exchange) }
     exchange.readBody(0, ({ ok }) => {
       if (!ok) return refuse(refusal('invalid_field', '/c64/ takes no body: the whole command goes into the path'))
-      front.execute(command, door, (reply) => replies.send(exchange, reply, unindexed))
+      front.execute(command, source, (reply) => replies.send(exchange, reply, unindexed))
     })
   }
 }
@@ -308,7 +314,7 @@ function jsonOf(value: unknown): string {
 }
 
 /** The script that embeds a room in other sites, and its hash, so that a page can pin it (W3C Subresource Integrity). */
-function embedDoors(address: string): Readonly<Record<string, RouteHandler>> {
+function embedRoutes(address: string): Readonly<Record<string, RouteHandler>> {
   const { path, type, body, integrity } = embed
   const facts = { url: address + path, integrity, bytes: body.length }
   return {
@@ -329,6 +335,6 @@ function fixed(type: string, body: Buffer): RouteHandler {
 }
 
 /** Programs import these from any site. */
-function clientDoors(): Readonly<Record<string, RouteHandler>> {
+function clientRoutes(): Readonly<Record<string, RouteHandler>> {
   return Object.fromEntries(clientFiles().map(({ path, type, body }) => [path, fixed(type, body)]))
 }

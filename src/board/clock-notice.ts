@@ -10,7 +10,7 @@ import type { Notices } from '../notices.ts'
 import type { log } from '../observe.ts'
 import { type SharedHold, storeHold } from '../workers/shared-hold.ts'
 
-const lookMs = 1_000
+const checkEveryMs = 1_000
 
 type ClockNoticeOptions = {
   readonly watch: ClockWatch
@@ -27,15 +27,15 @@ export class ClockNotice {
 
   constructor(options: ClockNoticeOptions) {
     this.#options = options
-    this.#look()
-    this.#cancel = options.clock.every(() => this.#look(), lookMs)
+    this.#check()
+    this.#cancel = options.clock.every(() => this.#check(), checkEveryMs)
   }
 
   stop(): void {
     this.#cancel()
   }
 
-  #look(): void {
+  #check(): void {
     const { watch, hold, notices, report } = this.#options
     const jump = watch.check()
     storeHold(hold, watch.checkedAt, jump)
@@ -49,7 +49,7 @@ export class ClockNotice {
     report('warn', 'clock.jumped', { seconds: by, held_at: heldAt })
     notices.set(
       'clock',
-      `the clock has jumped ${spanText(Math.abs(by))} ${by > 0 ? 'ahead' : 'back'}, and time-outs of works wait: set it right, or run broadside clock accept`,
+      `the clock has jumped ${spanText(Math.abs(by))} ${by > 0 ? 'ahead' : 'back'}, and timeouts of works are on hold: correct the clock, or run broadside clock accept`,
     )
   }
 }

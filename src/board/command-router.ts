@@ -51,7 +51,7 @@ type CommandRouterOptions = {
   readonly actors: Actors
   readonly verifier: Pick<Checks, 'verify'>
   /** Whether the actors have as many pending writes as they take. If so, writes are refused before their signatures are checked. */
-  readonly isFull: () => boolean
+  readonly isOverloaded: () => boolean
   /** The threads that parse commands off the main thread. */
   readonly clerks: Pick<Clerks, 'read'> | undefined
   readonly throttle: Throttle
@@ -87,7 +87,7 @@ type CommandRouterOptions = {
   /** Answers updates.get, now or when there is news. */
   readonly updates: Pick<Updates, 'poll'>
   /** Set if another board decides: passes a command with a valid signature to that board. */
-  readonly passOn?: PassOn | undefined
+  readonly forward?: Forward | undefined
 }
 
 type Verify = Services['verify']
@@ -99,13 +99,13 @@ type Check = {
   /** Writes are refused without checking the signature, because too many are pending. */
   readonly refusesWrites?: boolean
 }
-type PassOn = (command: SignedCommand, door: CommandSource, respond: Respond) => void
+type Forward = (command: SignedCommand, source: CommandSource, respond: Respond) => void
 
 export class CommandRouter implements CommandPath, ReadPath {
   readonly #options: CommandRouterOptions
   readonly #signers: KeyCache
   readonly #check: Check
-  readonly #whenFull: Check
+  readonly #whenOverloaded: Check
   readonly #writes: Writes
   readonly #drafted: DraftedPosts
 
@@ -114,7 +114,7 @@ export class CommandRouter implements CommandPath, ReadPath {
     this.#signers = new KeyCache(options.news)
     const verify: Verify = (...asked) => options.verifier.verify(...asked)
     this.#check = { verify }
-    this.#whenFull = { verify, refusesWrites: true }
+    this.#whenOverloaded = { verify, refusesWrites: true }
     const writes = {
       actors: options.actors,
       throttle: options.throttle,
@@ -142,56 +142,56 @@ export class CommandRouter implements CommandPath, ReadPath {
   }
 
   /** Executes a command given as bytes of JSON. */
-  execute(body: Buffer, door: CommandSource, respond: Respond): void {
-    const { clerks, throttle, now, isFull } = this.#options
-    if (isFull()) return this.#execute(body, door, respond, this.#whenFull)
+  execute(body: Buffer, source: CommandSource, respond: Respond): void {
+    const { clerks, throttle, now, isOverloaded } = this.#options
+    if (isOverloaded()) return this.#execute(body, source, respond, this.#whenOverloaded)
     const begun = now()
     const isRead =
       clerks !== undefined &&
-      throttle.checksSignatures(door.address) &&
-      clerks.read(body, door.via, (reading) => this.#finish(reading, begun, body, door, respond))
-    if (!isRead) this.#execute(body, door, respond, this.#check)
+      throttle.checksSignatures(source.address) &&
+      clerks.read(body, source.via, (reading) => this.#finish(reading, begun, body, source, respond))
+    if (!isRead) this.#execute(body, source, respond, this.#check)
   }
 
   /**
    * Continues with a clerk's result. The clerk's verdict on the signature is final. Anything but a post that is ready to send is parsed
    * again here.
    */
-  #finish(reading: Reading, begun: number, body: Buffer, door: CommandSource, respond: Respond): void {
-    if (reading === 'unread') return this.#execute(body, door, respond, this.#check)
+  #finish(reading: Reading, begun: number, body: Buffer, source: CommandSource, respond: Respond): void {
+    if (reading === 'unread') return this.#execute(body, source, respond, this.#check)
     const verdict = typeof reading === 'string' ? reading : 'good'
     const verify: Verify = (_signature, _key, _message, callback) => callback(verdict)
     const plainly = (by: CommandSource) => this.#execute(body, by, respond, { verify })
     const signer = typeof reading === 'string' ? undefined : this.#signers.of(reading[0])
-    const isPassedOn = this.#options.passOn !== undefined
-    if (typeof reading === 'string' || signer === undefined || isPassedOn) return plainly(door)
-    this.#drafted.send({ draft: reading, signer, body, door, plainly }, (reply) => {
+    const isForwarded = this.#options.forward !== undefined
+    if (typeof reading === 'string' || signer === undefined || isForwarded) return plainly(source)
+    this.#drafted.send({ draft: reading, signer, body, source, plainly }, (reply) => {
       this.#options.durations.add('post', this.#options.now() - begun)
       respond(reply)
     })
   }
 
   /** The same for commands of the board's own identity: it has just signed them, so the signature is not verified again. */
-  executeOwn(body: Buffer, door: CommandSource, respond: Respond): void {
+  executeOwn(body: Buffer, source: CommandSource, respond: Respond): void {
     const verify: Verify = (_signature, key, _message, callback) => {
       if (identityId(key) !== this.#options.boardIdentity)
         throw new Error('only the board itself may skip the check of its signature')
       callback('good')
     }
-    this.#execute(body, door, respond, { verify, isOwn: true })
+    this.#execute(body, source, respond, { verify, isOwn: true })
   }
 
-  #execute(body: Buffer, door: CommandSource, respond: Respond, check: Check): void {
+  #execute(body: Buffer, source: CommandSource, respond: Respond, check: Check): void {
     const read = readCommand(body)
-    if (!read.ok) return this.#refuse(door, read.fault, respond)
+    if (!read.ok) return this.#refuse(source, read.fault, respond)
     const command = read.value
-    if (isGiven(command.public_key) || isGiven(command.signature)) this.#signed(command, door, respond, check)
-    else this.#unsigned(command, door, respond)
+    if (isGiven(command.public_key) || isGiven(command.signature)) this.#signed(command, source, respond, check)
+    else this.#unsigned(command, source, respond)
   }
 
   /** Refuses input that is not a command and charges the client's network. A network over its limit gets only the rate-limit refusal. */
-  #refuse(door: CommandSource, fault: () => Refusal, respond: Respond): void {
-    respond(refused(this.#options.throttle.count(kindOf(door), door) ?? fault()))
+  #refuse(source: CommandSource, fault: () => Refusal, respond: Respond): void {
+    respond(refused(this.#options.throttle.count(kindOf(source), source) ?? fault()))
   }
 
   /** `client`: who waits for the answer; the board itself by default. */
@@ -200,8 +200,8 @@ export class CommandRouter implements CommandPath, ReadPath {
     if (!hooks.read(request, answer)) reads.read(request, answer, client)
   }
 
-  #unsigned(command: Command, door: CommandSource, respond: Respond): void {
-    const tooMany = this.#options.throttle.count(kindOf(door), door)
+  #unsigned(command: Command, source: CommandSource, respond: Respond): void {
+    const tooMany = this.#options.throttle.count(kindOf(source), source)
     if (tooMany !== undefined) return respond(refused(tooMany))
     const checked = checkOperation(command)
     if (!checked.ok) return respond(refused(checked.refusal))
@@ -211,63 +211,64 @@ export class CommandRouter implements CommandPath, ReadPath {
         refused(refusal('unsigned', `${operation.name} must be signed: see the signing format at /capabilities`)),
       )
     }
-    this.#answerRead(readRequest(operation, command, data, ''), door, respond)
+    this.#answerRead(readRequest(operation, command, data, ''), source, respond)
   }
 
-  #answerRead(request: ReadRequest, door: CommandSource, respond: Respond): void {
-    const { place, ...alone } = door
+  #answerRead(request: ReadRequest, source: CommandSource, respond: Respond): void {
+    const { place, ...alone } = source
     if (place !== undefined) return place.read(() => this.#answerRead(request, alone, respond))
     if (request.op === quotaRead)
-      return quotaOf(request, door, { ...this.#options, read: (...asked) => this.read(...asked) }, (answer) =>
+      return quotaOf(request, source, { ...this.#options, read: (...asked) => this.read(...asked) }, (answer) =>
         respond(readReply(answer)),
       )
-    if (request.op === updatesRead && door.follow !== undefined) return door.follow(request)
-    if (request.op === updatesRead) return this.#options.updates.poll(pollOf(request.args, request, door), respond)
-    this.read(request, (answer) => respond(readReply(answer)), door)
+    if (request.op === updatesRead && source.follow !== undefined) return source.follow(request)
+    if (request.op === updatesRead) return this.#options.updates.poll(pollOf(request.args, request, source), respond)
+    this.read(request, (answer) => respond(readReply(answer)), source)
   }
 
-  #signed(command: Command, door: CommandSource, respond: Respond, check: Check): void {
+  #signed(command: Command, source: CommandSource, respond: Respond, check: Check): void {
     if (!isWhole(command)) {
       const name = envelope.find((each) => !isGiven(command[each]))!
       const { meaning, rule } = fields[name]
       const message = `a signed command needs ${name}, ${meaning}: ${rule}`
-      return this.#refuse(door, () => refusal('missing_field', message, name), respond)
+      return this.#refuse(source, () => refusal('missing_field', message, name), respond)
     }
     const { public_key, signature } = command
     const signer = this.#signers.of(public_key)
-    if (signer === undefined) return this.#refuse(door, () => unlikeKey(public_key), respond)
+    if (signer === undefined) return this.#refuse(source, () => malformedKey(public_key), respond)
     const signed = decodeBytes64(signature)
-    if (signed === undefined) return this.#refuse(door, () => unlikeSignature(signature), respond)
-    const tooMany = this.#options.throttle.signaturesObjection(door.address)
+    if (signed === undefined) return this.#refuse(source, () => malformedSignature(signature), respond)
+    const tooMany = this.#options.throttle.signaturesObjection(source.address)
     if (tooMany !== undefined) return respond(refused(tooMany))
     const { verify, isOwn, refusesWrites } = check
     if (refusesWrites === true && isWrite(command.operation)) return respond(refused(tooBusy))
     const begun = this.#options.now()
     const bytes = signingBytes(this.#options.serviceId, command)
     verify(signed, signer.key, bytes, (verdict) => {
-      if (verdict === 'bad_signature' || verdict === 'bad_key') this.#options.throttle.badSignature(door.address)
+      if (verdict === 'bad_signature' || verdict === 'bad_key') this.#options.throttle.badSignature(source.address)
       if (verdict !== 'good') return respond(refused(verdictRefusal(verdict, this.#options.serviceId, bytes)))
       const checked = checkOperation(command)
-      if (!checked.ok) return this.#refuse(door, () => checked.refusal, respond)
+      if (!checked.ok) return this.#refuse(source, () => checked.refusal, respond)
       if (signer.id === this.#options.boardIdentity && isOwn !== true) return respond(refused(notTheBoard))
       const { durations, now } = this.#options
       const { name } = checked.value.operation
-      this.#dispatch({ command, ...checked.value, signer, signature: signed, bytes, door }, (reply) => {
+      this.#dispatch({ command, ...checked.value, signer, signature: signed, bytes, source }, (reply) => {
         durations.add(name, now() - begun)
         respond(reply)
       })
     })
   }
 
-  #dispatch({ command, operation, data, signer, signature, bytes, door }: Checked, respond: Respond): void {
+  #dispatch({ command, operation, data, signer, signature, bytes, source }: Checked, respond: Respond): void {
     const { delegates } = this.#options.news
     if (delegates.isStale) return respond(refused(keysUnsure))
     if (signer.delegate?.isUnread) return respond(refused(delegationUnread))
     const beyond = signer.delegate === undefined ? undefined : beyondScope(operation, signer.delegate)
     if (beyond !== undefined) return respond(refused(beyond))
-    const { passOn } = this.#options
+    const { forward } = this.#options
     if (operation.kind === 'read') {
-      if (passOn !== undefined && knownToLeader.has(operation.name)) return askInTurn(passOn, command, door, respond)
+      if (forward !== undefined && knownToLeader.has(operation.name))
+        return forwardReadInOrder(forward, command, source, respond)
       const now = this.#options.wallSeconds()
       if (Math.abs(now - command.timestamp) > windowSeconds) {
         const message = staleWords(command.timestamp, now)
@@ -285,29 +286,29 @@ export class CommandRouter implements CommandPath, ReadPath {
         )
       if (signer.delegate !== undefined && delegates.isOver(signer.delegate))
         return respond(refused(refusal('forbidden', delegationOver, 'public_key')))
-      const tooMany = this.#options.throttle.count('reads', door)
+      const tooMany = this.#options.throttle.count('reads', source)
       if (tooMany !== undefined) return respond(refused(tooMany))
       const request = readRequest(operation, command, data, signer.id)
       const operator = isOperator(signer, this.#options.operators)
       const handle = this.#options.news.handles.get(signer.id)
       const reader = { operator, key: signer.text, ...(handle === undefined ? {} : { handle }) }
-      return this.#answerRead({ ...request, ...reader }, door, respond)
+      return this.#answerRead({ ...request, ...reader }, source, respond)
     }
     const sha = hash('sha256', bytes, 'buffer')
-    if (passOn !== undefined) return passInTurn(passOn, { command, sha, door }, respond)
-    this.#writes.run({ command, operation, data, signer, signature, bytes, sha, door }, respond)
+    if (forward !== undefined) return forwardInOrder(forward, { command, sha, source }, respond)
+    this.#writes.run({ command, operation, data, signer, signature, bytes, sha, source }, respond)
   }
 }
 
 /** Commands that arrived together are carried out one after the other. */
-function passInTurn(
-  passOn: PassOn,
-  { command, sha, door }: { readonly command: SignedCommand; readonly sha: Buffer; readonly door: CommandSource },
+function forwardInOrder(
+  forward: Forward,
+  { command, sha, source }: { readonly command: SignedCommand; readonly sha: Buffer; readonly source: CommandSource },
   respond: Respond,
 ): void {
-  const { place } = door
+  const { place } = source
   const go = (): void =>
-    passOn(command, door, (reply) => {
+    forward(command, source, (reply) => {
       respond(reply)
       place?.sent()
     })
@@ -322,9 +323,9 @@ const knownToLeader: ReadonlySet<string> = new Set([
   'webhook.list',
 ] satisfies AnyReadName[])
 
-function askInTurn(passOn: PassOn, command: SignedCommand, door: CommandSource, respond: Respond): void {
-  const { place, ...alone } = door
-  const ask = (): void => passOn(command, alone, respond)
+function forwardReadInOrder(forward: Forward, command: SignedCommand, source: CommandSource, respond: Respond): void {
+  const { place, ...alone } = source
+  const ask = (): void => forward(command, alone, respond)
   if (place === undefined) ask()
   else place.read(ask)
 }
@@ -335,13 +336,13 @@ type Checked = Extract<ReturnType<typeof checkOperation>, { ok: true }>['value']
   readonly signer: Signer
   readonly signature: Buffer
   readonly bytes: Buffer
-  readonly door: CommandSource
+  readonly source: CommandSource
 }
 
 /** A leaked copy of the board's key is useless here. */
 const notTheBoard = refusal(
   'forbidden',
-  'this is the identity of the board itself, which signs its commands inside: no interface takes one of them',
+  'this is the identity of the board itself, which signs its own commands internally: no interface accepts them',
   'public_key',
 )
 
@@ -349,7 +350,7 @@ const keysUnsure = refusal('overloaded', 'this board is still loading its delega
 
 const delegationUnread = refusal(
   'overloaded',
-  'the disk of this board does not give back the delegation of this key now: try again in a minute',
+  'the delegation of this key cannot be read from the disk of this board right now: try again in a minute',
   'public_key',
   60,
 )
@@ -378,12 +379,12 @@ function kindOf({ via }: CommandSource): 'reads' | 'unsigned_commands' {
   return via === 'mcp' ? 'reads' : 'unsigned_commands'
 }
 
-function unlikeKey(text: string): Refusal {
+function malformedKey(text: string): Refusal {
   const message = `public_key must be 43 characters of canonical base64url without padding, the 32 raw bytes of an Ed25519 key; ${text.length} characters were sent`
   return refusal('bad_key', message, 'public_key')
 }
 
-function unlikeSignature(text: string): Refusal {
+function malformedSignature(text: string): Refusal {
   const message = `signature must be 86 characters of canonical base64url without padding, 64 bytes; ${text.length} characters were sent`
   return refusal('bad_signature', message, 'signature')
 }
@@ -417,18 +418,18 @@ const quotaRead = 'quota.get' satisfies AnsweredBy<'main'>
 /** What a caller has left of every quota: per identity, per network, and per day. */
 function quotaOf(
   { reader: identity, operator = false }: ReadRequest,
-  door: CommandSource,
+  source: CommandSource,
   { throttle, calls, blobs, read, wallSeconds }: QuotaOptions,
   answer: Take,
 ): void {
-  const networks = throttle.networkAllowances(door.address)
+  const networks = throttle.networkAllowances(source.address)
   const { reads, unsigned_commands, bad_signatures } = networks[0]!.allowances
   const ofAddress = { reads, unsigned_commands, bad_signatures }
   const scope = { until: unending }
   if (identity === '') return answer(ok({ quota: { allowances: ofAddress, networks } }, scope))
   const { reads: ownReads, ...own } = throttle.allowancesOf(identity)
   const { bytes } = own
-  const allowances = { ...ofAddress, ...own, ...(door.signedIn === identity ? { reads: ownReads } : {}) }
+  const allowances = { ...ofAddress, ...own, ...(source.signedIn === identity ? { reads: ownReads } : {}) }
   const daily = {
     identity,
     unit: 'byte',
@@ -440,10 +441,10 @@ function quotaOf(
     if (usage === undefined || !usage.ok) return answer(usage)
     const { bytes: used } = dataOf(usage)
     const { bytesMax: limit } = blobs
-    const isApart = door.signedIn === identity || operator
+    const isApart = source.signedIn === identity || operator
     const bounds = Number.isFinite(limit) ? { limit, remaining: Math.max(0, limit - used) } : {}
-    calls.allowance(identity, door, (tools) => {
-      const counts_apart = throttle.countsApart({ identity, address: door.address, isApart })
+    calls.allowance(identity, source, (tools) => {
+      const counts_apart = throttle.countsApart({ identity, address: source.address, isApart })
       const quota = { ...daily, tools, allowances, networks, counts_apart, attachment_bytes: { used, ...bounds } }
       answer(tools && ok({ quota }, scope))
     })

@@ -95,7 +95,7 @@ function encodingOf(exchange: Exchange): string | undefined {
 }
 
 /** POST /v1/command: one command, and its answer. */
-export function commandDoor(options: Omit<CommandsRouteOptions, 'onReply' | 'timers'>): RouteHandler {
+export function commandRoute(options: Omit<CommandsRouteOptions, 'onReply' | 'timers'>): RouteHandler {
   const { front, replies } = options
   return (exchange) =>
     readCommands(exchange, options, {
@@ -115,7 +115,7 @@ export function commandDoor(options: Omit<CommandsRouteOptions, 'onReply' | 'tim
     })
 }
 
-export function commandsDoor(options: CommandsRouteOptions): RouteHandler {
+export function commandsRoute(options: CommandsRouteOptions): RouteHandler {
   const { replies, onReply } = options
   return (exchange) =>
     readCommands(exchange, options, {
@@ -169,8 +169,8 @@ class Batch {
   #isCut = false
   #stopWaiting: Cancel | undefined
   /** Answers that are not written yet. */
-  #told = ''
-  #isTelling = false
+  #unsent = ''
+  #isWriteScheduled = false
 
   constructor(
     options: Pick<CommandsRouteOptions, 'front' | 'timers'>,
@@ -232,18 +232,18 @@ class Batch {
     this.#answered++
     if (this.#isOver) return
     if (reply === undefined) this.#isCut = true
-    else this.#told += `{"line":${line},"status":${reply.status},${bodyOf(reply).slice(1)}\n`
-    if (this.#isTelling) return
-    this.#isTelling = true
-    this.#options.timers.soon(() => this.#tell())
+    else this.#unsent += `{"line":${line},"status":${reply.status},${bodyOf(reply).slice(1)}\n`
+    if (this.#isWriteScheduled) return
+    this.#isWriteScheduled = true
+    this.#options.timers.soon(() => this.#write())
   }
 
   /** Answers arrive in actor turns; those of one turn of the event loop are combined into one write. */
-  #tell(): void {
-    this.#isTelling = false
+  #write(): void {
+    this.#isWriteScheduled = false
     if (this.#isOver) return
-    const text = this.#told
-    this.#told = ''
+    const text = this.#unsent
+    this.#unsent = ''
     if (text !== '' && !this.#stream.write(Buffer.from(text))) this.#hold()
     if (this.#answered < this.#lines.length) return
     if (this.#isCut) this.#stream.close()

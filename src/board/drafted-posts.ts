@@ -4,7 +4,7 @@
  */
 
 import { kindDefault } from '../../actors/rooms/room.ts'
-import { limitReply, mayBeNew, settleWrite, takeNewRoom, unlessMade, writerOf } from '../command/charging.ts'
+import { limitReply, mayBeNew, refundUnlessCreated, settleWrite, takeNewRoom, writerOf } from '../command/charging.ts'
 import { readCommand } from '../command/check.ts'
 import { standingIn } from '../command/dispatch.ts'
 import type { DraftLetter, PostDraft, Posted } from '../command/draft-letter.ts'
@@ -19,9 +19,9 @@ export type Drafted = {
   readonly signer: Signer
   /** The command as received. */
   readonly body: Buffer
-  readonly door: CommandSource
+  readonly source: CommandSource
   /** Sends it down the ordinary command path. */
-  readonly plainly: (door: CommandSource) => void
+  readonly plainly: (source: CommandSource) => void
 }
 
 type DraftedPostsOptions = Pick<
@@ -37,18 +37,18 @@ export class DraftedPosts {
   }
 
   send(drafted: Drafted, respond: Respond): void {
-    const { signer, door, draft, plainly } = drafted
+    const { signer, source, draft, plainly } = drafted
     const { news, boardIdentity } = this.#options
     noteCause('post')
     const isPlain = signer.delegate === undefined && signer.id !== boardIdentity && !news.delegates.isStale
-    if (!isPlain || mayBeNew(drafted, this.#options)) return plainly(door)
-    if (door.place === undefined) return this.#send(drafted, respond)
-    door.place.write(idOf(draft), () => this.#send(drafted, respond))
+    if (!isPlain || mayBeNew(drafted, this.#options)) return plainly(source)
+    if (source.place === undefined) return this.#send(drafted, respond)
+    source.place.write(idOf(draft), () => this.#send(drafted, respond))
   }
 
   #send(drafted: Drafted, respond: Respond): void {
     const { news, operators, throttle } = this.#options
-    const { draft, signer, door } = drafted
+    const { draft, signer, source } = drafted
     const [, room, to, signedBytes, requestIds, , packed] = draft
     const addressee = addresseeOf(to, news.handles)
     if (typeof addressee === 'object') return respond(refused(addressee))
@@ -58,7 +58,7 @@ export class DraftedPosts {
     const handle = news.handles.get(author) ?? ''
     const standing = [author, handle, charge.wait, factor, rotated, suspended, operator] as const
     const letter: DraftLetter = [room, ...standing, newRoom.wait, addressee ?? '', packed]
-    const { settle, limit } = unlessMade(newRoom)
+    const { settle, limit } = refundUnlessCreated(newRoom)
     this.#options.actors.post(letter, (answer) => {
       settle?.(answer)
       settleWrite(charge, drafted, answer, this.#options)
@@ -66,13 +66,13 @@ export class DraftedPosts {
       if (!answer.ok) return respond(limitReply(answer.refusal, charge, limit, throttle))
       if (answer.change !== undefined) news.noteChange(room, answer.change)
       // A retry is answered with the current state of the post.
-      if (answer.duplicate === true) return drafted.plainly(withoutPlace(door))
+      if (answer.duplicate === true) return drafted.plainly(withoutPlace(source))
       const { body, isPublic, screen } = answer.reply
-      if (isPublic) this.#options.welcome(author, door.address)
+      if (isPublic) this.#options.welcome(author, source.address)
       if (screen !== undefined) this.#screen(drafted, screen)
       respond({ status: 200, body })
     })
-    door.place?.sent()
+    source.place?.sent()
   }
 
   #screen({ body, draft }: Drafted, said: NonNullable<Posted['screen']>): void {
@@ -89,6 +89,6 @@ function idOf([, , , , , sha]: PostDraft): string {
 }
 
 /** Its place in the line order was already given up; only the answer remains to be sent. */
-function withoutPlace({ place: _, ...door }: CommandSource): CommandSource {
-  return door
+function withoutPlace({ place: _, ...source }: CommandSource): CommandSource {
+  return source
 }

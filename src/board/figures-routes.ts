@@ -75,14 +75,14 @@ export class BoardFigures {
   }
 
   /** Answers undefined if the metrics could not be collected. */
-  tell(answer: (figures: Figures | undefined) => void): void {
+  collect(answer: (figures: Figures | undefined) => void): void {
     this.#count(() => this.#now().then(answer, () => answer(undefined)))
   }
 
   #count(done: () => void): void {
     const { actorHost } = this.#options
-    actorHost.askFeed<FeedStats>(['stats', null, actorHost.seen], (told) => {
-      if (told !== undefined && !('refusal' in told)) this.#stats = told
+    actorHost.askFeed<FeedStats>(['stats', null, actorHost.seen], (stats) => {
+      if (stats !== undefined && !('refusal' in stats)) this.#stats = stats
       done()
     })
   }
@@ -151,7 +151,7 @@ export class BoardFigures {
   }
 }
 
-type FigureDoors = {
+type FigureRoutesOptions = {
   readonly figures: BoardFigures
   readonly replies: Replies
   /** Whether /metrics is served here instead of at its own port. */
@@ -160,10 +160,10 @@ type FigureDoors = {
   readonly proxyHeader: string
 }
 
-export function figureDoors(options: FigureDoors): Readonly<Record<string, RouteHandler>> {
+export function figureRoutes(options: FigureRoutesOptions): Readonly<Record<string, RouteHandler>> {
   const { figures, replies, hasMetrics, proxyHeader } = options
-  const told = (exchange: Exchange): void =>
-    figures.tell((found) => {
+  const sendMetrics = (exchange: Exchange): void =>
+    figures.collect((found) => {
       if (found === undefined) replies.refuse(exchange, unanswered)
       else exchange.reply(200, plain(metricsType), metricsText(found))
     })
@@ -175,8 +175,8 @@ export function figureDoors(options: FigureDoors): Readonly<Record<string, Route
     // They are for the host only, and a request that came through a proxy is from elsewhere.
     '/metrics': (exchange) =>
       !hasMetrics || (proxyHeader !== '' && exchange.header(proxyHeader) !== undefined)
-        ? replies.refuse(exchange, refusal('no_such_path', 'metrics are answered to the host of this board alone'))
-        : told(exchange),
+        ? replies.refuse(exchange, refusal('no_such_path', 'metrics are available only on the host of this board'))
+        : sendMetrics(exchange),
     '/healthz': (exchange) => exchange.reply(200, plain('text/plain; charset=utf-8'), figures.health),
   }
 }

@@ -4,7 +4,7 @@ import { inside, rates, sizes } from '../../actors/kernel/limits.ts'
 import { shardOf } from '../../actors/shard.ts'
 import type { BoardDirectory } from '../board-directory.ts'
 import type { Clock } from '../clock.ts'
-import { keyFarewell, keyRefusal } from '../command/dispatch.ts'
+import { keyCloseReason, keyRefusal } from '../command/dispatch.ts'
 import type { LiveFacts } from '../command/live-facts.ts'
 import { OpenRooms } from '../command/open-rooms.ts'
 import { Outbox } from '../follow/outbox.ts'
@@ -60,7 +60,7 @@ export class Followers implements ActorListener {
         if (token.expires <= clock.wallSeconds()) return 'this token is expired'
         return news.isOver(token.key) ? 'the key that requested this token is no longer accepted' : token
       },
-      keyOver: (key) => keyFarewell(news, key),
+      keyOver: (key) => keyCloseReason(news, key),
       rooms: this.rooms,
       refuse: (exchange, found) => replies.refuse(exchange, found),
       addressOf,
@@ -120,16 +120,16 @@ export class Followers implements ActorListener {
   }
 
   /** Handles news about public rooms from the feed. */
-  feedNews(told: FeedNews): void {
-    if (told[0] === 'live') this.tails.deliver(told[1], told[2], told[3], told[4])
-    else this.updates.waits.changed(told[1], told[4])
+  feedNews(update: FeedNews): void {
+    if (update[0] === 'live') this.tails.deliver(update[1], update[2], update[3], update[4])
+    else this.updates.waits.changed(update[1], update[4])
   }
 
   /** Handles news about private rooms from a shard. */
-  shardNews(shard: number, told: Extract<ShardNews, readonly ['rows' | 'live' | 'left', ...unknown[]]>): void {
-    if (told[0] === 'live') this.tails.deliverPrivate(told[1], told[2], told[3], told[4])
-    else if (told[0] === 'left') this.#left(told[1], told[2])
-    else if (told[0] === 'rows') this.updates.waits.heard(shard, told[1], told[2])
+  shardNews(shard: number, update: Extract<ShardNews, readonly ['rows' | 'live' | 'left', ...unknown[]]>): void {
+    if (update[0] === 'live') this.tails.deliverPrivate(update[1], update[2], update[3], update[4])
+    else if (update[0] === 'left') this.#left(update[1], update[2])
+    else if (update[0] === 'rows') this.updates.waits.changedInShard(shard, update[1], update[2])
   }
 
   /** A shard has died. Its replacement knows no followers yet. */

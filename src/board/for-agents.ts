@@ -9,7 +9,7 @@ import { operations } from '../../actors/operations.ts'
 import { hookKinds } from '../../actors/webhooks/kind-names.ts'
 import type { Described } from '../docs/capabilities.ts'
 import { clientMore, clientStart, deliveryExample, javascript, python } from '../docs/for-agents/programs.ts'
-import { lessons } from '../docs/for-agents/shell.ts'
+import { guideSections } from '../docs/for-agents/shell.ts'
 import { signingExamples } from '../docs/signing-examples.ts'
 import { FIELD_ORDER } from '../format/signing.ts'
 
@@ -36,7 +36,7 @@ export function forAgents({ address, serviceId, limitsOn, proofBits }: Named): s
     '',
     'In JavaScript or Python, start with the client libraries below: a signed post takes 4 lines.',
     'The shell blocks below form one script: with curl 7.76 and OpenSSL 3 you can paste them one after another.',
-    ...lessons(address, serviceId).flatMap(({ title, words, shell }) => [
+    ...guideSections(address, serviceId).flatMap(({ title, words, shell }) => [
       '',
       `## ${title}`,
       '',

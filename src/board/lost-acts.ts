@@ -30,7 +30,7 @@ export type LostActs = {
 /** Present until a start has applied them. */
 export const lostActsFile = (path: string) => join(path, 'lost-acts.json')
 
-export function keepLostActs(disk: Disk, path: string, acts: LostActs): void {
+export function saveLostActs(disk: Disk, path: string, acts: LostActs): void {
   disk.writeAtomic(lostActsFile(path), Buffer.from(`${JSON.stringify(acts)}\n`), 0o600)
 }
 
@@ -41,7 +41,7 @@ export function readLostActs(disk: Disk, path: string): LostActs | undefined {
   const found = foreignJson(disk.readWhole(file).toString('utf8'))
   if (isLostActs(found)) return found
   throw new UnusableDirectory(
-    `${file} is not what "broadside restored --lost --apply-from" writes. Run that again, or remove the file: then what was taken back stays readable.`,
+    `${file} was not written by "broadside restored --lost --apply-from". Run that command again, or remove the file: then what was redacted after the backup stays readable.`,
   )
 }
 
@@ -65,20 +65,20 @@ type Options = {
   readonly disk: Disk
   /** The data directory. */
   readonly path: string
-  readonly voice: BoardAuthor
+  readonly boardAuthor: BoardAuthor
   readonly front: Pick<CommandPath, 'execute'>
   readonly later: Clock['later']
   readonly report: (level: 'info' | 'warn', event: string, facts: Readonly<Record<string, unknown>>) => void
 }
 
 /** Redactions in flight at a time: each sync of a shard covers many. */
-const atOnce = 64
+const concurrentMax = 64
 const triesMax = 20
-const againMs = 250
+const retryMs = 250
 
 /** Applies the acts again. Rejects if an actor does not answer: then nothing may be shown. */
-export async function doLostActs(options: Options): Promise<void> {
-  const { disk, path, voice, front, report } = options
+export async function applyLostActs(options: Options): Promise<void> {
+  const { disk, path, boardAuthor, front, report } = options
   const acts = readLostActs(disk, path)
   if (acts === undefined) return
   const reason = 'taken back on this board before it was restored from a backup'
@@ -90,23 +90,23 @@ export async function doLostActs(options: Options): Promise<void> {
   }
   const redact = (id: string): Promise<0 | 1> => {
     const fields = { operation: 'event.redact', event_id: id, reason }
-    return one(options, id, (respond) => voice.say(fields, { cause: `lost:${id}`, at: acts.at }, respond))
+    return one(options, id, (respond) => boardAuthor.send(fields, { cause: `lost:${id}`, at: acts.at }, respond))
   }
   const { takenDown = [] } = acts
   for (const target of takenDown) {
     const fields = { operation: 'blob.takedown', target, reason }
     done += await one(options, target, (respond) =>
-      voice.say(fields, { cause: `lost:${target}`, at: acts.at }, respond),
+      boardAuthor.send(fields, { cause: `lost:${target}`, at: acts.at }, respond),
     )
   }
-  for (let from = 0; from < acts.redacted.length; from += atOnce)
-    for (const each of await Promise.all(acts.redacted.slice(from, from + atOnce).map(redact))) done += each
+  for (let from = 0; from < acts.redacted.length; from += concurrentMax)
+    for (const each of await Promise.all(acts.redacted.slice(from, from + concurrentMax).map(redact))) done += each
   disk.removeFile(lostActsFile(path))
   report('info', 'lost_acts.done', { done, of: acts.moved.length + takenDown.length + acts.redacted.length })
 }
 
 /** Refusals that mean the restored board never had the thing, or has applied the act already. */
-const needless: ReadonlySet<string> = new Set(['not_found', 'wrong_state', 'key_rotated'])
+const expectedRefusals: ReadonlySet<string> = new Set(['not_found', 'wrong_state', 'key_rotated'])
 
 /** 1 if applied; 0 if not needed, or refused, which is reported. */
 async function one(
@@ -118,14 +118,13 @@ async function one(
     const reply = await new Promise<Reply | undefined>((resolve) => send(resolve))
     if (reply?.status === 200) return 1
     const error = reply === undefined ? undefined : envelopeOf(reply).error
-    if (error !== undefined && needless.has(error.code)) return 0
+    if (error !== undefined && expectedRefusals.has(error.code)) return 0
     const isLater = error === undefined || error.code === 'overloaded'
     if (!isLater) {
       report('warn', 'lost_acts.refused', { what, problem: error.message })
       return 0
     }
-    if (tries === triesMax)
-      throw new Error(`what was taken back before the restoration could not be done again: ${what}`)
-    await pause({ later }, againMs)
+    if (tries === triesMax) throw new Error(`an act from before the restore could not be repeated: ${what}`)
+    await pause({ later }, retryMs)
   }
 }

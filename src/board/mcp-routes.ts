@@ -11,7 +11,7 @@ import type { Described } from '../docs/capabilities.ts'
 import { logFault } from '../http/engine.ts'
 import type { Exchange, RouteHandler } from '../http/port.ts'
 import type { EventsHandlers, Mcp } from '../mcp/mcp.ts'
-import { mcpDoor, serverJson } from '../mcp/routes.ts'
+import { mcpRoute, serverJson } from '../mcp/routes.ts'
 import { log } from '../observe.ts'
 import type { Platform } from '../platform.ts'
 import { Limiter } from '../rates/meters.ts'
@@ -20,13 +20,13 @@ import type { Throttle } from '../rates/throttle.ts'
 import type { FollowerFront } from '../replication/follower-front.ts'
 import type { Authenticate } from '../sign-in/caller.ts'
 import type { Oauth, OauthOptions } from '../sign-in/oauth.ts'
-import { oauthDoors } from '../sign-in/routes.ts'
+import { oauthRoutes } from '../sign-in/routes.ts'
 import { SignInKeys } from '../sign-in/sign-in-keys.ts'
 import type { CommandRouter } from './command-router.ts'
 import { forAgents } from './for-agents.ts'
 import type { ReadRouter } from './read-router.ts'
 
-type McpDoorsOptions = Pick<Platform, 'clock' | 'random' | 'disk'> & {
+type McpRoutesOptions = Pick<Platform, 'clock' | 'random' | 'disk'> & {
   readonly config: Pick<Config, 'limitsOn' | 'loopback' | 'mcpOrigins'>
   readonly directory: Pick<BoardDirectory, 'path' | 'identity' | 'facts'>
   readonly described: Described
@@ -45,7 +45,7 @@ type McpDoorsOptions = Pick<Platform, 'clock' | 'random' | 'disk'> & {
   readonly follower: { readonly front: Pick<FollowerFront, 'refusal'> } | undefined
 }
 
-type Doors = {
+type McpRoutes = {
   readonly acting: Readonly<Record<string, RouteHandler>>
   readonly more: Readonly<Record<string, RouteHandler>>
 }
@@ -63,11 +63,11 @@ const fetchesOfOnePerMinute = 10
 /** Log lines about requests that are not valid MCP. */
 const complaintsPerMinute = 6
 
-export function mcpDoors(options: McpDoorsOptions): Doors {
+export function mcpRoutes(options: McpRoutesOptions): McpRoutes {
   const { config, directory, described, reads, news, secret, clock } = options
   const { address, name, release, serviceId } = described
   const keys = new SignInKeys(options.disk, signInKeysFile(directory.path))
-  const erase = (): void => keys.retain((delegation) => news.delegates.isThere(delegation))
+  const erase = (): void => keys.retain((delegation) => news.delegates.isActive(delegation))
   erase()
   news.delegates.onEnd(erase)
   clock.every(erase, eraseEveryMs)
@@ -121,8 +121,8 @@ export function mcpDoors(options: McpDoorsOptions): Doors {
   const authenticate: Authenticate = async (token) => (await oauth()).authenticate(token)
   return {
     acting: {
-      '/mcp': mcpDoor({ ...common, origins: config.mcpOrigins, load: mcp, authenticate }),
-      ...oauthDoors({
+      '/mcp': mcpRoute({ ...common, origins: config.mcpOrigins, load: mcp, authenticate }),
+      ...oauthRoutes({
         ...common,
         load: oauth,
         elsewhere: () => options.follower?.front.refusal.message,

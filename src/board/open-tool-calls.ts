@@ -90,7 +90,7 @@ export async function startCalling(config: Config, options: CallingOptions): Pro
     wallSeconds: clock.wallSeconds,
     report: (error) => log('error', 'call_failed', { problem: error.message, stack: error.stack }),
   })
-  const tools = openDesk(config, options, outgoing)
+  const tools = openToolProbes(config, options, outgoing)
   return {
     calls,
     own,
@@ -139,7 +139,7 @@ function openRelay(
 }
 
 /** Probes and reviews of the tools in the directory. */
-function openDesk(
+function openToolProbes(
   config: Config,
   { actorHost, news, reads, secret, clock }: CallingOptions,
   outgoing: Outgoing,

@@ -40,11 +40,11 @@ export function openWorks({ actorHost, workNews, news, directory, limitsOn, scre
     report: (facts) => log('warn', 'work.not_said', facts),
   })
   workNews.passTo({
-    shardNews: (shard, told) => {
-      if (told[0] === 'carry') carrier.carry(shard, told[1])
-      else if (told[0] === 'at rest') carrier.atRest(shard)
-      else if (told[0] === 'requested') {
-        const { room, id, change, screen } = told[1]
+    shardNews: (shard, update) => {
+      if (update[0] === 'carry') carrier.carry(shard, update[1])
+      else if (update[0] === 'at rest') carrier.atRest(shard)
+      else if (update[0] === 'requested') {
+        const { room, id, change, screen } = update[1]
         if (change !== undefined) news.noteChange(room, change)
         if (screen !== undefined) screening.add({ id, room, kind: 'request', isReply: false, ...screen })
       }

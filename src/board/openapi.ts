@@ -7,8 +7,8 @@ import type { Described } from '../docs/capabilities.ts'
 import { ownShapes } from '../docs/command-shapes.ts'
 import { boardPaths } from '../docs/openapi/board-paths.ts'
 import { commandPath, commandsPath } from '../docs/openapi/command-path.ts'
-import { doorPaths } from '../docs/openapi/door-paths.ts'
 import { logPaths, witnessPaths } from '../docs/openapi/log-paths.ts'
+import { otherPaths } from '../docs/openapi/other-paths.ts'
 import { readPaths } from '../docs/openapi/read-paths.ts'
 import { refused, responses } from '../docs/openapi/responses.ts'
 import { signInPaths } from '../docs/openapi/sign-in-paths.ts'
@@ -28,7 +28,7 @@ export function openapi(board: Pick<Described, 'address' | 'serviceId' | 'sold' 
   const others = {
     ...readPaths(shapes),
     ...boardPaths(shapes),
-    ...doorPaths(shapes),
+    ...otherPaths(shapes),
     ...logPaths,
     ...signInPaths,
     ...(board.witnesses ? witnessPaths : {}),

@@ -43,7 +43,7 @@ import {
 } from '../pages/page.ts'
 import type { RenderTexts } from '../pages/page-texts.ts'
 import { html } from '../pages/pieces/html.ts'
-import { faultPage, nowherePage, refusedPage, unansweredPage } from '../pages/refused.ts'
+import { faultPage, notFoundPage, refusedPage, unansweredPage } from '../pages/refused.ts'
 import { Renderer } from '../pages/renderer.ts'
 import type { Platform } from '../platform.ts'
 import type { Throttle } from '../rates/throttle.ts'
@@ -54,7 +54,7 @@ import type { ReadRouter } from './read-router.ts'
 
 const gzip = promisify(gzipCallback)
 
-type PageDoorOptions = Omit<AskOptions, 'change' | 'fault' | 'read' | 'render'> & {
+type PageRoutesOptions = Omit<AskOptions, 'change' | 'fault' | 'read' | 'render'> & {
   readonly reads: Pick<ReadRouter, 'read'>
   readonly news: LiveFacts
   readonly throttle: Throttle
@@ -70,9 +70,9 @@ type PageDoorOptions = Omit<AskOptions, 'change' | 'fault' | 'read' | 'render'> 
 
 type Pattern = { readonly page: Page; readonly path: RegExp; readonly names: readonly string[] }
 
-export type PageDoors = {
+export type PageRoutes = {
   /** By first path segment, as Routes looks them up. */
-  readonly doors: Readonly<Record<string, RouteHandler>>
+  readonly routes: Readonly<Record<string, RouteHandler>>
   /** POST: a text as the pages would show it, for its author. */
   readonly preview: RouteHandler
   /** Answers a browser that requests a missing path with a page; false if it is not a browser. */
@@ -81,26 +81,26 @@ export type PageDoors = {
   readonly close: () => Promise<void>
 }
 
-export function pageDoors(options: PageDoorOptions): PageDoors {
+export function pageRoutes(options: PageRoutesOptions): PageRoutes {
   const server = new PageServer(options)
-  const byDoor = new Map<string, Pattern[]>()
+  const byPrefix = new Map<string, Pattern[]>()
   for (const page of pages) {
     const slash = page.path.indexOf('/', 1)
     const key = slash < 0 ? page.path : page.path.slice(0, slash + 1)
-    byDoor.set(key, [...(byDoor.get(key) ?? []), patternOf(page)])
+    byPrefix.set(key, [...(byPrefix.get(key) ?? []), patternOf(page)])
   }
-  const doors = Object.fromEntries(
-    [...byDoor].map(([door, patterns]): [string, RouteHandler] => [
-      door,
+  const routes = Object.fromEntries(
+    [...byPrefix].map(([prefix, patterns]): [string, RouteHandler] => [
+      prefix,
       (exchange) => server.handle(exchange, patterns),
     ]),
   )
   const files = Object.fromEntries(
-    assets.map(({ path, type, body }): [string, RouteHandler] => [path, ownFile(type, body, forEver)]),
+    assets.map(({ path, type, body }): [string, RouteHandler] => [path, ownFile(type, body, immutable)]),
   )
   const icon = { '/icon.svg': ownFile('image/svg+xml', Buffer.from(iconSvg), 'public, max-age=86400') }
   return {
-    doors: { ...doors, ...files, ...icon },
+    routes: { ...routes, ...files, ...icon },
     preview: (exchange) => server.preview(exchange),
     nowhere: (exchange) => server.nowhere(exchange),
     close: () => server.close(),
@@ -125,14 +125,14 @@ function fileHeaders(type: string): readonly Header[] {
 
 const feedPath = /\.(?:atom|json)$/
 
-const forEver = 'public, max-age=31536000, immutable'
+const immutable = 'public, max-age=31536000, immutable'
 
 function ownFile(type: string, body: Buffer, caching: string): RouteHandler {
   return fixedAnswer([...ownFileHeaders(type), ['cache-control', caching]], () => body)
 }
 
 /** A page that is being rendered, and the rendering after it if a request needs a newer one. */
-type UnderWay = {
+type PendingPage = {
   /** Newest change when rendering began. */
   readonly change: number
   readonly made: Promise<Ready>
@@ -176,11 +176,11 @@ function draftIn(body: Buffer): Draft | undefined {
 }
 
 class PageServer {
-  readonly #options: PageDoorOptions
+  readonly #options: PageRoutesOptions
   readonly #ready = new ReadyAnswers(inside.pageCacheBytes)
   readonly #renderer: Renderer
   /** Pages that are being rendered, by key. */
-  readonly #underWay = new TurnoverMap<string, UnderWay>()
+  readonly #pending = new TurnoverMap<string, PendingPage>()
   /** The same pages, gzipped. */
   readonly #packed = new WeakMap<Ready, Promise<Ready>>()
   readonly #headers: readonly Header[]
@@ -188,7 +188,7 @@ class PageServer {
   /** Addresses as requested, and the pages they stand for, for pages that are ready. */
   readonly #known = new BoundedMap<string, Asked>(knownMax)
 
-  constructor(options: PageDoorOptions) {
+  constructor(options: PageRoutesOptions) {
     this.#options = options
     this.#headers = pageHeaders(options.board.address)
     this.#renderer = new Renderer({
@@ -214,7 +214,7 @@ class PageServer {
     const url = exchange.query === '' ? exchange.path : `${exchange.path}?${exchange.query}`
     const known = this.#known.get(url)
     const found = known ?? readAddress(exchange, patterns)
-    if (found === undefined) return this.#sendPage(exchange, 404, nowherePage(exchange.path))
+    if (found === undefined) return this.#sendPage(exchange, 404, notFoundPage(exchange.path))
     if ('code' in found) return this.#refuse(exchange, found)
     noteCause(found.page.path)
     const isPacked = takesGzip(exchange.header('accept-encoding'))
@@ -274,7 +274,7 @@ class PageServer {
 
   nowhere(exchange: Exchange): boolean {
     if (!/\btext\/html\b/.test(exchange.header('accept') ?? '')) return false
-    this.#sendPage(exchange, 404, nowherePage(exchange.path))
+    this.#sendPage(exchange, 404, notFoundPage(exchange.path))
     return true
   }
 
@@ -285,10 +285,10 @@ class PageServer {
   #make(asked: Asked, address: string): Promise<Ready> {
     // A search waits for others of its network, so other requests must not wait with it.
     const key = asked.page.isSearch === true ? `${asked.key} ${address}` : asked.key
-    const running = this.#underWay.get(key)
+    const running = this.#pending.get(key)
     if (running === undefined) return this.#begin(asked, key, address)
     if (running.change >= this.#options.news.settled) return running.made
-    const next = (): Promise<Ready> => this.#underWay.get(key)?.made ?? this.#begin(asked, key, address)
+    const next = (): Promise<Ready> => this.#pending.get(key)?.made ?? this.#begin(asked, key, address)
     running.next ??= running.made.then((made) => (this.#isCurrent(made) ? made : next()), next)
     return running.next
   }
@@ -296,9 +296,9 @@ class PageServer {
   #begin(asked: Asked, key: string, address: string): Promise<Ready> {
     const change = this.#options.news.settled
     const made = this.#render(asked, address, change)
-    this.#underWay.set(key, { change, made, next: undefined })
+    this.#pending.set(key, { change, made, next: undefined })
     const forget = (): void => {
-      this.#underWay.delete(key)
+      this.#pending.delete(key)
     }
     made.then(forget, forget)
     return made

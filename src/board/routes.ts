@@ -45,13 +45,13 @@ const json = 'application/json; charset=utf-8'
 /** Some programs treat an encoded slash or a backslash as a slash and some do not, so they would see different paths. */
 const ambiguous = /%2f|%5c|\\/i
 /** Addresses of tools may contain unescaped ids with slashes; both readings redirect to the one address. */
-const leadsOn = /^\/tools\/(?!.*%5c)[^\\]*$/i
+const redirectable = /^\/tools\/(?!.*%5c)[^\\]*$/i
 
 /** Reads of the API with a route of their own that takes no parameter. */
 const plainReads: ReadonlySet<string> = new Set(['/api/stats', '/capabilities', '/openapi.json', '/time'])
 
 /** An answer in preparation and the exchanges that wait for it: it shows everything confirmed when they arrived. */
-type UnderWay = { readonly change: number; readonly exchanges: Exchange[] }
+type PendingRead = { readonly change: number; readonly exchanges: Exchange[] }
 
 type Found = { readonly operation: ReadOperation; readonly parameter: string }
 
@@ -60,7 +60,7 @@ export class Routes {
   readonly #replies: Replies
   readonly #ready = new ReadyAnswers(inside.answerCacheBytes)
   /** By address. */
-  readonly #underWay = new TurnoverMap<string, UnderWay>()
+  readonly #pending = new TurnoverMap<string, PendingRead>()
   readonly #gets = new Map<string, ReadOperation>()
   /** The parts of a path before and after its parameter. */
   readonly #patterns: { readonly before: string; readonly behind: string; readonly operation: ReadOperation }[] = []
@@ -86,11 +86,11 @@ export class Routes {
     const { method, path } = exchange
     if (!this.#isPlain(exchange)) return
     const slash = path.indexOf('/', 1)
-    const door = slash < 0 ? path : path.slice(0, slash + 1)
-    const { acting: doors } = this.#options
-    const acting = doors[path] ?? doors[door]
+    const prefix = slash < 0 ? path : path.slice(0, slash + 1)
+    const { acting: routes } = this.#options
+    const acting = routes[path] ?? routes[prefix]
     if (acting !== undefined) {
-      noteCause(door)
+      noteCause(prefix)
       return acting(exchange, path.slice(slash + 1))
     }
     const found = this.#find(path)
@@ -108,7 +108,7 @@ export class Routes {
     if (method !== 'GET' && method !== 'HEAD') return this.#replies.wrongMethod(exchange, 'GET, HEAD, OPTIONS')
     const wrong = plainReads.has(path) ? noQuery(path, exchange.query) : undefined
     if (wrong !== undefined) return this.#replies.send(exchange, refused(wrong))
-    noteCause(found?.operation.get?.path ?? door)
+    noteCause(found?.operation.get?.path ?? prefix)
     if (more !== undefined) return more.run(exchange, more.parameter)
     this.#read(exchange, found!)
   }
@@ -125,9 +125,9 @@ export class Routes {
       this.#replies.send(exchange, length > 2 * allowed ? { ...body, status: 431 } : body)
       return false
     }
-    if (!ambiguous.test(path) || leadsOn.test(path)) return true
+    if (!ambiguous.test(path) || redirectable.test(path)) return true
     const message =
-      'a path must not contain a backslash, nor an encoded slash (%2F) or backslash (%5C): write it plainly'
+      'a path must not contain a backslash, nor an encoded slash (%2F) or backslash (%5C); write the character unencoded or leave it out'
     this.#replies.send(exchange, refused(refusal('ambiguous_path', message)))
     return false
   }
@@ -163,14 +163,14 @@ export class Routes {
     const isSearch = request.args.query !== undefined || request.op === 'tools.search'
     const name = isSearch ? undefined : url
     const change = news.settled
-    const running = name === undefined ? undefined : this.#underWay.get(name)
+    const running = name === undefined ? undefined : this.#pending.get(name)
     if (running !== undefined && running.change >= change) return void running.exchanges.push(exchange)
-    const begun: UnderWay = { change, exchanges: [exchange] }
-    if (name !== undefined) this.#underWay.set(name, begun)
+    const begun: PendingRead = { change, exchanges: [exchange] }
+    if (name !== undefined) this.#pending.set(name, begun)
     this.#options.front.read(
       request,
       (answer) => {
-        if (name !== undefined && this.#underWay.get(name) === begun) this.#underWay.delete(name)
+        if (name !== undefined && this.#pending.get(name) === begun) this.#pending.delete(name)
         this.#answer(begun.exchanges, operation, answer, (found) => this.#keep(url, found, change))
       },
       { address: this.#options.addressOf(exchange), onGone: (callback) => exchange.onAbort(callback) },

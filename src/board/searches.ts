@@ -110,7 +110,7 @@ function restricted(
     const fault = faultOf(name, fields[name], written)
     if (fault !== undefined) return refuse(unreadable(`${name}: in query must be followed by ${fields[name].rule}`))
     if ((args[name] ?? written) !== written)
-      return refuse(unreadable(`query and the field ${name} name two values: name one`))
+      return refuse(unreadable(`query and the field ${name} have different values: send one of them`))
     args[name] = written
   }
   const { after, before } = restrictions
@@ -120,7 +120,7 @@ function restricted(
   if (author === undefined) return then({ ...request, args })
   withIdentity(actors, author, refuse, (target) => {
     if ((args.target ?? target) !== target)
-      return refuse(unreadable('query and the field for the author name two identities: name one'))
+      return refuse(unreadable('query and the field for the author name different identities: send one of them'))
     then({ ...request, args: { ...args, target } })
   })
 }

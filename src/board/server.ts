@@ -65,11 +65,11 @@ import { boardRoutes } from './board-routes.ts'
 import { CommandRouter } from './command-router.ts'
 import { BoardFigures } from './figures-routes.ts'
 import { Followers } from './followers.ts'
-import { doLostActs } from './lost-acts.ts'
+import { applyLostActs } from './lost-acts.ts'
 import { openStreams } from './open-streams.ts'
 import { type Calling, startCalling } from './open-tool-calls.ts'
 import { openWorks, type Works } from './open-works.ts'
-import { type StartedActors, startActors, stopForGood } from './start-actors.ts'
+import { exitFatally, type StartedActors, startActors } from './start-actors.ts'
 
 export type RunningServer = {
   readonly address: string
@@ -111,7 +111,7 @@ export async function startServer(
   try {
     completeReshard(platform.disk, config.dataDirectory)
     const marks = readMarks(platform.disk, config)
-    await refuseUnheard(config, platform)
+    await refuseConflictingStart(config, platform)
     const followed = await followedBy(config, platform)
     const directory =
       followed?.directory ??
@@ -139,13 +139,15 @@ export async function startServer(
     })
   } catch (error) {
     lock.release()
-    throw await amongOthers(error, config, platform)
+    throw await explainOldCopy(error, config, platform)
   }
   let closing: Promise<void> | undefined
   return {
     address,
     metrics: () =>
-      new Promise((resolve) => figures.tell((found) => resolve(found === undefined ? undefined : metricsText(found)))),
+      new Promise((resolve) =>
+        figures.collect((found) => resolve(found === undefined ? undefined : metricsText(found))),
+      ),
     health: () => figures.health,
     vacant: vacant.promise,
     close: () => {
@@ -186,23 +188,26 @@ type Followed = {
 }
 
 /** Refuses a start that would contradict the stream of an earlier run. Throws UnusableDirectory. */
-async function refuseUnheard({ follow, replication, dataDirectory }: Config, { disk }: Platform): Promise<void> {
+async function refuseConflictingStart(
+  { follow, replication, dataDirectory }: Config,
+  { disk }: Platform,
+): Promise<void> {
   const file = replicationFile(dataDirectory)
   if (follow !== undefined || !disk.fileExists(file) || disk.fileExists(followerFile(dataDirectory))) return
   const { keptIn } = await import('../replication/writer.ts')
   const kept = keptIn(disk, dataDirectory)
   if (kept?.handsOver)
     throw new UnusableDirectory(
-      `A hand-over of ${dataDirectory} was begun, and another board may write by now. Run broadside hand-over again, which completes it.`,
+      `A hand-over of ${dataDirectory} has started, and another board may already accept writes. Run broadside hand-over again to complete it.`,
     )
   if (kept?.ack === 'quorum' && replication === undefined)
     throw new UnusableDirectory(
-      `This board has answered by quorum, so another may have taken its place. Start it with REPLICATE; or, if none has, remove ${file}.`,
+      `This board has answered by quorum, so another board may lead now. Start it with REPLICATE, or, if no other board leads, remove ${file}.`,
     )
 }
 
 /** The same error, except for an old copy whose missing records other boxes have: it must not be restored, nor may its log be ended. */
-async function amongOthers(error: unknown, { dataDirectory }: Config, { disk }: Platform): Promise<unknown> {
+async function explainOldCopy(error: unknown, { dataDirectory }: Config, { disk }: Platform): Promise<unknown> {
   if (Object(error).name !== 'RolledBack' || !disk.fileExists(replicationFile(dataDirectory))) return error
   const [{ keptIn }, { Halted, staleBoardAdvice }] = await Promise.all([
     import('../replication/writer.ts'),
@@ -223,7 +228,7 @@ async function followedBy(config: Config, { disk, clock, random }: Platform): Pr
     ])
     if (!(await standDown({ disk, clock, config, settings: config.lead, openStream, report: log })))
       throw new UnusableDirectory(
-        `${path} is the board that leads. Start it with broadside serve, or give its place away first: broadside hand-over.`,
+        `${path} is the leader. Start it with broadside serve, or hand over leadership first: broadside hand-over.`,
       )
   }
   const [{ openFollower }, { FollowerFront }, { leaderOf }, { keptFromLeading }] = await Promise.all([
@@ -245,7 +250,7 @@ async function followedBy(config: Config, { disk, clock, random }: Platform): Pr
 }
 
 /** Endpoints for followers of this board; none without REPLICA_KEY_FILE. */
-export async function replicaDoors(board: OpenBoard): Promise<Readonly<Record<string, RouteHandler>>> {
+export async function replicaRoutes(board: OpenBoard): Promise<Readonly<Record<string, RouteHandler>>> {
   const file = board.config.replication?.replicaKeyFile ?? ''
   if (file === '') return {}
   const [{ replicaDoor }, { replicaKeyIn }, { keptIn }] = await Promise.all([
@@ -283,11 +288,11 @@ type OpenBoard = Awaited<ReturnType<typeof openBoard>>
 /** Starts what the board does on its own, and continues what an earlier run left open. */
 export async function resumeBoard(parts: Parts, board: OpenBoard): Promise<void> {
   const { works, authorPosts, takedowns, webhookThread, calling, itemPosts } = board
-  const { disk, directory, voice, front, clock } = board
+  const { disk, directory, boardAuthor, front, clock } = board
   await parts.start(
     {
       name: 'acts of a lost board',
-      start: () => doLostActs({ disk, path: directory.path, voice, front, later: clock.later, report: log }),
+      start: () => applyLostActs({ disk, path: directory.path, boardAuthor, front, later: clock.later, report: log }),
     },
     { name: 'works', start: () => works.resume(), stop: () => works.close() },
     { name: 'author posts', start: () => authorPosts.resume(), stop: () => authorPosts.close() },
@@ -302,7 +307,7 @@ export async function resumeBoard(parts: Parts, board: OpenBoard): Promise<void>
 async function startBoard(parts: Parts, place: Place): Promise<BoardFigures> {
   const board = await openBoard(parts, place)
   const { config, news, connections, actorHost, verifier, followers, streams, screeningQueue, follower } = board
-  const { routes, exports, pages, described } = boardRoutes({ ...board, replicaDoors: await replicaDoors(board) })
+  const { routes, exports, pages, described } = boardRoutes({ ...board, replicaRoutes: await replicaRoutes(board) })
   prepareEngineEnvironment(headBytesMax)
   const handle = (exchange: Exchange) => routes.handle(follower?.front.mark(exchange) ?? exchange)
   const httpThreads = httpThreadsOf(config)
@@ -335,7 +340,7 @@ async function startBoard(parts: Parts, place: Place): Promise<BoardFigures> {
     tree_size: news.head.size,
   })
   if (follower !== undefined) return board.figures
-  sayLogName(place, board.log.origin, news.head.size)
+  reportLogName(place, board.log.origin, news.head.size)
   resumeScreening(actorHost, screeningQueue, config.operators, place.clock.wallSeconds())
   return board.figures
 }
@@ -362,7 +367,7 @@ async function startHttp(board: OpenBoard, handler: Handler, threads: number): P
     handler,
     http,
     bodyBytesMax: sizes.body_bytes,
-    onFatal: (thread, words) => stopForGood(board)({ ...words, thread }),
+    onFatal: (thread, words) => exitFatally(board)({ ...words, thread }),
   })
   figures.alsoOf(() => server.usage())
   return server
@@ -405,12 +410,12 @@ function neededAttachments(actorHost: ActorHost): NeededAttachments {
 }
 
 /** The name of a log is signed with each of its heads, so it stays as it was when the log began. */
-function sayLogName({ config, address }: Place, origin: string, size: number): void {
+function reportLogName({ config, address }: Place, origin: string, size: number): void {
   const named = origin.slice(0, origin.indexOf('/'))
   if (config.baseUrl === '' && size <= 1)
     log('info', 'log.named', {
       log: origin,
-      note: 'Signed for good. Set BASE_URL to the public address before anybody uses this board: in a new DATA_DIR, or with broadside log rotate.',
+      note: 'The name of a log is permanent. Set BASE_URL to the public address before anybody uses this board: in a new DATA_DIR, or with broadside log rotate.',
     })
   if (config.baseUrl !== '' && new URL(address).host !== named)
     log('warn', 'log.of_another_address', {
@@ -485,7 +490,7 @@ async function startVerifier({ config, directory, placement, clock, ...machine }
       waitingMax,
       serviceId: directory.facts.service_id,
       proofBits: config.proofBits,
-      onFatal: (thread, words) => stopForGood(machine)({ ...words, thread }),
+      onFatal: (thread, words) => exitFatally(machine)({ ...words, thread }),
     })
   const start = () =>
     Verifier.start({
@@ -527,11 +532,11 @@ async function servicesOf(base: Base) {
   })
   const calling = await startCalling(config, base)
   const front = frontOf(base, { followers, webhookThread, screeningQueue, works, calling })
-  const voice = new BoardAuthor(signer, front)
+  const boardAuthor = new BoardAuthor(signer, front)
   new Screening({
     queue: screeningQueue,
     judge: config.screenUrl === '' ? judge : httpClassifier(config.screenUrl),
-    hide: (post, reason, done) => hideBy(voice, post, reason, done),
+    hide: (post, reason, done) => hideBy(boardAuthor, post, reason, done),
     later: clock.later,
     soon: clock.soon,
     report: log,
@@ -551,7 +556,7 @@ async function servicesOf(base: Base) {
     later: clock.later,
     report: (facts) => log('warn', 'takedown.not_done', facts),
   })
-  const { itemPosts, deliveries } = receivingOf(base, voice)
+  const { itemPosts, deliveries } = receivingOf(base, boardAuthor)
   const { connections, verifier, counters, throttle, notices } = base
   const { tails } = followers
   const streams = openStreams(base, { followers, front })
@@ -567,7 +572,7 @@ async function servicesOf(base: Base) {
     behindSeconds,
   })
   const answering = { followers, webhookThread, screeningQueue, authorPosts, takedowns, works, calling }
-  return { ...answering, streams, front, voice, itemPosts, deliveries, figures }
+  return { ...answering, streams, front, boardAuthor, itemPosts, deliveries, figures }
 }
 
 type Answering = {
@@ -580,7 +585,7 @@ type Answering = {
 
 function frontOf(base: Base, { followers, webhookThread, screeningQueue, works, calling }: Answering): CommandRouter {
   const { config, directory, actorHost, news, throttle, reads, verifier, secret, files } = base
-  const underWayMax = 1.5 * config.queueMax * actorHost.shards
+  const pendingMax = 1.5 * config.queueMax * actorHost.shards
   return new CommandRouter({
     calls: calling.calls,
     tools: calling.tools,
@@ -591,7 +596,7 @@ function frontOf(base: Base, { followers, webhookThread, screeningQueue, works, 
     reads,
     updates: followers.updates,
     verifier,
-    isFull: () => verifier.waiting + actorHost.openAtShards >= underWayMax,
+    isOverloaded: () => verifier.waiting + actorHost.openAtShards >= pendingMax,
     clerks: verifier instanceof Clerks ? verifier : undefined,
     throttle,
     news,
@@ -607,21 +612,21 @@ function frontOf(base: Base, { followers, webhookThread, screeningQueue, works, 
     wallSeconds: base.clock.wallSeconds,
     now: base.clock.monotonicMs,
     durations: base.durations,
-    passOn: base.follower?.front.forward,
+    forward: base.follower?.front.forward,
     blobs: new BlobIntake({
       files,
       bytesMax: config.limitsOn ? config.blobBytesPerIdentity : Number.POSITIVE_INFINITY,
-      fail: stopForGood(base),
+      fail: exitFatally(base),
       fault: logFault,
     }),
   })
 }
 
 /** Handles what arrives at receive URLs. */
-function receivingOf({ config, actorHost, news, reads, throttle, clock }: Base, voice: BoardAuthor) {
+function receivingOf({ config, actorHost, news, reads, throttle, clock }: Base, boardAuthor: BoardAuthor) {
   const itemPosts = new ItemPosts({
     actors: actorHost,
-    voice,
+    voice: boardAuthor,
     read: (request, answer) => reads.read(request, answer),
     isSuspended: (identity) => news.isSuspended(identity),
     later: clock.later,
@@ -634,7 +639,7 @@ function receivingOf({ config, actorHost, news, reads, throttle, clock }: Base, 
     now: clock.monotonicMs,
     wallSeconds: clock.wallSeconds,
     post: (receiver, isDecided) => itemPosts.post(receiver, isDecided),
-    isThere: (delegation) => news.delegates.isThere(delegation),
+    isThere: (delegation) => news.delegates.isActive(delegation),
   })
   return { itemPosts, deliveries }
 }

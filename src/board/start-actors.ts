@@ -90,16 +90,16 @@ export async function startActors(parts: Parts, options: ActorsOptions): Promise
     closed: facts.closed,
     publicHost: new URL(address).host,
     consistency: (origin, from, to) => consistencyPath(actorHost, origin, from, to),
-    onRollback: stopForGood(options),
+    onRollback: exitFatally(options),
   })
   actorHost.listen({ published: ({ head }) => heads.note(head) })
   await parts.start(
     { name: 'heads', start: () => heads.begin(news.head), stop: () => heads.close(news.head) },
     {
       name: 'delegations',
-      start: () => news.delegates.begin((told) => queryRegistry(actorHost, 'delegation.known', told)),
+      start: () => news.delegates.begin((answer) => queryRegistry(actorHost, 'delegation.known', answer)),
     },
-    { name: 'limits', start: () => news.grants.begin((told) => queryRegistry(actorHost, 'limits.known', told)) },
+    { name: 'limits', start: () => news.grants.begin((answer) => queryRegistry(actorHost, 'limits.known', answer)) },
     {
       name: 'attachments',
       start: () =>
@@ -152,11 +152,11 @@ async function startThreads(options: ActorsOptions, workNews: BufferedNews) {
       workNews,
       ...(options.follower === undefined ? [] : [options.follower.front, vacancyOf(options, () => started.facts.logs)]),
       {
-        feedNews: (told) => {
-          if (told[0] !== 'changed') return
-          for (const [id, handle] of told[2]) news.handles.set(id, handle)
-          news.notePeople(told[3])
-          for (const [room, change] of told[1]) news.noteChange(room, change)
+        feedNews: (update) => {
+          if (update[0] !== 'changed') return
+          for (const [id, handle] of update[2]) news.handles.set(id, handle)
+          news.notePeople(update[3])
+          for (const [room, change] of update[1]) news.noteChange(room, change)
         },
         shardRestarted: (shard) => news.shardRestarted(shard, directory.facts.shards),
         replicationNews: ({ problem }) => {
@@ -165,12 +165,12 @@ async function startThreads(options: ActorsOptions, workNews: BufferedNews) {
         },
       },
       {
-        shardNews: (_shard, told) => {
-          if (told[0] === 'unneeded') for (const [room, sha256] of told[1]) files.drop(room, sha256)
+        shardNews: (_shard, update) => {
+          if (update[0] === 'unneeded') for (const [room, sha256] of update[1]) files.drop(room, sha256)
         },
       },
     ],
-    onFatal: (thread, words) => stopForGood({ exit })({ ...words, thread }),
+    onFatal: (thread, words) => exitFatally({ exit })({ ...words, thread }),
   })
   const { published, handles, people } = started.facts
   news.noteHead(published.head, published.change)
@@ -206,8 +206,8 @@ async function clockNoticeOf(
   shards: readonly number[],
 ): Promise<ClockNotice> {
   const logged = await new Promise<number>((resolve) =>
-    actorHost.askFeed<FeedStats>(['stats', null, 0], (told) =>
-      resolve(told === undefined || 'refusal' in told ? 0 : told.checkpointAt),
+    actorHost.askFeed<FeedStats>(['stats', null, 0], (stats) =>
+      resolve(stats === undefined || 'refusal' in stats ? 0 : stats.checkpointAt),
     ),
   )
   const newest = newestStamp(logged, shards, clock.wallSeconds())
@@ -229,7 +229,7 @@ function followingOf({ config: { follow }, follower }: ActorsOptions): Following
 }
 
 /** The process cannot continue: its supervisor restarts it, and it recovers. */
-export function stopForGood({ exit }: Pick<Platform, 'exit'>): (error: unknown) => void {
+export function exitFatally({ exit }: Pick<Platform, 'exit'>): (error: unknown) => void {
   return (error) => {
     log('error', 'fatal', explainFailure(error))
     exit(70)

@@ -21,26 +21,26 @@ type VacancyOptions = {
 export class Vacancy implements ActorListener {
   readonly #options: VacancyOptions
   /** What was reported last; undefined if nothing was, or it is over. */
-  #told: string | undefined
+  #reported: string | undefined
 
   constructor(options: VacancyOptions) {
     this.#options = options
-    this.#told = options.reported
+    this.#reported = options.reported
   }
 
   vacant(after: number): void {
     const { problem, notices, onVacant } = this.#options
     const found = problem(after)
     if (found === undefined) return onVacant(after)
-    if (found !== this.#told) log('error', 'lead.not_taken', { problem: found })
-    this.#told = found
+    if (found !== this.#reported) log('error', 'lead.not_taken', { problem: found })
+    this.#reported = found
     notices.set('lead', found)
   }
 
   standing({ behindMs }: Standing): void {
     const { problem, notices } = this.#options
-    if (this.#told === undefined || behindMs > 0 || problem() !== undefined) return
-    this.#told = undefined
+    if (this.#reported === undefined || behindMs > 0 || problem() !== undefined) return
+    this.#reported = undefined
     notices.end('lead')
   }
 }

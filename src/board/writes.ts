@@ -12,8 +12,8 @@ import type { ShownReadName } from '../../actors/records/internal-operations.ts'
 import { type Facts, registryName } from '../../actors/records/record.ts'
 import { windowSeconds } from '../../actors/records/write.ts'
 import { kindDefault, type PostArgs, type PostReply } from '../../actors/rooms/room.ts'
-import { limitReply, settleWrite, takeNewRoom, unlessMade, whetherNew, writerOf } from '../command/charging.ts'
-import { type Given, isOperator, isPublicOnly, type Said, sendAs, signedLetter } from '../command/dispatch.ts'
+import { limitReply, refundUnlessCreated, settleWrite, takeNewRoom, whetherNew, writerOf } from '../command/charging.ts'
+import { type ActorReply, type Given, isOperator, isPublicOnly, sendAs, signedLetter } from '../command/dispatch.ts'
 import type { LiveFacts } from '../command/live-facts.ts'
 import { nameJson, newPostJson, piecesOf } from '../command/new-post.ts'
 import type { AnyPlan, Asked, Decided, Services } from '../command/plan.ts'
@@ -87,7 +87,7 @@ export class Writes {
   run(verified: Verified, respond: Respond): void {
     whetherNew(verified, this.#options, (isNew) => {
       const go = () => this.#run(isNew ? { ...verified, isNew } : verified, respond)
-      const { place } = verified.door
+      const { place } = verified.source
       if (place === undefined) go()
       else place.write(verified.sha.toString('hex', 0, 16), go)
     })
@@ -104,11 +104,11 @@ export class Writes {
     if (refusedBefore !== undefined) return respond(refused(refusedBefore))
     const services: Services = this.#options
     const askFor = (actor: string): void => {
-      if (plan.ask === undefined) return this.#carryOut(plan, verified, actor, nothingAsked, respond)
+      if (plan.ask === undefined) return this.#runPlan(plan, verified, actor, nothingAsked, respond)
       plan.ask(verified, services, (found) => {
         if (found === undefined) return respond(undefined)
         if ('refusal' in found) return this.#unlessAccepted(verified, actor, found.refusal, respond)
-        this.#carryOut(plan, verified, actor, found, respond)
+        this.#runPlan(plan, verified, actor, found, respond)
       })
     }
     const to = plan.to(verified, services)
@@ -116,17 +116,17 @@ export class Writes {
     else askFor(to.actor)
   }
 
-  #carryOut(plan: AnyPlan, verified: Verified, actor: string, asked: Asked, respond: Respond): void {
+  #runPlan(plan: AnyPlan, verified: Verified, actor: string, asked: Asked, respond: Respond): void {
     const args = { ...plan.args?.(verified, this.#options), ...asked.args }
     const accepted = (answer: Accepted<Decided>, head: Head | undefined): void => {
       const decided = answer.reply
-      if (answer.duplicate !== true) plan.heard?.(verified, decided, this.#options, actor)
+      if (answer.duplicate !== true) plan.onAccepted?.(verified, decided, this.#options, actor)
       const { leaf } = answer
-      if (leaf !== undefined) plan.logged?.(verified, this.#options)
+      if (leaf !== undefined) plan.onLogged?.(verified, this.#options)
       const shown = plan.show(verified, decided, actor, answer.duplicate === true, args, this.#options)
       if ('read' in shown) return this.#readBack(verified, shown.read, shown.args, { answer, respond, head })
-      const told = { at: decided.at, leaf, head, duplicate: answer.duplicate === true }
-      const receipt = receiptJson(shaOf(verified, answer), told)
+      const outcome = { at: decided.at, leaf, head, duplicate: answer.duplicate === true }
+      const receipt = receiptJson(shaOf(verified, answer), outcome)
       if ('values' in shown) return respond(withReceipt(shown.values, receipt))
       shown.later((found) => respond(laterReply(found, receipt)))
     }
@@ -142,8 +142,8 @@ export class Writes {
       if (!answer.ok) return respond(fromActor(answer.refusal))
       if (answer.duplicate !== true) return respond(refused(instead))
       const { at } = answer.reply
-      const told = { at, leaf: answer.leaf, head, duplicate: true }
-      respond(withReceipt({}, receiptJson(shaOf(verified, answer), told)))
+      const outcome = { at, leaf: answer.leaf, head, duplicate: true }
+      respond(withReceipt({}, receiptJson(shaOf(verified, answer), outcome)))
     })
   }
 
@@ -187,9 +187,9 @@ export class Writes {
     if (typeof to === 'object') return respond(refused(to))
     const newRoom = takeNewRoom(this.#options, verified, room)
     const args = postArgs(verified, { roomWait: newRoom.wait, to })
-    const posted = (answer: Accepted<Said<'post'>>, head: Head | undefined): void => {
+    const posted = (answer: Accepted<ActorReply<'post'>>, head: Head | undefined): void => {
       const { screen, at, replyTo, isPublic } = answer.reply
-      if (isPublic) this.#options.welcome(verified.signer.id, verified.door.address)
+      if (isPublic) this.#options.welcome(verified.signer.id, verified.source.address)
       const kind = given(args.kind, kindDefault)
       const { text } = command
       if (screen)
@@ -200,11 +200,16 @@ export class Writes {
         this.#postAnswer(verified, room, args, answer, head, respond, notApplied),
       )
     }
-    this.#write<'post'>(verified, room, args, respond, posted, unlessMade(newRoom))
+    this.#write<'post'>(verified, room, args, respond, posted, refundUnlessCreated(newRoom))
   }
 
   /** Claims the handle that an accepted post requested, before the post is answered. `notApplied`: why it was not claimed, or ''. */
-  #claim(verified: Verified, handle: string, answer: Accepted<Said<'post'>>, then: (notApplied: string) => void): void {
+  #claim(
+    verified: Verified,
+    handle: string,
+    answer: Accepted<ActorReply<'post'>>,
+    then: (notApplied: string) => void,
+  ): void {
     if (!answer.reply.isPublic) return then('private_room')
     if (this.#options.news.handles.get(verified.signer.id) === handle) return then('')
     const claim = signedLetter<'handle.claim'>(this.#options, verified, {
@@ -226,23 +231,23 @@ export class Writes {
     verified: Verified<'post'>,
     room: string,
     args: PostArgs,
-    answer: Accepted<Said<'post'>>,
+    answer: Accepted<ActorReply<'post'>>,
     head: Head | undefined,
     respond: Respond,
     notApplied: string,
   ): void {
     const { reply } = answer
-    const { signer, door } = verified
+    const { signer, source } = verified
     const id = shaOf(verified, answer).slice(0, 32)
     const handle = this.#options.news.handles.get(signer.id)
     const author = { id: signer.id, public_key: signer.text, ...(handle === undefined ? {} : { handle }) }
     const isPlain = args.supersedes === '' && args.attachments.length === 0
     if (answer.duplicate || !isPlain) {
       const unread = () => {
-        const facts = { id, room, author, kind: given(args.kind, kindDefault), via: door.via, ttl: args.ttl }
+        const facts = { id, room, author, kind: given(args.kind, kindDefault), via: source.via, ttl: args.ttl }
         const receipt = receiptJson(shaOf(verified, answer), { ...answer, at: reply.at, leaf: answer.leaf, head })
         const extra = notApplied === '' ? {} : { handle_not_applied: notApplied }
-        respond(withReceipt({ event_id: id, event: outOfSight(facts, reply, answer.leaf), ...extra }, receipt))
+        respond(withReceipt({ event_id: id, event: unreadableView(facts, reply, answer.leaf), ...extra }, receipt))
       }
       return this.#readBack(verified, 'event.made', { event_id: id }, { answer, respond, notApplied, head, unread })
     }
@@ -250,7 +255,7 @@ export class Writes {
     const receipt = receiptJson(shaOf(verified, answer), { at: reply.at, leaf, head })
     const shown = { page: nameJson(reply.page), author: authorJson(author), receipt }
     const placed = { ...shown, toId: args.to, ttl: args.ttl, reply, leaf, notApplied }
-    respond({ status: 200, body: newPostJson(piecesOf(verified, { room, via: door.via, signer }), placed) })
+    respond({ status: 200, body: newPostJson(piecesOf(verified, { room, via: source.via, signer }), placed) })
   }
 
   #createRoom(verified: Verified<'room.create'>, respond: Respond): void {
@@ -263,17 +268,17 @@ export class Writes {
       text: given(command.text, ''),
       roomWait: newRoom.wait,
     }
-    const made = (answer: Accepted<Said<'room.create'>>): void => {
+    const made = (answer: Accepted<ActorReply<'room.create'>>): void => {
       const unread = () => {
         const { at } = answer.reply
         const { visibility, members, text: about } = args
         const shown = roomAsMade({ name: room, owner: signer.id, visibility, members, about }, at)
-        const told = { at, leaf: undefined, head: undefined, duplicate: answer.duplicate === true }
-        respond(withReceipt({ room: shown }, receiptJson(shaOf(verified, answer), told)))
+        const outcome = { at, leaf: undefined, head: undefined, duplicate: answer.duplicate === true }
+        respond(withReceipt({ room: shown }, receiptJson(shaOf(verified, answer), outcome)))
       }
       this.#readBack(verified, 'room.get', { room }, { answer, respond, unread })
     }
-    this.#write<'room.create'>(verified, room, args, respond, made, unlessMade(newRoom))
+    this.#write<'room.create'>(verified, room, args, respond, made, refundUnlessCreated(newRoom))
   }
 
   #register(verified: Verified<'identity.register'>, respond: Respond): void {
@@ -290,7 +295,7 @@ export class Writes {
     to: string,
     args: Given<Name>,
     respond: Respond,
-    accepted: (answer: Accepted<Said<Name>>, head: Head | undefined) => void,
+    accepted: (answer: Accepted<ActorReply<Name>>, head: Head | undefined) => void,
     {
       by,
       settle,
@@ -301,7 +306,7 @@ export class Writes {
     const { throttle, operators } = this.#options
     const { signer, bytes, isNew = false } = verified
     // The board's own posts are not rate-limited.
-    const isFreeOfCharge = isFree || verified.door.via === 'board'
+    const isFreeOfCharge = isFree || verified.source.via === 'board'
     const requestIds = given(verified.command.request_id, '') === '' ? 0 : 1
     const charge = isFreeOfCharge
       ? new Charge()
@@ -316,7 +321,7 @@ export class Writes {
       accepted(answer, head)
     })
     // Until a delegation is public its first letter may be sent again, so later lines wait for the answer.
-    if (signer.delegate?.isPublished !== false) verified.door.place?.sent()
+    if (signer.delegate?.isPublished !== false) verified.source.place?.sent()
   }
 
   /**
@@ -352,9 +357,9 @@ export class Writes {
     const { at } = answer.reply
     const sha = shaOf(verified, answer)
     // A signer who may not read it anymore still learns that it was done, and when.
-    const told = { at, leaf: answer.leaf, head, duplicate: answer.duplicate === true }
+    const outcome = { at, leaf: answer.leaf, head, duplicate: answer.duplicate === true }
     const receiptAlone = () =>
-      respond({ status: 200, body: `{"ok":true,"data":{"receipt":${receiptJson(sha, told)}}}` })
+      respond({ status: 200, body: `{"ok":true,"data":{"receipt":${receiptJson(sha, outcome)}}}` })
     const notShown = unread ?? receiptAlone
     const reader = this.#readerOf(verified, op, answer)
     this.#options.read({ op, args, reader }, (found: ReadAnswer | NoAnswer) => {
@@ -363,7 +368,7 @@ export class Writes {
       const { made } = found
       // A retry whose first answer was in a log that is closed now.
       const placed = { leaf: answer.leaf ?? made?.leaf, head: made?.head ?? head }
-      const receipt = receiptJson(sha, { ...told, ...placed })
+      const receipt = receiptJson(sha, { ...outcome, ...placed })
       const extra = notApplied === '' ? '' : `"handle_not_applied":${JSON.stringify(notApplied)},`
       const id = made === undefined ? '' : `"event_id":"${made.event}",`
       respond({
@@ -380,7 +385,7 @@ function shaOf(verified: Verified, { reply }: Accepted<Pick<Decided, 'sha'>>): s
 }
 
 /** What the author of a post sees of it after being removed from its private room: that it exists, and where. */
-function outOfSight(
+function unreadableView(
   { ttl, ...facts }: Pick<EventFacts, 'id' | 'room' | 'kind' | 'author' | 'via'> & { readonly ttl: number },
   reply: PostReply,
   leaf: number | undefined,

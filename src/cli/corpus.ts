@@ -122,7 +122,9 @@ function composed(fields: Record<string, unknown>, system = 'jsonl'): CorpusLine
   if (typeof text !== 'string') return bad('"text" must be a string')
   const whole = title === null || title === '' ? text : `${title}\n\n${text}`
   if (isBlank(whole))
-    return bad('the text must show something: it is empty, or contains only white space or invisible characters')
+    return bad(
+      'the text must contain a visible character: it is empty, or contains only white space or invisible characters',
+    )
   if (whole.includes('\0') || !whole.isWellFormed() || !author.isWellFormed() || !id.isWellFormed()) {
     return bad('the text must not contain a NUL or a lone surrogate')
   }

@@ -13,7 +13,7 @@
  */
 
 import type { Disk } from '../../storage/disk.ts'
-import { keepLostActs } from '../board/lost-acts.ts'
+import { saveLostActs } from '../board/lost-acts.ts'
 import { beginEpoch, readFacts, restoredFile, signInKeysFile, UnusableDirectory } from '../board-directory.ts'
 import type { Config } from '../config.ts'
 import { foreignJson } from '../format/foreign-json.ts'
@@ -65,7 +65,7 @@ export async function restoreLost(request: LossOptions, terminal: Terminal): Pro
   }
   if (!isOver) disk.writeAtomic(restoredFile(dataDirectory), Buffer.from(`${JSON.stringify({ lost: plan })}\n`))
   if (copy !== undefined)
-    keepLostActs(disk, dataDirectory, {
+    saveLostActs(disk, dataDirectory, {
       at: plan.at,
       redacted: copy.redacted,
       moved: copy.moved,

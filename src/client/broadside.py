@@ -116,7 +116,7 @@ def _times_base(scalar: int) -> bytes:
 
 
 def _point(data: bytes) -> Optional[_Point]:
-    """The point that 32 bytes name; None: they name none."""
+    """The point that 32 bytes encode; None if they encode none."""
     y = int.from_bytes(data, "little")
     sign, y = y >> 255, y & ((1 << 255) - 1)
     if y >= _P:
@@ -325,7 +325,7 @@ def load_key(path: str, passphrase: Optional[str] = None) -> Key:
         try:
             return import_key(file.read(16_384), passphrase)
         except ValueError as error:
-            raise ValueError(f"{path} is no key file: {error}") from None
+            raise ValueError(f"{path} is not a key file: {error}") from None
 
 
 def signing_bytes(service: str, command: Dict[str, Any]) -> bytes:
@@ -415,7 +415,7 @@ class Board:
         found = self._get("/capabilities")
         wanted = service or self.service or found.get("service_id")
         if not isinstance(found.get("service_id"), str):
-            raise ValueError(f"{self.address} is no Broadside board: it has no service_id")
+            raise ValueError(f"{self.address} is not a Broadside board: it has no service_id")
         if found["service_id"] != wanted:
             raise ValueError(f"{self.address} is the service {found['service_id']}, not {wanted}")
         self.service = wanted
@@ -646,9 +646,9 @@ class Board:
         try:
             with self._request("/v1/commands", body, "application/x-ndjson") as response:
                 for line in response:
-                    told = _parsed(line)
-                    if line.endswith(b"\n") and isinstance(told, dict):
-                        answers[told.get("line", 0)] = _answer_of(told, told.get("status", 0))
+                    answer = _parsed(line)
+                    if line.endswith(b"\n") and isinstance(answer, dict):
+                        answers[answer.get("line", 0)] = _answer_of(answer, answer.get("status", 0))
             return answers, "the answer ended early"
         except urllib.error.HTTPError as error:
             with error:
@@ -686,11 +686,11 @@ def _has_version(data: Any) -> bool:
     return isinstance(data, dict) and "schema" in (data.get("properties") or {})
 
 
-def _answer_of(told: Any, status: int) -> _Answer:
-    told = told if isinstance(told, dict) else {}
-    if told.get("ok") is True:
-        return _Answer(data=told.get("data"))
-    error = told.get("error")
+def _answer_of(body: Any, status: int) -> _Answer:
+    body = body if isinstance(body, dict) else {}
+    if body.get("ok") is True:
+        return _Answer(data=body.get("data"))
+    error = body.get("error")
     # A fault of the board or of a proxy says nothing about the outcome.
     if status >= 500 or (not isinstance(error, dict) and 200 <= status < 300):
         return _Answer(failed=f"status {status}")
@@ -700,7 +700,7 @@ def _answer_of(told: Any, status: int) -> _Answer:
 
 
 def _refusal_in(error: Dict[str, Any]) -> Dict[str, Any]:
-    """What stands in a refusal, as far as it is what it should be."""
+    """What a refusal contains, as far as it has the right form."""
     kinds = {"code": str, "message": str, "field": str, "retry_after": (int, float), "details": dict}
     found = {name: error[name] for name, kind in kinds.items() if isinstance(error.get(name), kind)}
     return dict({"code": "unknown", "message": "no reason was given"}, **found)
@@ -714,7 +714,7 @@ def _refused_answer(error: urllib.error.HTTPError) -> _Answer:
 
 
 def _whole(answer: Any) -> bytes:
-    """All of an answer, where it is no longer than any of a board is."""
+    """The whole answer. Raises if it is longer than any answer of a board."""
     data = bytes(answer.read(_ANSWER_BYTES_MAX + 1))
     if len(data) > _ANSWER_BYTES_MAX:
         raise OSError(f"the answer is longer than {_ANSWER_BYTES_MAX} bytes")
@@ -722,7 +722,7 @@ def _whole(answer: Any) -> bytes:
 
 
 def _parsed(text: bytes) -> Any:
-    """None for what is no JSON."""
+    """None if it is not JSON."""
     try:
         return json.loads(text)
     except ValueError:
@@ -893,7 +893,7 @@ class _ExportCheck:
         if self._origin is None:
             self._origin = str(line.get("origin"))
         if line.get("origin") != self._origin or line.get("start") != len(self._leaves) or len(hashes) % 32:
-            raise NotVerified("the leaves do not continue those before")
+            raise NotVerified("the leaves do not continue the previous ones")
         self._leaves.extend(hashes[at : at + 32] for at in range(0, len(hashes), 32))
 
     def _take_closed(self, line: Dict[str, Any]) -> None:
@@ -958,7 +958,7 @@ def _is_hash(value: Any) -> bool:
 
 
 def _open_payload(of: Dict[str, Any], stated: Optional[str] = None) -> Tuple[Dict[str, Any], str]:
-    """The signed bytes as a command with their hash, when that is what is said beside them."""
+    """The signed bytes as a command with their hash, if the line states the same."""
     text = of.get("signed_payload")
     if not isinstance(text, str):
         raise NotVerified("there is no signed_payload")

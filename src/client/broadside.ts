@@ -305,7 +305,7 @@ export async function loadKey(path: string, passphrase?: string): Promise<Key> {
   try {
     return await importKey(await files.readFile(path, 'utf8'), passphrase)
   } catch (cause) {
-    throw new Error(`${path} is no key file: ${cause instanceof Error ? cause.message : cause}`, { cause })
+    throw new Error(`${path} is not a key file: ${cause instanceof Error ? cause.message : cause}`, { cause })
   }
 }
 
@@ -382,7 +382,7 @@ export class Board {
   /** Reads the service id, limits and time again. */
   async refresh(): Promise<void> {
     const { service_id: service, limits, operations } = Object(await this.#get('/capabilities'))
-    if (typeof service !== 'string') throw new Error(`${this.address} is no Broadside board: it has no service_id`)
+    if (typeof service !== 'string') throw new Error(`${this.address} is not a Broadside board: it has no service_id`)
     const wanted = this.#options.service
     if (wanted !== undefined && wanted !== service)
       throw new Error(`${this.address} is the service ${service}, not ${wanted}`)
@@ -617,7 +617,7 @@ export class Board {
   async #setClock(): Promise<void> {
     const begun = performance.now()
     const { unix } = Object(await this.#get('/time'))
-    if (typeof unix !== 'number') throw new Error(`${this.address} does not tell its time`)
+    if (typeof unix !== 'number') throw new Error(`${this.address} does not report its time`)
     this.#clock = { board: unix, own: begun }
   }
 
@@ -669,8 +669,8 @@ export class Board {
         return { answers, failed: undefined }
       }
       for await (const line of linesOf(response)) {
-        const told = Object(parsed(line))
-        answers.set(told.line, answerOf(told, told.status))
+        const answer = Object(parsed(line))
+        answers.set(answer.line, answerOf(answer, answer.status))
       }
       return { answers, failed: 'the answer ended early' }
     } catch (failed) {
@@ -762,7 +762,7 @@ export async function verifyProof(proof: object, { vkey }: { readonly vkey: stri
   const head = await openCheckpoint(String(checkpoint), vkey)
   if (!Array.isArray(path) || path.length > 63) throw new NotVerified('inclusion_path is not a list of hashes')
   const siblings = path.map((hash: unknown) => {
-    if (typeof hash !== 'string' || !/^[0-9a-f]{64}$/.test(hash)) throw new NotVerified('a hash of the path is none')
+    if (typeof hash !== 'string' || !/^[0-9a-f]{64}$/.test(hash)) throw new NotVerified('a hash in the path is invalid')
     return bytesOfHex(hash)
   })
   const isIndex = typeof index === 'number' && Number.isSafeInteger(index) && index >= 0 && index < head.size
@@ -835,7 +835,7 @@ class ExportCheck {
   #leaves: Bytes[] = []
   #origin: string | undefined
   /** What the previous, closed log says about its successor. */
-  #tie: { readonly origin: string; readonly open: string } | undefined
+  #successor: { readonly origin: string; readonly open: string } | undefined
   #head: Head | undefined
   #counts = { events: 0, tombstones: 0, leaves: 0 }
 
@@ -925,7 +925,7 @@ class ExportCheck {
     const bytes = bytesOf(hashes, 'hashes')
     this.#origin ??= String(origin)
     if (origin !== this.#origin || start !== this.#leaves.length || bytes.length % leafBytes !== 0)
-      throw new NotVerified('the leaves do not continue those before')
+      throw new NotVerified('the leaves do not continue the previous ones')
     for (let at = 0; at < bytes.length; at += leafBytes) this.#leaves.push(bytes.slice(at, at + leafBytes))
   }
 
@@ -948,7 +948,7 @@ class ExportCheck {
       throw new NotVerified('the first entry of the next log does not name the end of this one')
     if (key !== undefined && !isLost && vkeyOf(nextVkey).name === next && !this.#keys.has(next))
       this.#keys.set(next, nextVkey)
-    this.#tie = { origin: next, open: base64Of(await leafHash(first)) }
+    this.#successor = { origin: next, open: base64Of(await leafHash(first)) }
   }
 
   async #takeEnd({ checkpoint }: Json): Promise<void> {
@@ -964,8 +964,8 @@ class ExportCheck {
     const leaves = this.#leaves
     if (this.#origin !== undefined && head.origin !== this.#origin)
       throw new NotVerified('the checkpoint is of another log than the leaves')
-    if (this.#tie !== undefined) {
-      const { origin, open } = this.#tie
+    if (this.#successor !== undefined) {
+      const { origin, open } = this.#successor
       if (head.origin !== origin || leaves[0] === undefined || base64Of(leaves[0]) !== open)
         throw new NotVerified('the log is not the one that the closed log names')
     }
@@ -981,7 +981,7 @@ class ExportCheck {
     this.#counts.leaves += leaves.length
     this.#leaves = []
     this.#origin = undefined
-    this.#tie = undefined
+    this.#successor = undefined
   }
 
   end(): ExportFacts {
@@ -1131,8 +1131,8 @@ function retryMs(answer: Answer, pause: number): number | undefined {
   return Math.max(pause, (answer.refused.retry_after ?? 0) * 1000)
 }
 
-function answerOf(told: unknown, status: number): Answer {
-  const { ok, data, error } = Object(told)
+function answerOf(body: unknown, status: number): Answer {
+  const { ok, data, error } = Object(body)
   if (ok === true) return { data }
   // A fault of the board or of a proxy says nothing about the outcome.
   const isRefusal = typeof error?.code === 'string'

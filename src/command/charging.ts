@@ -18,18 +18,18 @@ import { fromActor } from './reply.ts'
 import type { Verified } from './verified.ts'
 
 /** The sender of a write, and the interface it came through. */
-type Sender = Pick<Verified, 'signer' | 'door'>
+type Sender = Pick<Verified, 'signer' | 'source'>
 
 /** A sign-in at /mcp sends from its host's address, and operators must get through even when their network's quota is used up. */
-export function writerOf({ signer, door }: Sender, operators: ReadonlySet<string>): Writer {
-  const isHosted = door.signedIn === signer.id && !isOperator(signer, operators)
+export function writerOf({ signer, source }: Sender, operators: ReadonlySet<string>): Writer {
+  const isHosted = source.signedIn === signer.id && !isOperator(signer, operators)
   const isApart = isHosted || isOperator(signer, operators)
-  return { identity: signer.id, address: door.address, isApart, isHosted }
+  return { identity: signer.id, address: source.address, isApart, isHosted }
 }
 
 /** Whether it matters if nothing of this signer was ever accepted. */
-export function mayBeNew({ signer, door }: Sender, { limitsOn }: Pick<Services, 'limitsOn'>): boolean {
-  return limitsOn && !signer.isKnown && door.via !== 'board'
+export function mayBeNew({ signer, source }: Sender, { limitsOn }: Pick<Services, 'limitsOn'>): boolean {
+  return limitsOn && !signer.isKnown && source.via !== 'board'
 }
 
 /** Finds out whether anything of this signer was ever accepted. If the board cannot tell now, the signer does not count as new. */
@@ -76,12 +76,12 @@ type Options = { readonly news: LiveFacts; readonly throttle: Throttle; readonly
  * because only it knows whether the room would be created.
  */
 export function takeNewRoom({ news, throttle, operators }: Options, sender: Sender, room: string): Charge {
-  if (news.hasHeardOf(room) || sender.door.via === 'board') return new Charge()
+  if (news.knowsRoom(room) || sender.source.via === 'board') return new Charge()
   return throttle.take('rooms', writerOf(sender, operators))
 }
 
 /** What accompanies a letter that may create a room: the allowance is used up only if the letter created the room. */
-export function unlessMade(charge: Charge): Pick<Asked, 'settle' | 'limit'> {
+export function refundUnlessCreated(charge: Charge): Pick<Asked, 'settle' | 'limit'> {
   const settle = (answer: ShardAnswer | NoAnswer): void => {
     const isMade = answer?.ok === true && answer.duplicate !== true && answer.reply.madeRoom === true
     if (!isMade) charge.giveBack()
@@ -96,7 +96,7 @@ export function newRoomFor(
   room: string,
   then: (found: Charge | Refusal | undefined) => void,
 ): void {
-  if (services.news.hasHeardOf(room)) return then(new Charge())
+  if (services.news.knowsRoom(room)) return then(new Charge())
   const taken = takeNewRoom(services, verified, room)
   services.read({ op: 'room.get', args: { room }, reader: verified.signer.id }, (found) => {
     const isThere =

@@ -141,7 +141,7 @@ function rulesOf(operation: Operation): ReadonlyMap<FieldName, Field> {
   return rules
 }
 
-const showsNothing = 'must show something: it contains only white space or invisible characters'
+const showsNothing = 'must contain a visible character: it contains only white space or invisible characters'
 const textsForPeople: ReadonlySet<string> = new Set<FieldName>(['text', 'reason'])
 
 /** What is wrong with one given field; undefined if nothing is. */

@@ -30,14 +30,14 @@ export type Delegate = {
   /** The number of pending commands that may end it. */
   holds: number
   /** Callers that wait for its publication in the public log, while that is in progress. */
-  publishing: ((told: ShardAnswer | undefined) => void)[] | undefined
+  publishing: ((answer: ShardAnswer | undefined) => void)[] | undefined
   /** Writes that were sent to an actor and not answered. */
-  underWay: number
+  pendingWrites: number
 }
 
-const againMs = 100
+const retryMs = 100
 /** How often delegations that could not be read from disk are loaded again. */
-const unreadAgainMs = 60_000
+const unreadRetryMs = 60_000
 const nothing = Buffer.alloc(0)
 
 export class Delegates {
@@ -49,7 +49,7 @@ export class Delegates {
   /** Unix seconds. */
   readonly #now: () => number
   readonly #later: Clock['later']
-  #load: ((told: (found: readonly ToldDelegation[] | undefined) => void) => void) | undefined
+  #load: ((answer: (found: readonly ToldDelegation[] | undefined) => void) => void) | undefined
   /** The registry may have decided something that is not known here, so answers that depend on it are withheld. */
   isStale = false
   /** Became stale again during a reload, so the loaded state may be too old. */
@@ -67,7 +67,7 @@ export class Delegates {
    * Loads the registry's delegations, now and whenever one of its answers was lost. `load` gives undefined while the registry does not
    * answer.
    */
-  begin(load: (told: (found: readonly ToldDelegation[] | undefined) => void) => void): Promise<void> {
+  begin(load: (answer: (found: readonly ToldDelegation[] | undefined) => void) => void): Promise<void> {
     this.#load = load
     return new Promise((resolve) => this.#reload(resolve))
   }
@@ -92,17 +92,17 @@ export class Delegates {
         if (found === undefined) return this.renew()
         this.#take(found)
       })
-    }, againMs)
+    }, retryMs)
   }
 
   #take(found: readonly ToldDelegation[]): void {
-    for (const told of found) this.add(told)
+    for (const delegation of found) this.add(delegation)
     if (this.#isUnreadAwaited || !found.some(({ unread }) => unread)) return
     this.#isUnreadAwaited = true
     this.#later(() => {
       this.#isUnreadAwaited = false
       this.renew()
-    }, unreadAgainMs)
+    }, unreadRetryMs)
   }
 
   /** Called whenever delegations are ended by a decision (not by expiry). */
@@ -120,8 +120,8 @@ export class Delegates {
   }
 
   /** The delegates of an identity that are active, including those whose end is being decided and may be refused. */
-  thereOf(identity: string): Delegate[] {
-    return [...(this.#byIdentity.get(identity) ?? [])].filter(({ id }) => this.isThere(id))
+  activeOf(identity: string): Delegate[] {
+    return [...(this.#byIdentity.get(identity) ?? [])].filter(({ id }) => this.isActive(id))
   }
 
   /** Its key is refused, permanently or while its end is being decided. */
@@ -130,7 +130,7 @@ export class Delegates {
   }
 
   /** The delegation with this id is active, or will be again if its pending end is refused. */
-  isThere(id: string): boolean {
+  isActive(id: string): boolean {
     const delegate = this.#byId.get(id)
     return delegate !== undefined && !delegate.isEnded && this.#now() < delegate.expires
   }
@@ -140,38 +140,38 @@ export class Delegates {
     return delegate !== undefined && this.isOver(delegate)
   }
 
-  add(told: ToldDelegation): void {
-    const known = this.#byKey.get(told.key)
-    const isReadNow = known?.isUnread === true && !told.unread && !told.ended
+  add(delegation: ToldDelegation): void {
+    const known = this.#byKey.get(delegation.key)
+    const isReadNow = known?.isUnread === true && !delegation.unread && !delegation.ended
     if (isReadNow) this.#byIdentity.get(known.identity)?.delete(known)
     else if (known !== undefined) {
-      known.isPublished ||= told.published
-      if (told.ended) this.#end([known])
+      known.isPublished ||= delegation.published
+      if (delegation.ended) this.#end([known])
       return
     }
     const delegate: Delegate = {
-      id: told.id,
-      identity: told.identity,
-      key: told.key,
-      scopes: new Set(told.scopes),
-      expires: told.expires,
+      id: delegation.id,
+      identity: delegation.identity,
+      key: delegation.key,
+      scopes: new Set(delegation.scopes),
+      expires: delegation.expires,
       proof: {
-        id: Buffer.from(told.id, 'hex'),
-        key: Buffer.from(told.by, 'base64url'),
-        sig: Buffer.from(told.sig, 'base64url'),
-        signed: told.signed === '' ? nothing : Buffer.from(told.signed, 'base64url'),
+        id: Buffer.from(delegation.id, 'hex'),
+        key: Buffer.from(delegation.by, 'base64url'),
+        sig: Buffer.from(delegation.sig, 'base64url'),
+        signed: delegation.signed === '' ? nothing : Buffer.from(delegation.signed, 'base64url'),
       },
-      isPublished: told.published,
-      isEnded: told.ended,
-      isUnread: told.unread,
+      isPublished: delegation.published,
+      isEnded: delegation.ended,
+      isUnread: delegation.unread,
       holds: 0,
       publishing: undefined,
-      underWay: 0,
+      pendingWrites: 0,
     }
-    this.#byKey.set(told.key, delegate)
-    this.#byId.set(told.id, delegate)
-    const own = this.#byIdentity.get(told.identity)
-    if (own === undefined) this.#byIdentity.set(told.identity, new Set([delegate]))
+    this.#byKey.set(delegation.key, delegate)
+    this.#byId.set(delegation.id, delegate)
+    const own = this.#byIdentity.get(delegation.identity)
+    if (own === undefined) this.#byIdentity.set(delegation.identity, new Set([delegate]))
     else own.add(delegate)
   }
 
@@ -189,7 +189,7 @@ export class Delegates {
   /** Blocks these keys and calls back once they have no pending writes; `release` unblocks those that have not ended. */
   hold(delegates: readonly Delegate[], then: () => void): () => void {
     for (const delegate of delegates) delegate.holds++
-    const isIdle = () => delegates.every(({ underWay }) => underWay === 0)
+    const isIdle = () => delegates.every(({ pendingWrites }) => pendingWrites === 0)
     const check = (): void => {
       if (!isIdle()) return
       this.#idle.delete(check)
@@ -204,10 +204,10 @@ export class Delegates {
 
   /** A write of this delegate is sent to an actor; call the returned function once it is answered. */
   sent(delegate: Delegate): () => void {
-    delegate.underWay++
+    delegate.pendingWrites++
     return () => {
-      delegate.underWay--
-      if (delegate.underWay === 0) for (const check of [...this.#idle]) check()
+      delegate.pendingWrites--
+      if (delegate.pendingWrites === 0) for (const check of [...this.#idle]) check()
     }
   }
 
@@ -222,7 +222,7 @@ export class Delegates {
     this.#isStaleAgain = false
     this.#load!((found) => {
       if (found === undefined) {
-        this.#later(() => this.#reload(done), againMs)
+        this.#later(() => this.#reload(done), retryMs)
         return
       }
       this.#take(found)

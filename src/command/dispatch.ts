@@ -56,21 +56,21 @@ export function keyRefusal(news: LiveFacts, key: string): Refusal | undefined {
 }
 
 /** Closing messages for streams whose key is refused from now on. */
-const keyFarewells = {
+const keyCloseReasons = {
   moved: 'your identity moved to another key: closed. Get a token with the new key',
   ended: 'your delegation has ended: closed',
 } as const
 
-export function keyFarewell(news: LiveFacts, key: string): string | undefined {
-  if (news.isRetired(key)) return keyFarewells.moved
-  return news.delegates.isKeyOver(key) ? keyFarewells.ended : undefined
+export function keyCloseReason(news: LiveFacts, key: string): string | undefined {
+  if (news.isRetired(key)) return keyCloseReasons.moved
+  return news.delegates.isKeyOver(key) ? keyCloseReasons.ended : undefined
 }
 
 /** Publishes the delegation once for all waiting letters: nothing of the delegate may precede its delegation in the public log. */
 function publish(
   { actors, news }: { readonly actors: Actors; readonly news: LiveFacts },
   delegate: Delegate,
-  then: (told: ShardAnswer | NoAnswer) => void,
+  then: (answer: ShardAnswer | NoAnswer) => void,
 ): void {
   const waiting = delegate.publishing
   if (waiting !== undefined) {
@@ -80,11 +80,11 @@ function publish(
   const all = [then]
   delegate.publishing = all
   const letter = internalLetter('delegation.publish', registryName, delegate.identity, { id: delegate.id })
-  actors.write(letter, (told) => {
+  actors.write(letter, (answer) => {
     delegate.publishing = undefined
-    if (told?.ok) delegate.isPublished = true
-    if (told?.ok && told.change !== undefined) news.noteChange(registryName, told.change)
-    for (const each of all) each(told)
+    if (answer?.ok) delegate.isPublished = true
+    if (answer?.ok && answer.change !== undefined) news.noteChange(registryName, answer.change)
+    for (const each of all) each(answer)
   })
 }
 
@@ -108,8 +108,8 @@ export function sendAs<Reply extends Facts>(
   }
   actors.write(letter, (found, head) => {
     if (found === undefined || found.ok || found.refusal.code !== unpublishedDelegation) return take(found, head)
-    publish({ actors, news }, delegate, (told) => {
-      if (!told?.ok) return take(told, undefined)
+    publish({ actors, news }, delegate, (answer) => {
+      if (!answer?.ok) return take(answer, undefined)
       actors.write({ ...letter, delegated: { ...letter.delegated!, isOver: false, isPublished: true } }, take)
     })
   })
@@ -124,7 +124,7 @@ type SignedLetterOptions = {
 /** What the actor is given with a letter of this name; for a plan, whatever the plan gives. */
 export type Given<Name extends AnyWriteName = never> = [Name] extends [never] ? object : ArgsOf<Name>
 /** The actor's reply; for a retry, the first one. `sha`: as in Decided. */
-export type Said<Name extends AnyWriteName = never> = [Name] extends [never]
+export type ActorReply<Name extends AnyWriteName = never> = [Name] extends [never]
   ? Decided
   : ReplyOf<Name> & Pick<Decided, 'sha'>
 
@@ -149,8 +149,8 @@ export function signedLetter<Name extends AnyWriteName = never>(
   options: SignedLetterOptions,
   verified: Verified,
   { to, args, limited }: { readonly to: string; readonly args: Given<Name>; readonly limited: number },
-): WriteLetter<Given<Name>, Said<Name>> {
-  const { command, operation, signer, sha, door } = verified
+): WriteLetter<Given<Name>, ActorReply<Name>> {
+  const { command, operation, signer, sha, source } = verified
   return {
     op: operation.name,
     to,
@@ -160,7 +160,7 @@ export function signedLetter<Name extends AnyWriteName = never>(
     timestamp: command.timestamp,
     nonce: command.nonce,
     requestId: command.request_id ?? '',
-    via: door.via,
+    via: source.via,
     limited,
     ...standingIn(options, signer),
     args,

@@ -5,13 +5,13 @@
  */
 import { type Clock, pause } from '../clock.ts'
 
-const againMs = 500
-const lookAgainMs = 5_000
+const retryMs = 500
+const recheckMs = 5_000
 
 type EffectsOptions = {
   readonly later: Clock['later']
   /** Applies or reverts the effect for this name. False if an actor gives no answer now, or the wanted state has changed since. */
-  readonly carryOut: (name: string, isSet: boolean) => Promise<boolean>
+  readonly apply: (name: string, isSet: boolean) => Promise<boolean>
   /** Whether the decision is in effect. */
   readonly isSet: (name: string) => boolean
 }
@@ -21,7 +21,7 @@ export class Effects {
   /** Name -> wanted state, if it is not known to be reached. */
   readonly #wanted = new Map<string, boolean>()
   /** Names that will be applied once more. */
-  readonly #lookedAt = new Set<string>()
+  readonly #rechecked = new Set<string>()
   #isRunning = false
   #closed = true
 
@@ -55,30 +55,30 @@ export class Effects {
   #run(): void {
     if (this.#isRunning || this.#closed) return
     this.#isRunning = true
-    void this.#carryOut().finally(() => {
+    void this.#applyWanted().finally(() => {
       this.#isRunning = false
       if (this.#wanted.size > 0) this.#run()
     })
   }
 
-  async #carryOut(): Promise<void> {
+  async #applyWanted(): Promise<void> {
     for (const [name, isSet] of this.#wanted) {
-      const isDone = await this.#options.carryOut(name, isSet)
+      const isDone = await this.#options.apply(name, isSet)
       if (this.#closed) return
       if (!this.isWanted(name, isSet)) continue
       if (isDone) {
         this.#wanted.delete(name)
-        if (isSet) this.#lookAgain(name)
-      } else await pause(this.#options, againMs)
+        if (isSet) this.#recheck(name)
+      } else await pause(this.#options, retryMs)
     }
   }
 
-  #lookAgain(name: string): void {
-    if (this.#lookedAt.delete(name)) return
-    this.#lookedAt.add(name)
+  #recheck(name: string): void {
+    if (this.#rechecked.delete(name)) return
+    this.#rechecked.add(name)
     this.#options.later(() => {
       if (this.#options.isSet(name)) this.want(name, true)
-      else this.#lookedAt.delete(name)
-    }, lookAgainMs)
+      else this.#rechecked.delete(name)
+    }, recheckMs)
   }
 }

@@ -74,7 +74,7 @@ export class LiveFacts {
   }
 
   /** Whether this public room was written to since the start; others may exist. */
-  hasHeardOf(room: string): boolean {
+  knowsRoom(room: string): boolean {
     return this.#roomChange.has(room)
   }
 
@@ -289,7 +289,7 @@ export function withResolved(answer: ReadAnswer, resolved: Readonly<Record<strin
 export type ToldGrant = Pick<GrantFacts, 'target' | 'factor' | 'expires'>
 type Load = (told: (found: readonly ToldGrant[] | undefined) => void) => void
 
-const againMs = 100
+const retryMs = 100
 const identity = /^[0-9a-f]{64}$/
 
 /**
@@ -373,7 +373,7 @@ export class KnownGrants implements Factors {
   #reload(done: () => void): void {
     this.#load!((found) => {
       if (found === undefined) {
-        this.#later(() => this.#reload(done), againMs)
+        this.#later(() => this.#reload(done), retryMs)
         return
       }
       this.#granted.clear()

@@ -105,9 +105,9 @@ export type Plan<Name extends WriteName> = {
     pass: (found: Found<Partial<ArgsOf<Name>>, ReplyOf<Name>>) => void,
   ): void
   /** Called when the write is accepted and not yet answered. */
-  heard?(verified: Verified<Name>, decided: Decided<Name>, services: Services, actor: string): void
+  onAccepted?(verified: Verified<Name>, decided: Decided<Name>, services: Services, actor: string): void
   /** Called when the result is in the public log, including for a retry. */
-  logged?(verified: Verified<Name>, services: Services): void
+  onLogged?(verified: Verified<Name>, services: Services): void
   /** `args`: what the actor was given this time; for a retry, the first args may have differed. */
   show(
     verified: Verified<Name>,
@@ -126,8 +126,8 @@ export type AnyPlan = {
   check?(verified: Verified): Refusal | undefined
   args?(verified: Verified, services: Services): object
   ask?(verified: Verified, services: Services, pass: (found: Found) => void): void
-  heard?(verified: Verified, decided: Decided, services: Services, actor: string): void
-  logged?(verified: Verified, services: Services): void
+  onAccepted?(verified: Verified, decided: Decided, services: Services, actor: string): void
+  onLogged?(verified: Verified, services: Services): void
   show(
     verified: Verified,
     decided: Decided,

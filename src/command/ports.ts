@@ -49,9 +49,9 @@ const nobody = '0'.repeat(64)
 
 export type CommandPath = {
   /** Executes a command given as bytes of JSON. */
-  execute(body: Buffer, door: CommandSource, respond: Respond): void
+  execute(body: Buffer, source: CommandSource, respond: Respond): void
   /** The same for commands of the board's own identity: it has just signed them, so the signature is not verified again. */
-  executeOwn(body: Buffer, door: CommandSource, respond: Respond): void
+  executeOwn(body: Buffer, source: CommandSource, respond: Respond): void
 }
 
 /** On whose behalf something is read. */
@@ -74,7 +74,7 @@ export class BoardAuthor {
     this.#path = path
   }
 
-  say(fields: Fields, cause: Cause, respond: Respond): void {
+  send(fields: Fields, cause: Cause, respond: Respond): void {
     this.#path.executeOwn(this.#signer.command(fields, cause), { via: 'board', address: '' }, respond)
   }
 }

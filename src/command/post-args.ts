@@ -55,12 +55,12 @@ const posting: ReadonlySet<string> = new Set(['post', ...requestsOfWork])
 
 /** Why this command's proof of work is insufficient; undefined if it is sufficient. */
 export function unproven(
-  { operation, command, sha, door, signer }: Verified,
+  { operation, command, sha, source, signer }: Verified,
   { proofBits, operators }: { readonly proofBits: number; readonly operators: ReadonlySet<string> },
 ): Refusal | undefined {
   if (proofBits === 0 || !posting.has(operation.name) || !isGiven(command.text)) return undefined
   // The board's own identity and its operators need no proof.
-  if (door.via === 'board' || isOperator(signer, operators)) return undefined
+  if (source.via === 'board' || isOperator(signer, operators)) return undefined
   const proof = isGiven(command.proof) ? command.proof : ''
   if (provenBits(proof, sha.toString('hex')) >= proofBits) return undefined
   return refusal('proof_required', proofWanted('this board', proofBits), 'proof')

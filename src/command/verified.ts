@@ -110,7 +110,7 @@ export type CommandRead<Name extends WriteName = never> = {
 /** The same on its way to its actor. */
 export type Verified<Name extends WriteName = never> = CommandRead<Name> & {
   readonly signer: Signer
-  readonly door: CommandSource
+  readonly source: CommandSource
   /** Nothing of the signer's identity was accepted before. */
   readonly isNew?: boolean
 }

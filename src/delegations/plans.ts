@@ -31,7 +31,7 @@ const create: Plan<'delegation.create'> = {
       // If its answer is lost, only the registry knows whether it was decided.
       pass({ ...found, settle: (answer) => answer === undefined && services.news.delegates.refresh() })
     }),
-  heard: ({ command, signer, signature, bytes, sha }, { facts }, { news }) =>
+  onAccepted: ({ command, signer, signature, bytes, sha }, { facts }, { news }) =>
     news.delegates.add({
       id: sha.toString('hex', 0, 16),
       identity: signer.id,
@@ -54,9 +54,9 @@ const revoke: Plan<'delegation.revoke'> = {
   ask: ({ command, signer }, services, pass) => {
     const { target } = command
     const isMeant = ({ id, key }: Delegate) => id === target || key === target
-    quiesce(services, services.news.delegates.thereOf(signer.id).filter(isMeant), pass)
+    quiesce(services, services.news.delegates.activeOf(signer.id).filter(isMeant), pass)
   },
-  heard: (_verified, { facts }, { news }) => news.delegates.end(facts.id),
+  onAccepted: (_verified, { facts }, { news }) => news.delegates.end(facts.id),
   show: (_verified, { facts }) => ({ read: 'delegation.one', args: { id: facts.id } }),
 }
 
@@ -76,7 +76,7 @@ export function quiescing(whose: (verified: Verified) => string, ask: Ask): Ask 
   return (verified, services, pass) =>
     ask(verified, services, (found) => {
       if (found === undefined || 'refusal' in found) return pass(found)
-      quiesce(services, services.news.delegates.thereOf(whose(verified)), (quiet) =>
+      quiesce(services, services.news.delegates.activeOf(whose(verified)), (quiet) =>
         pass({ ...found, ...(quiet !== undefined && 'settle' in quiet ? { settle: quiet.settle } : {}) } as Found),
       )
     })

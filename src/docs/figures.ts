@@ -134,7 +134,7 @@ export function metricsText(figures: Figures): string {
           family(
             'behind_seconds',
             'gauge',
-            'For how long the leader has had more than this follower, or has been out of reach.',
+            'For how long this follower has been behind the leader, or without a connection to it.',
             [['', figures.behindSeconds]],
           ),
         ]),
@@ -147,14 +147,14 @@ export function metricsText(figures: Figures): string {
     family(
       'thread_active_seconds_total',
       'counter',
-      'How long the event loop of a thread had something to do.',
+      'How long the event loop of a thread was busy.',
       perThread(({ activeSeconds }) => activeSeconds),
     ),
     family('replies_total', 'counter', 'Answers by status.', counted('replies_', 'status')),
     family(
       'sockets_closed_total',
       'counter',
-      'Ended connections of /v1/stream by the code that the board closed them with, 0: it did not.',
+      'Ended connections of /v1/stream by the close code that the board sent, 0 if it sent none.',
       counted(closedCounter, 'code'),
     ),
     family(
@@ -185,13 +185,13 @@ function found(figures: Figures): string[] {
     family(
       'scrub_found_total',
       'counter',
-      'Files that the scrubber found not to be what was written, by kind.',
+      'Damaged files that the scrubber found, by kind.',
       countedBy(figures, scrubFoundCounter, 'kind'),
     ),
     family(
       'notice',
       'gauge',
-      'What the operator has to know, as /healthz says it in words.',
+      'Notices for the operator, in words at /healthz.',
       notices.map((name): Sample => [`name="${name}"`, 1]),
     ),
   ]

@@ -75,7 +75,7 @@ export const docsImport: Page = {
       bar: docsTabs('/docs/import'),
       main: html`<h2 id="how">How it works</h2><pre tabindex="0"><code>broadside import archive.mbox --room boats --url ${ask.board.address}</code></pre>
 <ul><li>The format is recognized by content, or named by <code>--format</code>. Files may be compressed with gzip.</li>
-<li>Each author of a system has a key, derived from a secret seed. The seed is kept in <code>FILE.seed</code>, or given with <code>--seed</code>: who has it can sign as all of them.</li>
+<li>Each author of a system has a key, derived from a secret seed. The seed is kept in <code>FILE.seed</code>, or given with <code>--seed</code>: anyone who has it can sign as all of them.</li>
 <li>Progress is kept in <code>FILE.import</code>. The same command resumes an interrupted import and posts nothing twice.</li>
 <li>At the end it reports what was not imported and why: what is broken, what is too long (${sizes.text_bytes} bytes), what the format leaves out. <code>--list</code> names each.</li></ul>
 <h2 id="source">What a post says</h2><p>Each post has a signed source in <code>data</code>, shown as “imported: alice, 2019-03-02”:</p><pre tabindex="0"><code>{"schema":1,"source":{"system":"mbox","id":"key-1@harbour.example","author":"alice","at":1551518100}}</code></pre>
@@ -90,8 +90,8 @@ BASE_URL=https://board.example broadside import board.jsonl.gz --as-it-was --dat
 <p>The <a href="${boardSchemaPath}">JSON Schema</a> describes each line. The first has type <code>board</code>: version, service id, and head of the log. The last has type <code>end</code>, and counts the lines. Between them, in the order of the log:</p>
 <ul><li><code>room</code>, <code>event</code> (a post or a version of one), <code>handle</code>, and <code>act</code>: all else, named by <code>op</code>: roles, policies, bans, profiles, keys, documents, attachments with their bytes, moderation, works, credits, tools.</li>
 <li><code>signed</code> is what was signed, with its signature. <code>entries</code> are its entries in the public log. Bytes are hex, in <code>facts</code> <code>{"hex": "…"}</code>.</li>
-<li><code>votes</code>, after all others: sums. Who voted is not told.</li></ul>
-<p>Texts that no reader is shown are in no line: only their hash is. So it is with posts that are hidden, redacted, expiring or in rooms with <code>archive</code> false, with deleted documents and files, and with erased identities. Private rooms are left out altogether. The import verifies every signature, and says what is the word of the old board alone.</p>`
+<li><code>votes</code>, after all others: sums. Voters are not listed.</li></ul>
+<p>Texts that readers are not shown are left out, and only their hash is included: posts that are hidden, redacted, expiring or in rooms with <code>archive</code> false, deleted documents and files, and erased identities. Private rooms are left out altogether. The import verifies every signature, and reports what rests on the word of the old board alone.</p>`
 
 function formatHtml({ id, name, command, file, threads, authors, left }: Described): Html {
   return html`<h2 id="${id}">${name}</h2><p>${file}</p><pre tabindex="0"><code>${command}</code></pre><ul><li><b>Threads:</b> ${threads}</li><li><b>Authors:</b> ${authors}</li><li><b>Not imported:</b> ${left}</li></ul>

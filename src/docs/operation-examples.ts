@@ -6,7 +6,7 @@
 import { isSigned, type Operation } from '../../actors/kernel/operation.ts'
 import { clientFile } from '../client/served.ts'
 import { FIELD_ORDER } from '../format/signing.ts'
-import { lessons } from './for-agents/shell.ts'
+import { guideSections } from './for-agents/shell.ts'
 
 type ExampleCode = { readonly curl: string; readonly javascript: string; readonly python: string }
 
@@ -101,13 +101,13 @@ function shellQuoted(text: string): string {
 
 /** The files that the signed examples use, by name. */
 export function exampleLibraries({ address, serviceId }: Board): Readonly<Record<string, string>> {
-  const pieces = lessons(address, serviceId)
+  const pieces = guideSections(address, serviceId)
   const shell = ['Make a key', 'Sign'].map((title) => pieces.find((piece) => piece.title === title)!.shell)
   return {
     'broadside.sh': `# Signs and sends commands, with curl and OpenSSL 3. Use it with: . ./broadside.sh
 BOARD='${address}'
 ${shell.join('\n')}
-# The fields before public_key in the order of signing, then those behind nonce.
+# The fields before public_key in the order of signing, then those after nonce.
 call() {
   sign "$@"
   curl -sS --fail-with-body "$BOARD/v1/command" -H 'Content-Type: application/json' --data-binary "$COMMAND"; echo
@@ -115,7 +115,7 @@ call() {
 `,
     // Older programs fetch this file for its one function, `call`, so the client is served here with that function added.
     'broadside.mjs': `${clientFile('/client/v1.js')}
-// With the key in agent.pem, where there is one.
+// Uses the key in agent.pem, if it exists.
 let own
 export async function call({ operation, ...fields }) {
   const { existsSync } = await import('node:fs')
@@ -128,7 +128,7 @@ export async function call({ operation, ...fields }) {
 _own = None
 
 def call(**fields):
-    "Signs and sends the fields; returns the data of the answer. With the key in agent.key, where there is one."
+    "Signs and sends the fields; returns the data of the answer. Uses the key in agent.key, if it exists."
     global _own
     if _own is None:
         key = Key(open("agent.key", "rb").read()) if os.path.exists("agent.key") else "me.json"

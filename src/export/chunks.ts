@@ -158,7 +158,7 @@ function linesAt(context: ExportContext, at: ExportState, position: number, filt
     if (isOutside || !hasLine(context, keyAct.identity, filter)) return []
     const line = () =>
       toUtf8('delegation' in keyAct ? delegationEndLine(context, keyAct) : rotationLine(context, keyAct))
-    return [orUnreadable(context, keyAct, line)]
+    return [lineOrUnreadable(context, keyAct, line)]
   }
   const change = state.changes.at(at.row)
   if (!change.kind.startsWith('event.') || !isWithin(change.at, filter)) return []
@@ -169,7 +169,7 @@ function linesAt(context: ExportContext, at: ExportState, position: number, filt
   return slots
     .filter(
       (slot) =>
-        events.change(slot) <= position && isForArchive(state, slot) && isTold(state, slot, position, at.end, filter),
+        events.change(slot) <= position && isForArchive(state, slot) && isDue(state, slot, position, at.end, filter),
     )
     .slice(at.given)
     .map((slot) => {
@@ -178,12 +178,12 @@ function linesAt(context: ExportContext, at: ExportState, position: number, filt
         room: roomList[change.room]!.name,
         leaf: events.leaf(slot),
       }
-      return orUnreadable(context, record, () => exportLine(context, slot, state.book.newest.base + at.size))
+      return lineOrUnreadable(context, record, () => exportLine(context, slot, state.book.newest.base + at.size))
     })
 }
 
 /** One damaged record must not keep readers from the rest of a board. */
-function orUnreadable(
+function lineOrUnreadable(
   context: ExportContext,
   { id, room, leaf }: { readonly id: string; readonly room?: string; readonly leaf: number },
   line: () => Utf8,
@@ -219,7 +219,7 @@ function isWithin(at: number, { since, until }: ExportFilter): boolean {
  * A line is at the newest change of its event, so that one export has it once. If that change is beyond the export, it is at each change
  * within it.
  */
-function isTold(
+function isDue(
   { board: { events }, marks }: State,
   slot: number,
   position: number,

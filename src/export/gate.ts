@@ -24,7 +24,7 @@ export function exportGate({ throttle, addressOf }: ExportGateOptions): Enter {
     const source = { address: addressOf(exchange) }
     const leave = places.take(source)
     if (typeof leave === 'string') {
-      const message = `${rates.exports_per_network} exports are under way ${fromYou}: let one end first`
+      const message = `${rates.exports_per_network} exports are in progress ${fromYou}: wait for one to finish`
       return refusal('rate_limited', message, undefined, streamWaitSeconds)
     }
     const tooMany = isPage ? undefined : throttle.count('export_starts', source)

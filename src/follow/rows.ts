@@ -107,7 +107,7 @@ export function updatesPage(context: ReadContext, request: UpdatesRequest): Upda
       taken = 0
     }
     const types = typesOf(change.kind, request.reader)
-    if (!isHeard(context, change, request)) {
+    if (!isWanted(context, change, request)) {
       taken += types.length
       continue
     }
@@ -119,8 +119,8 @@ export function updatesPage(context: ReadContext, request: UpdatesRequest): Upda
         return { ok: true, updates, end: { next, taken: taken - 1 }, more: true, ...leftOut }
       const json = updateJson(context, change, type, request)
       if (json === undefined) continue
-      const speaker = speakerOf(context, change, type, request.reader)
-      const named = speaker === undefined ? {} : { from: speaker }
+      const sender = senderOf(context, change, type, request.reader)
+      const named = sender === undefined ? {} : { from: sender }
       updates.push({ json, at: change.at, next, taken, ...named, ...authorOf(context, change) })
       bytes += json.length
     }
@@ -132,14 +132,14 @@ export function updatesPage(context: ReadContext, request: UpdatesRequest): Upda
 /** The updates that a public change produces: for everyone, and for those whom it addresses. */
 export function publicRows(context: ReadContext, change: Change): PushedRow[] {
   const rows = pushedRow(context, change, change.kind, [''])
-  return [...rows, ...spokenToBy(context, change).flatMap((reader) => personalRows(context, change, reader))]
+  return [...rows, ...addresseesOf(context, change).flatMap((reader) => personalRows(context, change, reader))]
 }
 
 /** The updates that a change produces for these readers, all of whom may know of it. */
 export function privateRows(context: ReadContext, change: Change, readers: readonly string[]): PushedRow[] {
-  const speakers = Map.groupBy(readers, (reader) => speakerOf(context, change, change.kind, reader))
+  const bySender = Map.groupBy(readers, (reader) => senderOf(context, change, change.kind, reader))
   return [
-    ...[...speakers.values()].flatMap((alike) => pushedRow(context, change, change.kind, alike)),
+    ...[...bySender.values()].flatMap((alike) => pushedRow(context, change, change.kind, alike)),
     ...readers.flatMap((reader) => personalRows(context, change, reader)),
   ]
 }
@@ -149,12 +149,12 @@ function personalRows(context: ReadContext, change: Change, reader: string): Pus
   return personal.flatMap((type) => pushedRow(context, change, type, [reader]))
 }
 
-/** One row or none. The readers have the same speaker; '' means all readers. */
+/** One row or none. The readers have the same sender; '' means all readers. */
 function pushedRow(context: ReadContext, change: Change, type: UpdateKind, readers: readonly string[]): PushedRow[] {
   const reader = readers[0]!
   const json = updateJson(context, change, type, { reader, handle: context.handleOf(reader) ?? '' })
   if (json === undefined) return []
-  const from = speakerOf(context, change, type, reader)
+  const from = senderOf(context, change, type, reader)
   return [
     {
       position: change.position,
@@ -173,7 +173,7 @@ function authorOf({ board: { events, authors } }: ReadContext, { slot }: Change)
 }
 
 /** Identities that a new public post or version may reply to, address or mention. */
-function spokenToBy({ board, body }: ReadContext, { kind, slot }: Change): readonly string[] {
+function addresseesOf({ board, body }: ReadContext, { kind, slot }: Change): readonly string[] {
   if (kind !== 'event.posted' && kind !== 'event.superseded') return []
   const { to, handles } = spokenTo(eventOf(body(slot)))
   const parent = board.events.parent(slot)
@@ -192,7 +192,7 @@ function typesOf(kind: ChangeKind, reader: string): readonly UpdateKind[] {
 }
 
 /** Whether this row is for the reader, and in the requested rooms. */
-function isHeard(context: ReadContext, change: Change, { reader, rooms }: UpdatesRequest): boolean {
+function isWanted(context: ReadContext, change: Change, { reader, rooms }: UpdatesRequest): boolean {
   const room = roomOf(context, change)
   if (rooms.length > 0 && (room === undefined || !rooms.includes(room.name))) return false
   return context.visibility === 'public' || isForReader(context.state, change, reader)
@@ -207,12 +207,7 @@ export function isForReader(state: State, change: Change, reader: string): boole
 }
 
 /** Who addresses the reader: the author of a reply or mention, or the opener of a conversation that the reader has not answered. */
-function speakerOf(
-  { state, board }: ReadContext,
-  change: Change,
-  type: UpdateKind,
-  reader: string,
-): string | undefined {
+function senderOf({ state, board }: ReadContext, change: Change, type: UpdateKind, reader: string): string | undefined {
   if (type === 'reply' || type === 'mention') return board.authors.idOf(board.events.author(change.slot))
   if (change.room === nowhere) return undefined
   const conversation = state.direct.conversation(board.roomList[change.room]!.name)
@@ -245,7 +240,7 @@ function updateJson(
     return JSON.stringify({ type, at, ...where, ...named })
   }
   if (type === 'reply' && !isReplyTo(context, slot, reader)) return undefined
-  if (type === 'mention' && !speaksTo(context.state, slot, reader, handle)) return undefined
+  if (type === 'mention' && !isAddressedTo(context.state, slot, reader, handle)) return undefined
   // A mention is shown as in an inbox: the event that contains it, with its newest text.
   const event = listed(context, type === 'mention' ? context.state.marks.original(slot) : slot)
   const mayName = isReplyTo(context, slot, reader) || event.version_id !== undefined
@@ -260,6 +255,6 @@ function isReplyTo({ board: { events, authors } }: ReadContext, slot: number, re
 }
 
 /** Whether it is a reply, addressed with `to`, or a mention, according to stored lists, so that no text has to be read. */
-function speaksTo({ direct }: State, slot: number, reader: string, handle: string): boolean {
+function isAddressedTo({ direct }: State, slot: number, reader: string, handle: string): boolean {
   return has(direct.inbox(reader), slot) || (handle !== '' && has(direct.privateMentions(handle), slot))
 }

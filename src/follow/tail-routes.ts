@@ -46,7 +46,7 @@ type Follower = Subscriber & {
   /** Whether the thread that publishes for it is gone. */
   isLost: boolean
   /** Sends the reason, and disconnects; set once the stream exists. */
-  farewell: ((why: string) => void) | undefined
+  closeWith: ((why: string) => void) | undefined
 }
 
 type Reader = {
@@ -99,11 +99,11 @@ export class Tails {
       isOver: (key) => options.keyOver(key) !== undefined,
       end: (follower, why) => {
         follower.over ??= why === 'member' ? notMember : options.keyOver(follower.key)
-        if (follower.over !== undefined) follower.farewell?.(follower.over)
+        if (follower.over !== undefined) follower.closeWith?.(follower.over)
       },
     })
     this.places = new Places({ limit: 'streams_per_address', each: options.streamsPerAddress, keeper: options.keeper })
-    this.#stopWatching = options.timers.every(() => this.#lookAround(), watchEveryMs)
+    this.#stopWatching = options.timers.every(() => this.#checkReaders(), watchEveryMs)
   }
 
   /** GET /tail/{room} */
@@ -118,7 +118,7 @@ export class Tails {
     // Subscribed before the backfill is requested, so that nothing is missed between the two.
     const { format, reader, key } = asked
     const topics = [['tail', room, format, reader] as const]
-    const follower: Follower = { topics, reader, key, at: -1, over: undefined, isLost: false, farewell: undefined }
+    const follower: Follower = { topics, reader, key, at: -1, over: undefined, isLost: false, closeWith: undefined }
     this.subscriptions.add(follower)
     this.#options.backfill(asked, (found) => {
       if (!follower.isLost && !exchange.ended && found?.ok) return this.#join(exchange, leave, follower, asked, found)
@@ -165,7 +165,7 @@ export class Tails {
     )
     for (const follower of lost) {
       follower.isLost = true
-      follower.farewell?.(threadLost)
+      follower.closeWith?.(threadLost)
     }
   }
 
@@ -180,7 +180,7 @@ export class Tails {
 
   /** Live readers would miss what could not be read. Readers still in backfill find it there. */
   #unread(channel: Channel): void {
-    for (const reader of [...channel.readers]) if (reader.live) this.#farewell(channel, reader, notRead)
+    for (const reader of [...channel.readers]) if (reader.live) this.#closeWith(channel, reader, notRead)
   }
 
   /** Ends every stream properly. */
@@ -265,9 +265,9 @@ export class Tails {
       this.subscriptions.remove(follower)
     })
     stream.write(Buffer.from(greetings[channel.format](asked.room)))
-    follower.farewell = (why) => this.#farewell(channel, reader, why)
+    follower.closeWith = (why) => this.#closeWith(channel, reader, why)
     if (follower.over === undefined) this.#backfill(reader, asked, found)
-    else follower.farewell(follower.over)
+    else follower.closeWith(follower.over)
   }
 
   /** Writes a page of the past and requests the next one when the socket has room. After the last page, the reader is live. */
@@ -322,15 +322,15 @@ export class Tails {
   #drop(channel: Channel, reader: Reader): void {
     if (reader.over) return
     if (!channel.isPrivate) this.dropped++
-    this.#farewell(
+    this.#closeWith(
       channel,
       reader,
-      'you read slower than this room speaks: closed. Come back with ?since=<the last id you saw>',
+      'you are reading more slowly than this room is posting: closed. Reconnect with ?since=<the last id you saw>',
     )
   }
 
   /** Sends the last line of a stream that the board ends. */
-  #farewell({ format }: Channel, reader: Reader, why: string): void {
+  #closeWith({ format }: Channel, reader: Reader, why: string): void {
     if (reader.over) return
     reader.live = false
     reader.over = true
@@ -342,7 +342,7 @@ export class Tails {
     this.#options.timers.later(() => reader.stream.close(), 1_000)
   }
 
-  #lookAround(): void {
+  #checkReaders(): void {
     const now = this.#options.now()
     this.subscriptions.keysOver()
     for (const channel of this.#channels.values()) {
@@ -361,8 +361,8 @@ export class Tails {
 }
 
 const notMember = 'you are no longer a member of this room: closed'
-const threadLost = 'this board lost the thread: closed. Come back with ?since=<the last id you saw>'
-const notRead = 'this board could not read what came: closed. Come back with ?since=<the last id you saw>'
+const threadLost = 'an internal error closed this stream. Reconnect with ?since=<the last id you saw>'
+const notRead = 'this board could not read the new events: closed. Reconnect with ?since=<the last id you saw>'
 
 /** The first line of a stream, which describes it. */
 const greetings: Readonly<Record<TailFormat, (room: string) => string>> = {

@@ -16,7 +16,7 @@ import { ok } from '../reads/read.ts'
 import type { Updates } from './updates.ts'
 import { pollOf } from './wait-limit.ts'
 
-type UpdatesDoorOptions = {
+type UpdatesRoutesOptions = {
   readonly updates: Pick<Updates, 'poll'>
   readonly throttle: Throttle
   readonly addressOf: (exchange: Exchange) => string
@@ -25,7 +25,7 @@ type UpdatesDoorOptions = {
   readonly wallSeconds: () => number
 }
 
-export function updatesDoors(options: UpdatesDoorOptions): Readonly<Record<string, RouteHandler>> {
+export function updatesRoutes(options: UpdatesRoutesOptions): Readonly<Record<string, RouteHandler>> {
   return {
     '/api/updates': (exchange) => answerUpdates(options, exchange),
     '/time': (exchange) => {
@@ -36,12 +36,12 @@ export function updatesDoors(options: UpdatesDoorOptions): Readonly<Record<strin
   }
 }
 
-function answerUpdates({ updates, throttle, addressOf, replies }: UpdatesDoorOptions, exchange: Exchange): void {
+function answerUpdates({ updates, throttle, addressOf, replies }: UpdatesRoutesOptions, exchange: Exchange): void {
   const address = addressOf(exchange)
   const asked = throttle.count('reads', { address }) ?? knownQuery(exchange.query)
   if ('code' in asked) return replies.refuse(exchange, asked)
-  const door = { via: 'get', address, onGone: (callback: () => void) => exchange.onAbort(callback) }
-  updates.poll(pollOf(asked, { reader: '' }, door), (reply) => replies.send(exchange, reply))
+  const source = { via: 'get', address, onGone: (callback: () => void) => exchange.onAbort(callback) }
+  updates.poll(pollOf(asked, { reader: '' }, source), (reply) => replies.send(exchange, reply))
 }
 
 type Asked = {

@@ -69,11 +69,11 @@ export class Updates {
       return respond(refused(marks))
     }
     // Added before its rooms are looked up, so that nothing is missed between the two. An answer is held back until the rooms are known.
-    let mayHear = false
+    let mayRead = false
     let held: (() => void) | undefined
     const answer: Respond = (reply) => {
       over()
-      if (mayHear) respond(reply)
+      if (mayRead) respond(reply)
       else held = () => respond(reply)
     }
     const until = this.#options.now() + waitMs
@@ -86,8 +86,8 @@ export class Updates {
     }
     poll.onGone(end)
     this.#options.rooms.may(filter.rooms, reader, (verdict) => {
-      mayHear = verdict === 'yes'
-      if (mayHear) return held?.()
+      mayRead = verdict === 'yes'
+      if (mayRead) return held?.()
       end()
       respond(typeof verdict === 'object' ? refused({ ...verdict, field: poll.roomsField }) : undefined)
     })
@@ -109,8 +109,8 @@ export class Updates {
   #full(what: 'holder' | 'board'): Refusal {
     const message =
       what === 'board'
-        ? 'as many requests wait for updates as this board can serve: try again'
-        : `${this.#options.waitsPerAddress} requests wait for news already ${fromYou}: let one end first, or name several rooms in one`
+        ? 'too many requests are waiting for updates: try again'
+        : `${this.#options.waitsPerAddress} requests are already waiting for updates ${fromYou}: wait for one to finish, or name several rooms in one request`
     return refusal(what === 'board' ? 'overloaded' : 'rate_limited', message, undefined, streamWaitSeconds)
   }
 
@@ -158,7 +158,7 @@ export class Updates {
     )
     return refusal(
       'expired',
-      `this cursor is from before a restore or a reshard of this board; the oldest good one is ${oldest}`,
+      `this cursor is from before a restore or a reshard of this board; the oldest valid one is ${oldest}`,
       'cursor',
     )
   }

@@ -30,7 +30,7 @@ export const updatesRead = 'updates.get' satisfies AnsweredBy<'main'>
 export function pollOf(
   args: Readonly<Record<string, unknown>>,
   { reader, key = '' }: { readonly reader: string; readonly key?: string },
-  door: CommandSource,
+  source: CommandSource,
 ): Poll {
   const { cursor = '', wait = 0, rooms = [], kinds = [], limit = sizes.page_default } = args
   return {
@@ -41,9 +41,9 @@ export function pollOf(
     limit: limit as number,
     reader,
     key,
-    address: door.address,
-    ...(door.signedIn === undefined ? {} : { signedIn: door.signedIn }),
-    roomsField: door.via === 'get' ? 'room' : 'data.rooms',
-    onGone: door.onGone ?? (() => {}),
+    address: source.address,
+    ...(source.signedIn === undefined ? {} : { signedIn: source.signedIn }),
+    roomsField: source.via === 'get' ? 'room' : 'data.rooms',
+    onGone: source.onGone ?? (() => {}),
   }
 }

@@ -164,7 +164,7 @@ export class Waits {
   }
 
   /** Something happened in a shard that these readers may know of. */
-  heard(shard: number, pushed: Pushed, concerned: Blocked): void {
+  changedInShard(shard: number, pushed: Pushed, concerned: Blocked): void {
     for (const [reader, blocked] of concerned) {
       for (const waiter of [...this.subscriptions.of(['reader', reader])]) {
         waiter.places[shard + 1]!.blocked = blocked

@@ -37,10 +37,10 @@ const signed = Type.Object(
   {
     public_key: key('the key that signed'),
     command_sha256: hash('SHA-256 of the signed bytes; its first half is the id of the command'),
-    signature: Type.Optional(signature('over signed_payload; absent where that is')),
+    signature: Type.Optional(signature('over signed_payload; absent if that is absent')),
     signed_payload: Type.Optional(
       Type.String({
-        description: 'the signed bytes; absent where they were taken back, hold a secret, or are not for archives',
+        description: 'the signed bytes; absent if they were redacted, contain a secret, or are excluded from archives',
       }),
     ),
     file: Type.Optional(
@@ -51,7 +51,7 @@ const signed = Type.Object(
     ),
     delegation: Type.Optional(delegation),
   },
-  { ...closed, description: 'what was signed; absent where the board itself did it' },
+  { ...closed, description: 'what was signed; absent if the board itself did it' },
 )
 export type SignedPart = Infer<typeof signed>
 
@@ -70,10 +70,10 @@ export const lineSchemas = {
       type: Type.Literal('board'),
       version: Type.Literal(1),
       service_id: Type.Patterned('^[a-z0-9][a-z0-9._-]{0,63}$', 'a service id', {
-        description: 'the name that every signature of this board carries',
+        description: 'the name that is part of every signature for this board',
       }),
       release: Type.String({ maxLength: 64, description: 'of the board that wrote this' }),
-      exported_at: time('when it was begun'),
+      exported_at: time('when it was started'),
       log: Type.Object(
         {
           origin: Type.String({ minLength: 1, maxLength: 256 }),
@@ -116,8 +116,8 @@ export const lineSchemas = {
       expires: Type.Optional(time('when its text is gone, or why it is not here')),
       to: Type.Optional(hash('identity that it is addressed to')),
       blobs: Type.Optional(Type.Array(id('attachment'), { maxItems: 64 })),
-      format: Type.Optional(Type.Literal('markdown', { description: 'that of the version before' })),
-      isRequest: Type.Optional(Type.Literal(true, { description: 'the same command made a work of it' })),
+      format: Type.Optional(Type.Literal('markdown', { description: 'that of the previous version' })),
+      isRequest: Type.Optional(Type.Literal(true, { description: 'the same command created a work from it' })),
       via: Type.String({ maxLength: 64, description: 'the interface that it came through' }),
       entries,
       signed,
@@ -163,16 +163,16 @@ export const lineSchemas = {
       ...closed,
       title: 'ActLine',
       description:
-        'what makes no event: roles, policies, bans, profiles, key moves, documents, attachments, moderation, works, credits, tools',
+        'what creates no event: roles, policies, bans, profiles, key moves, documents, attachments, moderation, works, credits, tools',
     },
   ),
   votes: Type.Object(
     { type: Type.Literal('votes'), event: id('the event'), up: count('for it'), down: count('against it') },
-    { ...closed, title: 'VotesLine', description: 'the votes of an event as they stand; who voted is not told' },
+    { ...closed, title: 'VotesLine', description: 'the current votes of an event; voters are not listed' },
   ),
   end: Type.Object(
     { type: Type.Literal('end'), lines: count('lines before this one', 1) },
-    { ...closed, title: 'EndLine', description: 'the last line; without it the file was cut short' },
+    { ...closed, title: 'EndLine', description: 'the last line; a file without it is truncated' },
   ),
 } as const
 

@@ -176,8 +176,8 @@ function isWellFormedJson(value: unknown): boolean {
 
 /** Decoding replaces bad bytes with U+FFFD, so the first byte that differs marks the place. */
 function firstBadByte(body: Buffer): number {
-  const mended = Buffer.from(body.toString())
+  const reencoded = Buffer.from(body.toString())
   let at = 0
-  while (at < body.length && body[at] === mended[at]) at += 1
+  while (at < body.length && body[at] === reencoded[at]) at += 1
   return at
 }

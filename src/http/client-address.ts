@@ -61,7 +61,7 @@ export class ClientAddresses {
     const problem =
       header === ''
         ? `a proxy at ${peer} sends ${named}, and TRUST_PROXY is not set: all its clients count as one address`
-        : `${named} came from ${peer}, which TRUST_PROXY_FROM does not name: the header is not believed`
+        : `${named} came from ${peer}, which TRUST_PROXY_FROM does not name: the header is ignored`
     this.#warn('proxy.not_trusted', { peer, header: named, problem })
   }
 }

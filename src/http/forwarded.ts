@@ -85,7 +85,7 @@ export class ForwardedExchange extends EngineExchange {
   protected override bodyWanted(limit: number): void {
     this.#isBodyWanted = true
     if (this.#body === undefined) this.#thread.tell(['body limit', this.id, limit])
-    else this.bodyCame(this.#body)
+    else this.onBody(this.#body)
   }
 
   /** The handler has returned; a body that it has not requested by now is discarded. */
@@ -96,13 +96,13 @@ export class ForwardedExchange extends EngineExchange {
   }
 
   /** The whole body has arrived. */
-  bodyCame(body: Uint8Array): void {
-    this.partCame(body.length, true, () => asBuffer(body))
+  onBody(body: Uint8Array): void {
+    this.onPart(body.length, true, () => asBuffer(body))
   }
 
   /** The body has at least this many bytes, which is too many. The thread discards the rest. */
   bodyIsLong(sentAtLeast: number): void {
-    this.partCame(sentAtLeast, false)
+    this.onPart(sentAtLeast, false)
   }
 
   reply(
@@ -152,9 +152,9 @@ export class ForwardedExchange extends EngineExchange {
 class ForwardedStream extends EngineStream<ClientThread> implements ForwardedFlow {
   readonly #id: number
   /** Bytes written that the socket is not known to have taken. */
-  #underWay = 0
+  #inFlightBytes = 0
   #isEnding = false
-  #saidFalse = false
+  #needsDrain = false
 
   constructor(thread: ClientThread | undefined, hooks: EngineHooks, id: number) {
     super(thread, hooks)
@@ -163,10 +163,10 @@ class ForwardedStream extends EngineStream<ClientThread> implements ForwardedFlo
 
   write(chunk: Uint8Array): boolean {
     if (this.native === undefined || this.#isEnding || chunk.length === 0) return true
-    this.#underWay += chunk.length
+    this.#inFlightBytes += chunk.length
     this.native.write(this.#id, chunk)
     const room = this.#hasRoom
-    if (!room) this.#saidFalse = true
+    if (!room) this.#needsDrain = true
     return room
   }
 
@@ -182,10 +182,10 @@ class ForwardedStream extends EngineStream<ClientThread> implements ForwardedFlo
   }
 
   taken(bytes: number, isAgain: boolean): void {
-    this.#underWay -= bytes
+    this.#inFlightBytes -= bytes
     if (isAgain) this.blockedSince = undefined
-    if (!this.#saidFalse || !this.#hasRoom) return
-    this.#saidFalse = false
+    if (!this.#needsDrain || !this.#hasRoom) return
+    this.#needsDrain = false
     this.drained()
   }
 
@@ -194,13 +194,13 @@ class ForwardedStream extends EngineStream<ClientThread> implements ForwardedFlo
   }
 
   get #hasRoom(): boolean {
-    return this.blockedSince === undefined && this.#underWay < streamBytesHigh
+    return this.blockedSince === undefined && this.#inFlightBytes < streamBytesHigh
   }
 }
 
 export class ForwardedSocket extends EngineSocket<ClientThread> implements ForwardedFlow {
   readonly #id: number
-  #underWay = 0
+  #inFlightBytes = 0
   #isBlocked = false
 
   constructor(thread: ClientThread, id: number, options: EngineSocketOptions) {
@@ -211,7 +211,7 @@ export class ForwardedSocket extends EngineSocket<ClientThread> implements Forwa
 
   send(messages: readonly string[]): number {
     let taken = 0
-    while (taken < messages.length && this.#hasRoom) this.#underWay += messages[taken++]!.length
+    while (taken < messages.length && this.#hasRoom) this.#inFlightBytes += messages[taken++]!.length
     if (taken > 0) this.native?.tell(['send', this.#id, messages.slice(0, taken)])
     if (!this.#hasRoom) this.blockedSince ??= this.options.now()
     return this.native === undefined ? 0 : taken
@@ -227,7 +227,7 @@ export class ForwardedSocket extends EngineSocket<ClientThread> implements Forwa
   }
 
   taken(bytes: number, isAgain: boolean): void {
-    this.#underWay -= bytes
+    this.#inFlightBytes -= bytes
     if (isAgain) this.#isBlocked = false
     if (this.blockedSince !== undefined && this.#hasRoom) this.unblock()
   }
@@ -246,7 +246,7 @@ export class ForwardedSocket extends EngineSocket<ClientThread> implements Forwa
   }
 
   get #hasRoom(): boolean {
-    return !this.#isBlocked && this.#underWay < streamBytesHigh
+    return !this.#isBlocked && this.#inFlightBytes < streamBytesHigh
   }
 }
 

@@ -50,7 +50,7 @@ type SocketFlow = Flow & {
 }
 
 /** Maximum of requests that were sent and not received by the main thread. */
-const underWayMax = 256
+const inFlightMax = 256
 /** Messages of a WebSocket that may arrive before the main thread has accepted it. Their total size has the bound of a body. */
 const earlyMax = 1_024
 /** How often a blocked socket's `blockedSince` is reported if it has changed. */
@@ -67,7 +67,7 @@ export class Forwarder {
   readonly #blocked = new Map<number, StreamFlow | SocketFlow>()
   /** Requests that will be sent at the end of this turn; a body that arrives until then is included. */
   readonly #fresh = new Map<number, RequestMessage>()
-  #underWay = 0
+  #inFlight = 0
   #newest = 0
 
   constructor(options: ForwarderOptions) {
@@ -97,7 +97,7 @@ export class Forwarder {
     ]
     const isOpened = isUpgrade && this.#options.opensAtOnce(exchange) && this.#accept(id, exchange, [])
     if (!isOpened) this.#open.set(id, exchange)
-    if (this.#underWay < underWayMax) this.#forward(id, request)
+    if (this.#inFlight < inFlightMax) this.#forward(id, request)
     else this.#waiting.set(id, { request })
     if (isOpened) return
     exchange.onAbort(() => {
@@ -170,15 +170,15 @@ export class Forwarder {
   }
 
   #forward(id: number, request: RequestMessage): void {
-    this.#underWay++
+    this.#inFlight++
     this.#fresh.set(id, request)
     this.#options.tell(request)
   }
 
   #received(requests: number): void {
-    this.#underWay -= requests
+    this.#inFlight -= requests
     for (const [id, { request, tooLong }] of this.#waiting) {
-      if (this.#underWay >= underWayMax) return
+      if (this.#inFlight >= inFlightMax) return
       this.#waiting.delete(id)
       this.#forward(id, request)
       if (tooLong !== undefined) this.#options.tell(tooLong)

@@ -28,7 +28,7 @@ export class HeldAnswer {
   }
 
   /** Counts bytes of the body. After the last ones, or too many, the answer is sent. */
-  partCame(bytes: number, isLast: boolean): void {
+  onPart(bytes: number, isLast: boolean): void {
     this.#bytes += bytes
     if (isLast || this.#bytes > awaitedBytesMax || this.#now() > this.#until) this.release()
     else this.#quiet.refresh()

@@ -282,12 +282,10 @@ class NodeExchange extends EngineExchange {
     for (let i = 0; i < raw.length; i += 2) this.headers.push((raw[i] ?? '').toLowerCase(), raw[i + 1] ?? '')
     const message =
       this.frame() ??
-      (this.#head !== undefined && this.isBodyComing
-        ? 'a request that asks for another protocol has no body'
-        : undefined)
+      (this.#head !== undefined && this.isBodyComing ? 'an upgrade request must not have a body' : undefined)
     if (this.isBodyComing) {
-      this.#req.on('data', (chunk: Buffer) => this.partCame(chunk.length, false, () => chunk))
-      this.#req.once('end', () => this.partCame(0, true))
+      this.#req.on('data', (chunk: Buffer) => this.onPart(chunk.length, false, () => chunk))
+      this.#req.once('end', () => this.onPart(0, true))
     }
     if (message === undefined) return undefined
     return { status: 400, code: 'bad_request', message }

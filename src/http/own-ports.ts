@@ -89,7 +89,7 @@ export async function withOwnPorts<Board extends Running>(
 }
 
 function refuseSame(name: string, own: number, port: number): void {
-  if (own === port && port !== 0) throw new BadConfig(`${name} must be another port than PORT, which is ${port}.`)
+  if (own === port && port !== 0) throw new BadConfig(`${name} must be a different port than PORT, which is ${port}.`)
 }
 
 type Listening = {

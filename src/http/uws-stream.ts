@@ -130,7 +130,7 @@ export class UwsStream extends EngineStream<NativeStream> implements Flushable {
   /** For a body of known length, the bytes that the engine has taken. */
   #sent = 0
   #isComplete = false
-  #saidFalse = false
+  #needsDrain = false
   #ending = false
   #flushAsked = false
 
@@ -155,7 +155,7 @@ export class UwsStream extends EngineStream<NativeStream> implements Flushable {
       if (this.blockedSince === undefined) this.#askFlush()
     }
     const room = this.blockedSince === undefined && this.#waitingBytes < streamBytesHigh
-    if (!room) this.#saidFalse = true
+    if (!room) this.#needsDrain = true
     return room
   }
 
@@ -186,8 +186,8 @@ export class UwsStream extends EngineStream<NativeStream> implements Flushable {
     if (this.#ending) {
       res.cork(() => this.#finish(res))
       this.closed()
-    } else if (this.#saidFalse && this.blockedSince === undefined) {
-      this.#saidFalse = false
+    } else if (this.#needsDrain && this.blockedSince === undefined) {
+      this.#needsDrain = false
       this.drained()
     }
   }
@@ -216,7 +216,7 @@ export class UwsStream extends EngineStream<NativeStream> implements Flushable {
         taken = 0
       }
       this.blockedSince = this.hooks.now()
-      this.#saidFalse = true
+      this.#needsDrain = true
       break
     }
     this.#waiting.splice(0, taken)

@@ -260,7 +260,7 @@ class UwsExchange extends EngineExchange {
       this.#res.onData((part, isLast) => {
         this.#server.turn.enter(this)
         // The part is detached when this callback returns, so copy it.
-        this.partCame(part.byteLength, isLast, () => Buffer.from(new Uint8Array(part)))
+        this.onPart(part.byteLength, isLast, () => Buffer.from(new Uint8Array(part)))
       })
     return refused
   }

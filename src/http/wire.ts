@@ -260,10 +260,10 @@ export abstract class EngineExchange implements Exchange {
   }
 
   /** A part of the body has arrived; the last may be empty. `copy` returns its bytes, if there are any. */
-  protected partCame(bytes: number, isLast: boolean, copy?: () => Buffer): void {
+  protected onPart(bytes: number, isLast: boolean, copy?: () => Buffer): void {
     if (isLast) this.isBodyComing = false
     if (this.#fits(bytes)) this.#keep(bytes, isLast, copy)
-    this.#held?.partCame(bytes, isLast)
+    this.#held?.onPart(bytes, isLast)
   }
 
   /** Counts bytes of the body. False if the body is not being read, or is now too long, in which case its reader was notified. */

@@ -39,7 +39,7 @@ const grant: Plan<'limits.grant'> = {
     ttl: verified.command.ttl,
     grantsMax: sizes.limit_grants,
   }),
-  heard: (_verified, { facts }, { news }) => news.grants.add(facts),
+  onAccepted: (_verified, { facts }, { news }) => news.grants.add(facts),
   show: (verified, decided) => {
     const { at, facts } = decided
     const grant = { ...facts, id: idOf(verified, decided), by: verified.signer.id, at }
@@ -51,7 +51,7 @@ const revoke: Plan<'limits.revoke'> = {
   to: registry,
   check: (verified) => (targetOf(verified) === undefined ? badTarget : undefined),
   args: (verified) => ({ target: targetOf(verified)!, reason: verified.command.reason ?? '' }),
-  heard: (_verified, { facts }, { news }) => news.grants.end(facts.target),
+  onAccepted: (_verified, { facts }, { news }) => news.grants.end(facts.target),
   show: (_verified, { facts }) => ({ values: { target: facts.target, revoked: true } }),
 }
 

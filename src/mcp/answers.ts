@@ -32,7 +32,7 @@ const aroundTokens = 1_000
 /** Operations that show a single item, which itself says how to continue reading it. */
 const readers: ReadonlySet<Operation> = new Set([eventGet, docsRead, roomGet])
 /** A list that grew in the meantime may have to be requested again with a lower limit. */
-const looksMax = 4
+const attemptsMax = 4
 
 export function toolResult(outcome: Outcome): ToolResult {
   if (outcome === undefined) {
@@ -130,12 +130,12 @@ export class Answers {
   async #within(call: Call): Promise<Outcome> {
     const { operation, calling, extras, isFlat } = call
     let { args } = call
-    for (let looks = 1; ; looks++) {
+    for (let attempts = 1; ; attempts++) {
       const outcome = await this.#calls.run(operation, args, calling, isFlat)
       if (outcome?.ok !== true || !isObject(outcome.data)) return refusalOf(outcome, { operation, args, extras })
       const shown = shownOf(outcome.data, operation, extras)
       const count = fits(shown) ? undefined : countWithin(shown, operation)
-      if (count === undefined || looks === looksMax) return partOf(shown, { operation, args, extras })
+      if (count === undefined || attempts === attemptsMax) return partOf(shown, { operation, args, extras })
       args = { ...args, limit: Math.max(1, count) }
     }
   }

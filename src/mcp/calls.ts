@@ -99,13 +99,13 @@ export class Calls {
   /** Sends a command as it is. */
   execute(command: object, { caller, address, signal }: Calling): Promise<Outcome> {
     return new Promise((resolve) => {
-      const door = {
+      const source = {
         via: 'mcp',
         address,
         ...(caller === undefined ? {} : { signedIn: caller.identity }),
         onGone: (callback: () => void) => signal.addEventListener('abort', callback, { once: true }),
       }
-      this.#options.front.execute(Buffer.from(JSON.stringify(command)), door, (reply: Reply | undefined) =>
+      this.#options.front.execute(Buffer.from(JSON.stringify(command)), source, (reply: Reply | undefined) =>
         resolve(reply && envelopeOf(reply)),
       )
     })
@@ -159,7 +159,7 @@ export function gathered(operation: Operation, given: Arguments): Gathered {
   const isData = (given.data ?? null) !== null && given.data !== ''
   if (names.length === 0) return { args: given, isFlat: operation.data !== undefined && !isData }
   if (isData) {
-    const message = `${toolName(operation.name)} takes ${names[0]} as an argument of its own or inside data, not both: omit data`
+    const message = `${toolName(operation.name)} takes ${names[0]} either as a separate argument or inside data, not both: omit data`
     return refusal('invalid_field', message, 'data')
   }
   const flat = new Set(flatNames(operation))

@@ -56,7 +56,7 @@ export function extrasOf(operation: Operation): readonly ExtraName[] {
   return extraNames.filter((name) => extraInputs[name].isTakenBy(operation))
 }
 
-type GivenApart =
+type SeparatedExtras =
   | {
       readonly ok: true
       readonly extras: Extras
@@ -66,7 +66,7 @@ type GivenApart =
   | { readonly ok: false; readonly name: ExtraName; readonly rule: string }
 
 /** Separates the extras that the tool takes from the rest; or says which of them is invalid. */
-export function givenApart(takes: readonly ExtraName[], given: Json): GivenApart {
+export function separateExtras(takes: readonly ExtraName[], given: Json): SeparatedExtras {
   const isExtra = (name: string) => takes.some((each) => each === name)
   const args = Object.fromEntries(Object.entries(given).filter(([name]) => !isExtra(name)))
   // Many clients send null for omitted arguments.

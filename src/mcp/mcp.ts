@@ -15,7 +15,7 @@ import { Answers, type ToolResult, toolResult } from './answers.ts'
 import { isObject } from './brief.ts'
 import { type Arguments, type Calling, Calls, type CallsOptions, gathered, type Outcome } from './calls.ts'
 import { type Completing, completionFor } from './completions.ts'
-import { givenApart } from './extra-inputs.ts'
+import { separateExtras } from './extra-inputs.ts'
 import { prompts, promptText } from './prompts.ts'
 import { ResourceNews, withWatched } from './resource-news.ts'
 import { readResource, resources, resourceTemplates } from './resources.ts'
@@ -208,7 +208,7 @@ async function callTool(calls: Calls, name: string, given: Arguments, calling: C
     const hint = meant === undefined ? 'tools/list has all of them' : `did you mean ${meant}?`
     throw new ProtocolError(invalidParams, `there is no tool ${printable(name)}: ${hint}`)
   }
-  const apart = givenApart(found.extras, given)
+  const apart = separateExtras(found.extras, given)
   if (!apart.ok) return toolResult(invalidField(apart.name, `${apart.name} must be ${apart.rule}`))
   const { args, extras } = apart
   const { operation } = found

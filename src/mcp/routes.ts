@@ -18,7 +18,7 @@ import { type Authenticate, bearerToken, type Caller } from '../sign-in/caller.t
 import type { Passed, Refused } from './gate.ts'
 import type { Mcp } from './mcp.ts'
 
-type McpDoorOptions = {
+type McpRouteOptions = {
   /** Public address of the board, without a trailing slash. */
   readonly address: string
   readonly release: string
@@ -40,7 +40,7 @@ needs one with your key, which the client starts. It lists the everyday tools; a
 read, post, work, rooms, tools, webhooks, attachments, moderation. See /agents and /for-agents.
 `
 
-export function mcpDoor(options: McpDoorOptions): RouteHandler {
+export function mcpRoute(options: McpRouteOptions): RouteHandler {
   const site = new OwnSite(options)
   const goodTokens = new BoundedMap<string, true>(goodTokensMax)
   return (exchange) => {
@@ -99,7 +99,7 @@ type Posted = {
   readonly goodTokens: GoodTokens
 }
 
-async function serve(options: McpDoorOptions, exchange: Exchange, posted: Posted): Promise<void> {
+async function serve(options: McpRouteOptions, exchange: Exchange, posted: Posted): Promise<void> {
   const { body, address, cors, token, goodTokens } = posted
   const { authenticate, throttle, streams } = options
   const aborter = new AbortController()
@@ -134,7 +134,7 @@ function isListening(message: unknown): boolean {
 }
 
 async function serveMessage(
-  { address: own, load }: McpDoorOptions,
+  { address: own, load }: McpRouteOptions,
   exchange: Exchange,
   { body, address, cors }: Posted,
   { message, caller, signal }: { message: unknown; caller: Caller | undefined; signal: AbortSignal },

@@ -46,7 +46,7 @@ export function toolsListed(query: string): Listed {
     const hint = meant === undefined ? '' : `; did you mean ${meant}?`
     return {
       ok: false,
-      message: `tools must name sets of tools: ${setsInWords}; "${printable(strange)}" is none${hint}`,
+      message: `tools must name sets of tools: ${setsInWords}; "${printable(strange)}" is not one of them${hint}`,
     }
   }
   const isListed = (operation: Operation): boolean =>

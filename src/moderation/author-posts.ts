@@ -26,7 +26,7 @@ type AuthorPostsOptions = {
 
 type RoomsLeft = AnswerOf<'author.rooms'>
 
-const againMs = 500
+const retryMs = 500
 
 export class AuthorPosts {
   readonly #options: AuthorPostsOptions
@@ -37,7 +37,7 @@ export class AuthorPosts {
     this.#options = options
     this.#effects = new Effects({
       later,
-      carryOut: (identity, isHidden) => this.#mark(identity, isHidden),
+      apply: (identity, isHidden) => this.#mark(identity, isHidden),
       isSet: (identity) => news.hidden.has(identity),
     })
     news.onSuspension((identity, hidesPosts) => this.#effects.want(identity, hidesPosts))
@@ -60,7 +60,7 @@ export class AuthorPosts {
     for (let shard = 0; shard < actors.shards; ) {
       const authors = await this.#ended(shard)
       if (this.#effects.isClosed) return
-      if (authors === undefined) await pause(this.#options, againMs)
+      if (authors === undefined) await pause(this.#options, retryMs)
       else shard++
       for (const identity of authors ?? []) if (!news.hidden.has(identity)) this.#effects.want(identity, false)
     }

@@ -25,7 +25,7 @@ export const moderation: Page = {
         'What owners, moderators and operators of this board did to what others made, signed and in the public log.',
       section: 'log',
       head: html`<h1>Moderation log</h1><p class="lead">What owners, moderators and operators did to what others made. Each act is signed by who did it and is an entry of the <a href="/log">public log</a>: none can be changed or left out later. Private rooms have their own logs, which their members read.</p>`,
-      main: html`${list.acts.length === 0 && list.unreadable === undefined ? empty('Nothing was moderated yet.') : html`<ul class="rows">${list.acts.map((act) => html`<li>${actLine(act)}</li>`)}</ul>`}${leftOut(list)}${pager('/moderation', { cursor }, list)}`,
+      main: html`${list.acts.length === 0 && list.unreadable === undefined ? empty('Nothing has been moderated yet.') : html`<ul class="rows">${list.acts.map((act) => html`<li>${actLine(act)}</li>`)}</ul>`}${leftOut(list)}${pager('/moderation', { cursor }, list)}`,
       aside: html`<section><h2>Check it</h2><p>“Proof” gives the signed bytes and the path of the entry to a signed head. Save it, and check it anywhere:</p><pre tabindex="0"><code>broadside verify proof.json --vkey KEY</code></pre><p><a href="/log">The key</a> · <a href="/api/moderation">JSON</a> · <a href="/docs/moderation.log">moderation.log</a></p></section>`,
       links: [['alternate', 'application/json', 'Moderation log', '/api/moderation']],
     })

@@ -45,7 +45,7 @@ const replyScore = 0.97
 
 /** Posts that may wait: at most 32 MiB of text. */
 const waitingMax = 1_024
-const atOnceMax = 8
+const concurrentMax = 8
 const triesMax = 5
 
 /** Posts waiting to be screened. */
@@ -83,7 +83,7 @@ export class ScreeningQueue {
 
 export class Screening {
   readonly #options: ScreeningOptions
-  #underWay = 0
+  #inFlight = 0
   #scheduled = false
 
   constructor(options: ScreeningOptions) {
@@ -93,15 +93,15 @@ export class Screening {
 
   /** One post per turn of the event loop: judging takes time, and answers go first. */
   #schedule(): void {
-    if (this.#scheduled || this.#underWay >= atOnceMax || this.#options.queue.isEmpty) return
+    if (this.#scheduled || this.#inFlight >= concurrentMax || this.#options.queue.isEmpty) return
     this.#scheduled = true
     this.#options.soon(() => {
       this.#scheduled = false
       const post = this.#options.queue.take()
       if (post === undefined) return
-      this.#underWay++
+      this.#inFlight++
       void this.#screen(post).finally(() => {
-        this.#underWay--
+        this.#inFlight--
         this.#schedule()
       })
       this.#schedule()
@@ -137,9 +137,9 @@ export function reasonOf(rule: string, words: string): string {
 }
 
 /** Hides a post by a command that the board signs. The same post gives the same command, so hiding it again has no second effect. */
-export function hideBy(voice: BoardAuthor, post: Screened, reason: string, done: (hidden: Hidden) => void): void {
+export function hideBy(boardAuthor: BoardAuthor, post: Screened, reason: string, done: (hidden: Hidden) => void): void {
   const fields = { operation: 'room.hide', event_id: post.id, reason }
-  voice.say(fields, { cause: `screen:${post.id}`, at: post.at }, (reply) => {
+  boardAuthor.send(fields, { cause: `screen:${post.id}`, at: post.at }, (reply) => {
     if (reply === undefined) return done({ ok: false, later: 1, words: 'no answer' })
     if (reply.status === 200) return done({ ok: true })
     const words = envelopeOf(reply).error?.message ?? ''

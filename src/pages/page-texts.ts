@@ -58,7 +58,7 @@ export class PageTexts {
     try {
       const fitting = wanted
         .map((each) => ({ ...each, nodes: nodesIn(each.item) }))
-        .filter((each) => this.#mayCost(each))
+        .filter((each) => this.#fitsBudget(each))
       const made = await this.#render(fitting)
       for (const [n, { item, show }] of fitting.entries()) show(this.#within(item, made[n]!))
     } catch (error) {
@@ -67,7 +67,7 @@ export class PageTexts {
   }
 
   /** Deducts the cost of a text from the page's budget; false if the text is shown in part instead. */
-  #mayCost({ item, nodes, show }: Wanted & Costed): boolean {
+  #fitsBudget({ item, nodes, show }: Wanted & Costed): boolean {
     if (nodes > this.#nodesLeft) {
       show(this.#part(item, 'full'))
       return false

@@ -2,11 +2,11 @@
 import { type Refusal, statusOf } from '../../actors/kernel/refusals.ts'
 import { type Parts, type Shown, shown } from './page.ts'
 import { type Html, html, pathTo } from './pieces/html.ts'
-import { memberDoor } from './writer.ts'
+import { memberEntry } from './writer.ts'
 
 const ways = html`<p>Try <a href="/">the lobby</a>, <a href="/rooms">all rooms</a>, <a href="/search">the search</a> or <a href="/docs">the documentation</a>.</p>`
 
-export function nowherePage(path: string): Shown {
+export function notFoundPage(path: string): Shown {
   return shown(
     {
       title: 'Nothing here',
@@ -44,7 +44,7 @@ export function refusedPage(
       title,
       isListed: false,
       head: html`<p class="crumbs">${status} ${code}</p><h1>${title}</h1>`,
-      main: html`<p>The board says: ${message}.</p>${wait}${begin}${room !== undefined && memberDoor(room)}${ways}`,
+      main: html`<p>The board says: ${message}.</p>${wait}${begin}${room !== undefined && memberEntry(room)}${ways}`,
       scripts: room === undefined ? [] : ['write.js'],
     },
     status,
@@ -68,11 +68,11 @@ export function signInRefusal(status: number, { error, description, retryAfter, 
     title,
     isListed: false,
     head: html`<p class="crumbs">${status} ${error}</p><h1>${title}</h1>`,
-    main: html`<p>The board says: ${description}.</p>${wait}${location !== undefined && programDoor(location)}${ways}`,
+    main: html`<p>The board says: ${description}.</p>${wait}${location !== undefined && programLink(location)}${ways}`,
   }
 }
 
-function programDoor(location: string): Html {
+function programLink(location: string): Html {
   const { protocol, host } = new URL(location)
   const place = /^https?:$/.test(protocol) ? host : protocol
   return html`<p>A program asked for this sign-in. Anyone can register a program, and this board has not checked it. To tell the program, go on to <a href="${location}" rel="nofollow noreferrer">${place}</a>, but only if you started this sign-in yourself.</p>`

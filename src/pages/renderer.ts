@@ -26,7 +26,7 @@ type RendererOptions = {
 }
 
 /** Nodes of plain text per call that are rendered on the calling thread, 5 ms at most; an ordinary page has fewer. */
-export const atOnceNodesMax = 800
+export const inlineNodesMax = 800
 /** Nodes per task for the thread, unless a single text has more: 15 ms at most. */
 const taskNodesMax = 2_000
 /** Nodes that may wait in total, a second of work at most, and per network: the most expensive page. */
@@ -47,7 +47,7 @@ export class Renderer {
   readonly #options: RendererOptions
   readonly #waiting: Task[] = []
   /** Texts that wait or are being rendered, by key. */
-  readonly #underWay = new Map<string, Promise<Rendered>>()
+  readonly #pending = new Map<string, Promise<Rendered>>()
   readonly #kept = new Kept()
   #pool: Pool | undefined
   #isRunning = false
@@ -60,16 +60,16 @@ export class Renderer {
 
   /** In the order of the items. `from`: the requesting network. */
   async render(items: readonly Costed[], from: string): Promise<Rendered[]> {
-    const areShort = nodesOf(items.filter(isPlain)) <= atOnceNodesMax
+    const areShort = nodesOf(items.filter(isPlain)) <= inlineNodesMax
     const missing: Asked[] = []
     const made = items.map((costed) => {
       if (areShort && isPlain(costed)) return rendered(costed.item)
       const { item, nodes } = costed
       const key = keyOf(item)
-      const known = this.#kept.find(key) ?? this.#underWay.get(key)
+      const known = this.#kept.find(key) ?? this.#pending.get(key)
       if (known !== undefined) return known
       const { promise, resolve: give } = Promise.withResolvers<Rendered>()
-      this.#underWay.set(key, promise)
+      this.#pending.set(key, promise)
       missing.push({ item, nodes, key, give })
       return promise
     })
@@ -107,7 +107,7 @@ export class Renderer {
 
   #settle({ asked }: Task, made: readonly string[] | 'busy' | 'slow'): void {
     for (const [n, { key, give }] of asked.entries()) {
-      this.#underWay.delete(key)
+      this.#pending.delete(key)
       const each = typeof made === 'string' ? made : trusted(made[n]!)
       if (each !== 'busy') this.#kept.keep(key, each)
       give(each)

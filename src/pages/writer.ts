@@ -18,7 +18,7 @@ export function writer(place: Place): Html {
 }
 
 /** A room that only members can read: with their key in this browser, or an invite. */
-export function memberDoor(room: string): Html {
+export function memberEntry(room: string): Html {
   return slot('private', { room })
 }
 

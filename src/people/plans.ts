@@ -44,7 +44,7 @@ const rotate: Plan<'identity.rotate'> = {
   to: registry,
   args: ({ command }) => ({ to: command.target, proof: command.proof }),
   ask: quiescing(({ signer }) => signer.id, proveNewKey),
-  heard: ({ command, signer }, _, { news }) =>
+  onAccepted: ({ command, signer }, _, { news }) =>
     news.noteRotation({ identity: signer.id, from: signer.text, to: command.target }),
   show: own,
 }
@@ -67,7 +67,8 @@ function suspension(isSuspended: boolean): Plan<'identity.suspend' | 'identity.u
       hidesPosts: 'hide_posts' in data && data.hide_posts === true,
     }),
     ask: isSuspended ? stopping : refuseBoardIdentity,
-    heard: ({ command }, { facts }, { news }) => news.noteSuspension(command.target, isSuspended, hidesPosts(facts)),
+    onAccepted: ({ command }, { facts }, { news }) =>
+      news.noteSuspension(command.target, isSuspended, hidesPosts(facts)),
     show: ({ command }, { facts }) => ({
       values: {
         suspension: {
@@ -85,7 +86,7 @@ const erase: Plan<'identity.erase'> = {
   to: registry,
   args: ({ command }) => ({ target: command.target, reason: command.reason }),
   ask: stopping,
-  heard: ({ command }, _, { news }) => {
+  onAccepted: ({ command }, _, { news }) => {
     news.noteSuspension(command.target, true, false)
     news.noteErased(command.target)
   },

@@ -155,7 +155,7 @@ export class ItemPosts {
   #say(line: Line, item: ItemJson): void {
     const text = textOf(line, item)
     const cause = { cause: `${line.receiver}:${item.item}`, at: item.received_at }
-    this.#options.voice.say({ operation: 'post', room: line.room, text }, cause, (reply: Reply | undefined) => {
+    this.#options.voice.send({ operation: 'post', room: line.room, text }, cause, (reply: Reply | undefined) => {
       if (reply === undefined) return this.#again(line, againMs)
       if (reply.status === 429) return this.#again(line, (reply.retryAfter ?? 1) * 1_000)
       if (reply.status !== 200)

@@ -142,8 +142,8 @@ function isVia(via: unknown): via is string {
 function carryOut({ front, answered }: ReplicaDoorOptions, exchange: Exchange, body: Buffer): void {
   const { command, address, via }: Readonly<Record<string, unknown>> = Object(foreignJson(body.toString('utf8')))
   if (typeof command !== 'string' || typeof address !== 'string' || !isVia(via)) return exchange.reply(400, json, '{}')
-  const door: CommandSource = { via, address }
-  front.execute(Buffer.from(command), door, (reply) => {
+  const source: CommandSource = { via, address }
+  front.execute(Buffer.from(command), source, (reply) => {
     if (reply === undefined) return exchange.drop()
     const { status, retryAfter } = reply
     if (!exchange.ended)

@@ -75,7 +75,7 @@ const acceptance: Plan<'room.invite.accept'> = {
     read({ op: 'room.invite.maker', args: { room: roomIn(code), hash: hashIn(code) }, reader: '' }, (found) => {
       if (found === undefined || !found.ok) return pass(undefined)
       const { delegation } = dataOf(found)
-      pass({ args: { isOver: delegation !== '' && !news.delegates.isThere(delegation) } })
+      pass({ args: { isOver: delegation !== '' && !news.delegates.isActive(delegation) } })
     })
   },
   show: (_verified, decided, room) => shownRole(decided, room),

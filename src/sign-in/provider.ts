@@ -266,7 +266,7 @@ function adjusting(records: Records, revoke: ProviderOptions['revoke']): Paramet
     if (ctx.query.response_mode === 'form_post') ctx.query = { ...ctx.query, response_mode: 'none' }
     if (ctx.path === authorizePath) ctx.query = await askedFor(ctx.query, records)
     await next()
-    if (ctx.oidc !== undefined && isUnseen(ctx.oidc)) stayHere(ctx)
+    if (ctx.oidc !== undefined && isUnseen(ctx.oidc)) showErrorHere(ctx)
     if (ctx.oidc?.route === 'discovery') ctx.body = describedBy(ctx.body as Described)
     // The library has authenticated the client, but cannot revoke a token that is not stored (RFC 7009).
     const { route, client, params } = ctx.oidc ?? {}
@@ -298,7 +298,7 @@ type Redirecting = {
  * The refusal shows the client's address, and the user decides. Only a program on the user's own device is redirected to immediately: it is
  * waiting, and nobody else can be there.
  */
-function stayHere(ctx: Redirecting): void {
+function showErrorHere(ctx: Redirecting): void {
   const location = ctx.response.get('location')
   if (!URL.canParse(location)) return
   const { protocol, hostname, search, hash } = new URL(location)
@@ -313,7 +313,7 @@ function stayHere(ctx: Redirecting): void {
 type Query = { readonly scope?: unknown; readonly client_id?: unknown }
 
 /** Parameters of OpenID Connect, which is not supported here. Unknown ones are ignored (RFC 6749, 3.1). */
-const unspoken: ReadonlySet<string> = new Set([
+const unsupportedParameters: ReadonlySet<string> = new Set([
   'acr_values',
   'claims',
   'claims_locales',
@@ -323,20 +323,20 @@ const unspoken: ReadonlySet<string> = new Set([
 ])
 
 async function askedFor(query: Query, records: Records): Promise<Query> {
-  const spoken = Object.fromEntries(Object.entries(query).filter(([name]) => !unspoken.has(name)))
+  const supported = Object.fromEntries(Object.entries(query).filter(([name]) => !unsupportedParameters.has(name)))
   const { scope = '', client_id } = query
-  if (typeof scope !== 'string') return spoken
+  if (typeof scope !== 'string') return supported
   const known = knownText(scope)
   // A client that requests only the user's identity gets nothing else.
-  if (known === undefined && scope.split(' ').includes('openid')) return spoken
+  if (known === undefined && scope.split(' ').includes('openid')) return supported
   // A client that requests no known scope gets the everyday ones, and the token response names them (RFC 6749, 3.3).
-  return { ...spoken, scope: known ?? (await usualScope(records, client_id)) }
+  return { ...supported, scope: known ?? (await usualScope(records, client_id)) }
 }
 
 type Described = Readonly<Record<string, unknown>>
 
 /** Metadata of OpenID Connect servers, which this is not. */
-const unspokenHere: ReadonlySet<string> = new Set([
+const unsupportedMetadata: ReadonlySet<string> = new Set([
   'claims_supported',
   'claims_parameter_supported',
   'claim_types_supported',
@@ -346,7 +346,7 @@ const unspokenHere: ReadonlySet<string> = new Set([
 
 /** The metadata of RFC 8414. */
 function describedBy(body: Described): Described {
-  const own = Object.fromEntries(Object.entries(body).filter(([name]) => !unspokenHere.has(name)))
+  const own = Object.fromEntries(Object.entries(body).filter(([name]) => !unsupportedMetadata.has(name)))
   return { ...own, scopes_supported: scopes, response_modes_supported: responseModes }
 }
 

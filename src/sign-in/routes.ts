@@ -13,7 +13,7 @@ import { signInRefusal } from '../pages/refused.ts'
 import type { Throttle } from '../rates/throttle.ts'
 import type { Oauth, OauthResponse } from './oauth.ts'
 
-type OauthDoorsOptions = {
+type OauthRoutesOptions = {
   /** Public address of the board, without a trailing slash. */
   readonly address: string
   /** The board's name on pages. */
@@ -49,7 +49,7 @@ function methodsOf(path: string): readonly string[] | undefined {
   return name === undefined ? undefined : ['POST', 'OPTIONS']
 }
 
-export function oauthDoors(options: OauthDoorsOptions): Readonly<Record<string, RouteHandler>> {
+export function oauthRoutes(options: OauthRoutesOptions): Readonly<Record<string, RouteHandler>> {
   const { address, throttle, addressOf } = options
   const resource = JSON.stringify({
     resource: `${address}/mcp`,
@@ -102,7 +102,7 @@ export function oauthDoors(options: OauthDoorsOptions): Readonly<Record<string, 
   }
 }
 
-async function serve(options: OauthDoorsOptions, exchange: Exchange, body: Buffer, address: string): Promise<void> {
+async function serve(options: OauthRoutesOptions, exchange: Exchange, body: Buffer, address: string): Promise<void> {
   const { path, query } = exchange
   const headers = headersOf(exchange)
   const oauth = await options.load()
@@ -152,7 +152,7 @@ function isPerson(exchange: Exchange): boolean {
   return accept.includes('text/html') && !accept.includes('application/json')
 }
 
-function sendable({ address }: OauthDoorsOptions, { headers }: OauthResponse): readonly Header[] {
+function sendable({ address }: OauthRoutesOptions, { headers }: OauthResponse): readonly Header[] {
   const isPage = isOf({ headers }, 'text/html')
   const own: readonly Header[] = isPage ? [...pageHeaders(address), ['cache-control', 'no-store']] : [noSniff, noStore]
   const given = new Set(own.map(([name]) => name))
@@ -172,7 +172,7 @@ function headersOf({ headers }: Exchange): Record<string, string> {
   return found
 }
 
-function script({ script: load, fault }: OauthDoorsOptions, exchange: Exchange): void {
+function script({ script: load, fault }: OauthRoutesOptions, exchange: Exchange): void {
   load().then(
     (body) => {
       const headers: readonly Header[] = [
@@ -199,7 +199,7 @@ const preflightFor = (methods: readonly string[]): readonly Header[] => [
 ]
 
 function refuse(
-  { address, name }: Pick<OauthDoorsOptions, 'address' | 'name'>,
+  { address, name }: Pick<OauthRoutesOptions, 'address' | 'name'>,
   exchange: Exchange,
   status: number,
   description: string,

@@ -31,7 +31,7 @@ const move: Plan<'thread.move'> = {
       },
     )
   },
-  heard: (_verified, { facts: { from, to } }, { news }) => {
+  onAccepted: (_verified, { facts: { from, to } }, { news }) => {
     for (const room of [from, to]) news.noteChange(room, news.change)
   },
   show: (_verified, { facts: { id, to } }, room) => ({

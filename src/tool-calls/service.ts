@@ -89,10 +89,10 @@ export class Calls {
 
   /** Prepares the message to the actor: which tool it is, and what it may cost. */
   prepare(verified: Verified<'tools.call'>, pass: (found: Found) => void): void {
-    const { command, data, door, signer } = verified
+    const { command, data, source, signer } = verified
     const { target } = command
     const own = ownToolById.get(target)
-    const origin = this.#origin(signer.id, door)
+    const origin = this.#origin(signer.id, source)
     const common = { limits: dayLimits, wall: this.#options.wallSeconds(), ...origin }
     if (own !== undefined) {
       const fault = ownFault(own, data)

@@ -73,7 +73,8 @@ const review: Plan<'tools.review'> = {
       pass({ args: tools.length > 0 ? {} : { barred: [code, message] } })
     })
   },
-  heard: ({ command, signer, door }, _decided, { tools }) => tools.reviewed(command.target, signer.id, door.address),
+  onAccepted: ({ command, signer, source }, _decided, { tools }) =>
+    tools.reviewed(command.target, signer.id, source.address),
   show: (verified, decided) => ({ read: 'event.made', args: { event_id: idOf(verified, decided) } }),
 }
 

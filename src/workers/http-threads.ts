@@ -279,7 +279,7 @@ class HttpThreadClients implements ClientThread {
         this.#serve(message)
         break
       case 'body':
-        this.#exchanges.get(message[1])?.bodyCame(message[2])
+        this.#exchanges.get(message[1])?.onBody(message[2])
         break
       case 'long body':
         this.#exchanges.get(message[1])?.bodyIsLong(message[2])

@@ -81,7 +81,7 @@ export class WebhookThread implements ActorListener {
       webhooks: this.webhooks,
       read: (request, answer) => reads.read(request, answer),
       isSuspended: (identity) => news.isSuspended(identity),
-      endOf: (delegation) => (news.delegates.isThere(delegation) ? news.delegates.find(delegation)!.expires : 0),
+      endOf: (delegation) => (news.delegates.isActive(delegation) ? news.delegates.find(delegation)!.expires : 0),
       calls: limitsOn ? new Limiter({ perSecond: perMinute / 60, burst: perMinute }, clock.monotonicMs) : undefined,
     })
     actorHost.listen(this)
@@ -271,7 +271,7 @@ export class WebhookThread implements ActorListener {
   #living<Hook extends ChangedHooks['same'][number]>(hooks: readonly Hook[]): Hook[] {
     const { delegates } = this.#options.news
     return hooks.filter(({ delegation, owner, hook, epoch }) => {
-      if (delegation === undefined || delegates.isThere(delegation)) return true
+      if (delegation === undefined || delegates.isActive(delegation)) return true
       void this.webhooks.say('hook.end', owner, { hook, epoch })
       return false
     })

@@ -52,13 +52,13 @@ const create: Plan<'work.create'> = {
       })
     })
   },
-  logged: welcomed,
+  onLogged: welcomed,
   show: (_verified, { facts }) => ({ read: 'work.get', args: { event_id: String(facts.work) } }),
 }
 
 /** A request is a post of its author. */
-function welcomed({ signer, door }: Verified, { welcome }: Services): void {
-  welcome(signer.id, door.address)
+function welcomed({ signer, source }: Verified, { welcome }: Services): void {
+  welcome(signer.id, source.address)
 }
 
 function requestFault(command: Verified['command']): Refusal | undefined {
@@ -115,7 +115,7 @@ function reviewerOf(
 
 export const workPlans = {
   'work.create': create,
-  'work.edit': { ...plan, logged: welcomed },
+  'work.edit': { ...plan, onLogged: welcomed },
   'work.raise': plan,
   'work.cancel': plan,
   'work.claim': plan,
@@ -278,9 +278,9 @@ function reserveArgs(
 }
 
 /** A mark for comparing the networks of a work's requester and worker; it reveals nothing else. */
-function fromOf(work: string, { door }: Verified, { secret }: Services): string {
+function fromOf(work: string, { source }: Verified, { secret }: Services): string {
   const purpose = `work ${work}`
-  return widerNetworkMark(secret, purpose, door.address) || networkMark(secret, purpose, door.address)
+  return widerNetworkMark(secret, purpose, source.address) || networkMark(secret, purpose, source.address)
 }
 
 function proofOf({ command, sha }: Verified): number {

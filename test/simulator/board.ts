@@ -2,7 +2,7 @@
 
 import { nameOf } from '../../actors/log/book.ts'
 import { parseEntry } from '../../actors/records/entry.ts'
-import { openBoard, replicaDoors, resumeBoard } from '../../src/board/server.ts'
+import { openBoard, replicaRoutes, resumeBoard } from '../../src/board/server.ts'
 import { openBoardDirectory } from '../../src/board-directory.ts'
 import { entriesIn } from '../../src/cli/mirror-store.ts'
 import type { Clock } from '../../src/clock.ts'
@@ -207,7 +207,7 @@ export class SimulatedBoard {
       standing: ({ problem }) => must(problem === undefined, `a follower has stopped accepting frames: ${problem}`),
     })
     if (follower === undefined) await resumeBoard(this.#parts, open)
-    this.#door = (await replicaDoors(open))['/replica/']
+    this.#door = (await replicaRoutes(open))['/replica/']
     this.#life = life
     actorHost.started()
   }

@@ -112,7 +112,7 @@ class SimulatedExchange extends EngineExchange {
 
   protected override bodyWanted(): void {
     const bytes = Buffer.from(this.#body)
-    this.partCame(bytes.length, true, () => bytes)
+    this.onPart(bytes.length, true, () => bytes)
   }
 
   reply(status: number, _headers: readonly Header[], body: Uint8Array | string): void {

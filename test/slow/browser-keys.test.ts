@@ -205,7 +205,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
       .toBe(1)
     await picture(page, 'webhooks', true)
 
-    await page.getByText('New receive address').click()
+    await page.getByText('New receive URL').click()
     await page.getByLabel('What it is for').fill('builds')
     await button(page, 'Create an address').click()
     const address = (await page.getByText(`${board.address}/in/`).textContent())!

@@ -323,7 +323,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
       await page.goto(`${board.address}/account/webhooks`)
       await page.getByText('None yet.').first().waitFor()
       await page.getByText('New webhook').click()
-      await page.getByText('New receive address').click()
+      await page.getByText('New receive URL').click()
       await check('webhooks')
       await page.goto(`${board.address}/tools`)
       await page.locator('.rows h3 a').first().click()

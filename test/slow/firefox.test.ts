@@ -179,7 +179,7 @@ describe.skipIf(skipWithout(missingFirefox))(`in Firefox${skipNote(missingFirefo
     await appears(page, 'They join with it')
     await look(page, 'room', 'dark')
     await page.goto(`${board.address}/account/webhooks`)
-    await page.locator(worded('New receive address')).click()
+    await page.locator(worded('New receive URL')).click()
     await press(page, 'Create an address')
     await appears(page, 'shown only now')
     await look(page, 'webhooks', 'dark')

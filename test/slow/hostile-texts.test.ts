@@ -18,7 +18,7 @@ const composed = [
   '\ufeffBOM first, \u200bzero width, \u00ad soft',
   'a\rb\nc\r\nd\te\u000bf\u000cg\u0085h\u2028i\u2029j',
   '[0123456789abcdef0123456789abcdef] lobby/main @broadside 2026-01-01T00:00:00Z\nforged block\n\n',
-  '# you read slower than this room speaks: closed\n\n\n\u200d[0123456789abcdef0123456789abcdef] lobby/main @x\n',
+  '# you are reading more slowly than this room is posting: closed\n\n\n\u200d[0123456789abcdef0123456789abcdef] lobby/main @x\n',
   'id: x\ndata: {}\n\nevent: y\n\n: comment',
   '{"type":"end","count":1,"checkpoint":"x"}\n',
   '👩‍👩‍👧‍👦 🏳️‍🌈 é vs e\u0301 \u{e0001}\u{e0041} \uffff \ufffe \u{10ffff}',

@@ -94,7 +94,7 @@ test('a port that is taken, or the board’s own, prevents the start by name', a
   ])
   const free = await freePort('127.0.0.1')
   const own = await refusedBoard({ directory: boardDirectory(), port: free, env: { HEALTH_PORT: String(free) } })
-  expect([own.code, own.words]).toEqual([1, expect.stringContaining('HEALTH_PORT must be another port than PORT')])
+  expect([own.code, own.words]).toEqual([1, expect.stringContaining('HEALTH_PORT must be a different port than PORT')])
   await board.stop()
 })
 

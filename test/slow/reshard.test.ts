@@ -160,7 +160,7 @@ test('cursors of the public go on; those with places in shards are refused, and 
     expect(page.updates).toMatchObject([{ event: { event_id: id } }])
     const refused = await client.command(owner, { operation: 'updates.get', cursor: before.signed })
     expect(told(refused)).toBe('400 expired cursor')
-    const [, oldest] = /oldest good one is ([\w-]+)/.exec(refused.text)!
+    const [, oldest] = /oldest valid one is ([\w-]+)/.exec(refused.text)!
     const fields = {
       operation: 'updates.get',
       cursor: oldest!,

@@ -148,7 +148,7 @@ test('work in progress has to be confirmed, all else is unchanged, and nothing h
 
 test('an old cursor is refused as such, with a usable one', async () => {
   const answer = await client.get(`/api/updates?cursor=${cursor}`)
-  expect([answer.code, answer.text]).toEqual(['expired', expect.stringContaining('the oldest good one is')])
+  expect([answer.code, answer.text]).toEqual(['expired', expect.stringContaining('the oldest valid one is')])
 })
 
 test('unconfirmed works are released: open, rejected, disputed; credits stay where they were', async () => {

@@ -95,7 +95,7 @@ test.each([
       await vi.waitFor(() => expect(died()).toBe(death), patience)
       // A returning follower gets new posts, though the thread is only starting, and earlier followers leave later.
       const back = await follow(tail)
-      expect(await cut.until(() => false)).toContain('lost the thread')
+      expect(await cut.until(() => false)).toContain('an internal error closed this stream')
       await insist(named, { operation: 'post', room: den, text: `said after death ${death}` })
       await vi.waitFor(() => expect(back.text).toContain(`said after death ${death}`), patience)
       back.close()

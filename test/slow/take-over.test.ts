@@ -290,7 +290,7 @@ describe.skipIf(skipWithout(missing))(`a board with a second box${skipNote(missi
       }
       const { env, ...options } = box.options('serve')
       const refused = await refusedBoard({ ...options, env: { ...env, ...alone } })
-      expect(refused.words).toContain('This board has answered by quorum, so another may have taken its place.')
+      expect(refused.words).toContain('This board has answered by quorum, so another board may lead now.')
       const launched = Promise.withResolvers<Board>()
       const away = { ...env, REPLICATE: 'nats://127.0.0.1:9', REPLICATE_ACK: 'local' }
       const ended = tryBoard({ ...options, env: away, onLaunch: launched.resolve })

@@ -365,7 +365,7 @@ test('a cursor is valid after a restart and a kill; one of another generation is
   ]) {
     const answer = await ask(client, { cursor: sealer.seal('updates:', place), wait: 1 })
     expect(answer).toMatchObject({ status: 400, code: 'expired', field: 'cursor' })
-    const oldest = /oldest good one is ([A-Za-z0-9_-]+)/.exec(answer.text)?.[1]
+    const oldest = /oldest valid one is ([A-Za-z0-9_-]+)/.exec(answer.text)?.[1]
     if (place[1] === 'zzzzzz') continue
     expect((await drain(client, { cursor: oldest! })).map(subject)).toContain(`event.posted ${first}`)
   }

@@ -284,7 +284,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await expect.poll(async () => (await texts())[0]).toBe('(taken back)')
 
     await client.command(ada, { operation: 'room.member.remove', room, target: id })
-    await expect.poll(status).toContain('no longer followed. The board says: this room is private')
+    await expect.poll(status).toContain('Live updates for this room have stopped. The board says: this room is private')
     await forget(page)
     await page.goto(`${way.address}/room/${room}`)
     await button(page, 'Make a key and save a copy').waitFor()

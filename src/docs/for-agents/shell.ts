@@ -4,9 +4,9 @@
  */
 
 /** A heading, its explanation, and a piece of the script. */
-type Lesson = { readonly title: string; readonly words: readonly string[]; readonly shell: string }
+type GuideSection = { readonly title: string; readonly words: readonly string[]; readonly shell: string }
 
-export function lessons(address: string, serviceId: string): readonly Lesson[] {
+export function guideSections(address: string, serviceId: string): readonly GuideSection[] {
   return [
     {
       title: 'Read',

@@ -59,7 +59,7 @@ const keyless = () => {
       make(
         'p',
         {},
-        'It is made in this browser, in a moment. The file is your only copy: keep it where you keep what you must not lose.',
+        'The key is made in this browser, in a moment. The file is your only copy: keep it in a safe place.',
       ),
       making,
     ),
@@ -75,7 +75,7 @@ const nameSection = (key, who) => {
   if (who.handle !== undefined)
     return section(
       'Your name',
-      make('p', {}, make('b', {}, `@${who.handle}`), '. A name stays with its identity for good.'),
+      make('p', {}, make('b', {}, `@${who.handle}`), '. A name stays with its identity permanently.'),
     )
   const name = make('input', {
     name: 'handle',
@@ -220,10 +220,10 @@ const followSection = (key, follows) => {
 }
 
 const muteSection = async (key, mutes) => {
-  if (mutes.length === 0) return section('Whom you have muted', quiet('No one. Only you know whom you mute.'))
+  if (mutes.length === 0) return section('People you have muted', quiet('No one. Only you know whom you mute.'))
   const named = await Promise.all(mutes.slice(0, 50).map(({ target }) => identityAt(target)))
   return section(
-    'Whom you have muted',
+    'People you have muted',
     endable(
       named,
       (each) => [link(`/i/${each.id}`, nameOf(each))],

@@ -277,7 +277,7 @@ const halvesIn = async (text, passphrase) => {
   if (file.version === undefined) return { d: file.seed, x: file.public_key }
   const isKnown = file.version === 2 && file.kdf === 'PBKDF2-SHA-256' && file.cipher === 'AES-256-GCM'
   if (!isKnown || !(file.rounds >= roundsMin && file.rounds <= roundsMax))
-    throw new Error('this is no key file that this page knows')
+    throw new Error('this is not a key file that this page can read')
   if (passphrase === '') throw new Sealed('this key file opens with its passphrase')
   const cipher = await cipherOf(headOf(file), passphrase, 'decrypt')
   const seed = await crypto.subtle.decrypt(...cipher, fromBase64url(file.sealed)).catch(() => {

@@ -222,18 +222,18 @@ const begin = async () => {
     )
   place.replaceChildren(
     section(
-      'Events to an address of yours',
+      'Outgoing webhooks',
       quiet(
-        'The board POSTs each event there, signed (Standard Webhooks). Your address is asked first whether it wants them.',
+        'The board POSTs events to an address of yours, signed (Standard Webhooks). It first asks that address whether it wants them.',
       ),
       lists.hooks,
       details('New webhook', newHook(own.key)),
     ),
     section(
-      'Addresses that receive for you',
-      quiet('What another service sends to such an address is kept for you, and posted to a room if you want that.'),
+      'Receive URLs',
+      quiet('What another service sends to such a URL is stored for you, and posted to a room if you want that.'),
       lists.receivers,
-      details('New receive address', newReceiver(own.key)),
+      details('New receive URL', newReceiver(own.key)),
     ),
   )
   await build()

@@ -141,11 +141,11 @@ const contextOf = ({ reply_to: parent, to, to_id: toId = to }) => {
   if (parent !== undefined) {
     const shown = document.getElementById(`e-${parent}`)
     const name = shown?.querySelector('.person b, .person .key').textContent
-    const text = told.get(shown)?.text ?? shown?.querySelector('.text:not(.gone)')?.textContent
+    const text = latest.get(shown)?.text ?? shown?.querySelector('.text:not(.gone)')?.textContent
     const words =
       shown === null
         ? parent.slice(0, 8)
-        : make('span', {}, `${name}: ${text === undefined ? '(gone)' : beginning(text, told.get(shown))}`)
+        : make('span', {}, `${name}: ${text === undefined ? '(gone)' : beginning(text, latest.get(shown))}`)
     contexts.push(make('p', { class: 'context' }, 'in reply to ', link(`/e/${parent}`, words)))
   }
   if (to !== undefined) {
@@ -194,7 +194,7 @@ const postOf = (event) => {
 
 const bodyParts = ':scope > :is(.text, .more, .files)'
 /** The latest state of each post: an answer that arrives after newer news is dropped. */
-const told = new WeakMap()
+const latest = new WeakMap()
 
 /** Replaces the text and files of a post with those of the event. */
 const fill = (post, event) => {
@@ -202,12 +202,12 @@ const fill = (post, event) => {
     for (const old of post.querySelectorAll(bodyParts)) old.remove()
     post.querySelector(':scope > .under').before(...parts)
   }
-  told.set(post, event)
+  latest.set(post, event)
   put([...textOf(event), ...filesOf(event)])
   if (event.hidden || !isLaidOutThere(event)) return
   const arrange = (laidOut) => {
     const line = laidOut.getElementById(post.id)
-    if (line === null || told.get(post) !== event) return
+    if (line === null || latest.get(post) !== event) return
     const by = document.importNode(line.querySelector('.by'), true)
     if (onlyPage !== undefined) by.querySelector('.place')?.remove()
     post.querySelector(':scope > .by').replaceWith(by)

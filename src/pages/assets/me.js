@@ -54,7 +54,7 @@ export const unread = ({ items, follows, seen }) =>
   (pending().inbox > seen ? 0 : items) + follows.reduce((sum, follow) => sum + newIn(follow), 0)
 
 let timer
-const tell = async (own) => {
+const sendSeen = async (own) => {
   const { rooms, threads, inbox } = pending()
   const data = {
     schema: 1,
@@ -66,7 +66,7 @@ const tell = async (own) => {
   try {
     await send(own.key, { operation: 'inbox.seen', data })
     const now = pending()
-    const rest = (all, told) => Object.fromEntries(Object.entries(all).filter(([name, seq]) => !(told[name] >= seq)))
+    const rest = (all, sent) => Object.fromEntries(Object.entries(all).filter(([name, seq]) => !(sent[name] >= seq)))
     kept.set(pendingName, {
       rooms: rest(now.rooms, rooms),
       threads: rest(now.threads, threads),
@@ -77,7 +77,7 @@ const tell = async (own) => {
     // The board refuses for now, so try again in a minute.
     if (!(error instanceof Refused)) throw error
     clearTimeout(timer)
-    timer = setTimeout(() => void tell(own), 61_000)
+    timer = setTimeout(() => void sendSeen(own), 61_000)
   }
 }
 
@@ -90,7 +90,7 @@ export const seen = async ({ room, thread, seq = 0, inbox = 0 }) => {
   else if (room !== undefined) now.rooms[room] = Math.max(seq, now.rooms[room] ?? 0)
   now.inbox = Math.max(inbox, now.inbox)
   kept.set(pendingName, now)
-  await tell(own)
+  await sendSeen(own)
 }
 
 /** Ids of the identities that the reader has muted. */
@@ -133,7 +133,7 @@ document.addEventListener('key-changed', () => {
 })
 void show().catch(() => {})
 void me()
-  .then((own) => own && tell(own))
+  .then((own) => own && sendSeen(own))
   .catch(() => {})
 
 /** Adds new-post counts to the rooms and threads that a page lists. */

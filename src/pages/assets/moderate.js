@@ -183,7 +183,7 @@ const postSection = (key) => {
 
 const threadActs = {
   'Pin to the top': ['pin', { pinned: true }],
-  'Take the pin off': ['pin', { pinned: false }],
+  Unpin: ['pin', { pinned: false }],
   Lock: ['lock', { locked: true }],
   Unlock: ['lock', { locked: false }],
 }

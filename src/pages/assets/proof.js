@@ -126,25 +126,25 @@ const steps = {
   },
 }
 
-/** The pinned key of a log; the first one seen is stored. @param {string} origin @param {string} told */
-function pinned(origin, told) {
+/** The pinned key of a log; the first one seen is stored. @param {string} origin @param {string} vkey */
+function pinned(origin, vkey) {
   const name = `broadside log ${origin}`
   let kept = null
   try {
     kept = localStorage.getItem(name)
-    if (kept === null) localStorage.setItem(name, told)
+    if (kept === null) localStorage.setItem(name, vkey)
   } catch {
     // Without storage, trust the key that the board gives, as on a first visit.
   }
   must(
-    kept === null || kept === told,
+    kept === null || kept === vkey,
     'the board names a different key for its log than when this browser first saw it',
   )
-  const [, id, material] = /^[^+]*\+([0-9a-f]{8})\+(.*)$/.exec(told) ?? []
+  const [, id, material] = /^[^+]*\+([0-9a-f]{8})\+(.*)$/.exec(vkey) ?? []
   must(material !== undefined, 'the key of the log cannot be read')
   const bytes = fromBase64(material)
   must(bytes[0] === 1 && bytes.length === 33, 'the key of the log is of an unknown kind')
-  return { key: bytes.subarray(1), id, vkey: told, isNew: kept === null }
+  return { key: bytes.subarray(1), id, vkey, isNew: kept === null }
 }
 
 const svgSpace = 'http://www.w3.org/2000/svg'

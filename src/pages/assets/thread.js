@@ -15,8 +15,8 @@ const visible = () =>
     ? Promise.resolve()
     : new Promise((done) => document.addEventListener('visibilitychange', () => done(), { once: true }))
 
-/** Follows news from now on. @param {(update: object) => unknown} hear @param {() => unknown} begin @param {() => string[]} rooms */
-const follow = async (hear, begin, rooms) => {
+/** Follows news from now on. @param {(update: object) => unknown} onUpdate @param {() => unknown} begin @param {() => string[]} rooms */
+const follow = async (onUpdate, begin, rooms) => {
   let cursor
   let failed = 0
   for (;;) {
@@ -28,12 +28,12 @@ const follow = async (hear, begin, rooms) => {
         query.set('cursor', cursor)
         query.set('wait', String(waitSeconds))
       }
-      const told = await get(`/api/updates?${query}`)
+      const answer = await get(`/api/updates?${query}`)
       const isFirst = cursor === undefined
-      cursor = told.cursor
+      cursor = answer.cursor
       failed = 0
       if (isFirst) await begin()
-      for (const update of told.updates) await hear(update)
+      for (const update of answer.updates) await onUpdate(update)
     } catch (error) {
       // A board that was restored from a backup does not know this cursor.
       if (error.code === 'expired') cursor = undefined

@@ -96,21 +96,21 @@ const keyless = () => {
 /** The posts of an open room, newest first. */
 const postList = (room) => {
   const element = make('ol', { class: 'private posts', 'aria-label': `Posts of ${room}`, reversed: '' })
-  /** The displayed state of each post by id; `at`: the value of `told` when it was received. */
+  /** The displayed state of each post by id; `at`: the value of `received` when it was received. */
   const shown = new Map()
   const list = {
     element,
     shown,
     /** Counts the news received and the lists requested. */
-    told: 0,
+    received: 0,
     /** Counts news about posts that are not shown: a list requested before such news may be older. */
-    unheard: 0,
+    unlisted: 0,
   }
   list.fill = (post, event) => {
     const isGone = event.text === undefined
     const time = new Date(event.created_at * 1000)
     post.event = event
-    post.at = list.told
+    post.at = list.received
     post.item.replaceChildren(
       make(
         'p',
@@ -130,7 +130,7 @@ const postList = (room) => {
     const known = shown.get(event.supersedes ?? event.event_id)
     if (known !== undefined) return list.fill(known, { ...event, created_at: known.event.created_at })
     if (event.supersedes !== undefined || event.hidden) {
-      list.unheard++
+      list.unlisted++
       return
     }
     const post = { item: make('li', { class: 'post' }), seq: event.seq }
@@ -139,8 +139,8 @@ const postList = (room) => {
     element.insertBefore(post.item, older?.item ?? null)
     shown.set(event.event_id, post)
   }
-  list.hear = (event) => {
-    list.told++
+  list.receive = (event) => {
+    list.received++
     list.show(event)
   }
   // Removes posts that have expired.
@@ -166,7 +166,7 @@ const connectionOf = (status) => {
   }
   connection.stop = (error) => {
     connection.leave()
-    connection.say('off', `This room is no longer followed. ${said(error)}`)
+    connection.say('off', `Live updates for this room have stopped. ${said(error)}`)
   }
   return connection
 }
@@ -180,9 +180,9 @@ const roomReader = (slot, key, list, connection) => {
   const ask = (fields) => read(key, { ...fields, room }, (words) => connection.say('off', words))
   const page = async (fields) => {
     for (let attempts = 3; ; attempts--) {
-      const before = list.unheard
+      const before = list.unlisted
       const found = await ask({ operation: 'events.list', ...fields })
-      if (list.unheard === before || attempts === 1) return found
+      if (list.unlisted === before || attempts === 1) return found
     }
   }
   const goOn = make('p', { class: 'pager' })
@@ -198,7 +198,7 @@ const roomReader = (slot, key, list, connection) => {
   goOn.append(older)
   /** Fetches the current list. News about a post that was received in the meantime is newer. */
   const renew = async () => {
-    const begun = ++list.told
+    const begun = ++list.received
     const isOld = (post) => post === undefined || post.at <= begun
     const oldest = Math.min(...[...shown.values()].map(({ seq }) => seq))
     const listed = new Set()
@@ -241,8 +241,8 @@ const followRoom = async (list, { ask, renew }, connection) => {
     isLive()
     renew().then(isLive).catch(connection.stop)
   }
-  opened.onmessage = ({ data }) => list.hear(JSON.parse(data))
-  opened.addEventListener('revision', ({ data }) => list.hear(JSON.parse(data)))
+  opened.onmessage = ({ data }) => list.receive(JSON.parse(data))
+  opened.addEventListener('revision', ({ data }) => list.receive(JSON.parse(data)))
   opened.onerror = () => {
     opened.close()
     connection.say('off', 'Connection lost; reconnecting.')
@@ -285,7 +285,7 @@ const openRoom = async (slot, key) => {
   const write = make(
     'div',
     { class: 'writer' },
-    await composer({ room, isPrivate: true, onPosted: ({ event }) => list.hear(event) }),
+    await composer({ room, isPrivate: true, onPosted: ({ event }) => list.receive(event) }),
   )
   slot.replaceChildren(write, make('h2', { class: 'unseen' }, 'Posts'), status, list.element, reader.goOn)
   void followRoom(list, reader, connection).catch(connection.stop)

@@ -73,12 +73,12 @@ function number(char: string): string {
 }
 
 /** More marks than this on one letter only serve to cover its neighbors. */
-const piled = /(\p{M}{6})\p{M}+/gu
+const stackedMarks = /(\p{M}{6})\p{M}+/gu
 
 /** Text between tags. A run of the same escaped character is shown once, with its count. */
 export function escaped(text: string): string {
   return entities(text)
-    .replace(piled, '$1')
+    .replace(stackedMarks, '$1')
     .replace(odd, (char, at: number, whole: string) =>
       isWanted(char, whole[at - 1]) ? char : `<span class="odd">U+${number(char)}</span>`,
     )

@@ -30,7 +30,7 @@ export function empty(words: Html | string): Html {
 export function leftOut({ unreadable }: { readonly unreadable?: number | undefined }): Html | false {
   return (
     unreadable !== undefined &&
-    html`<p class="empty">Left out here, because the disk of this board no longer gives what was written: ${unreadable}.</p>`
+    html`<p class="empty">Not shown because of damaged records on this board’s disk: ${unreadable}.</p>`
   )
 }
 

@@ -22,7 +22,7 @@ export const refusalWords: Partial<Record<RefusalCode, string>> = {
   stale_fence: 'The claim that you hold is not the current one: read the work again.',
   insufficient_credits: 'You have fewer credits than it takes.',
   expired: 'The cursor, claim or deadline has passed.',
-  ambiguous_path: 'The address could be read in two ways: write it plainly.',
+  ambiguous_path: 'The address is ambiguous: write it without backslashes and encoded slashes.',
   unsigned: 'This command must be signed.',
   forbidden: 'This key is not allowed to do it.',
   private_room: 'The room is private: only its members can read it, with signed commands.',

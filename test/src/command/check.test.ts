@@ -230,7 +230,7 @@ test('a text that shows nothing is refused wherever people read it, and one that
   expect(taking.map(({ name }) => name).sort()).toEqual(
     texts.flatMap(([{ operation }, field]) => (field === 'text' ? [operation] : [])).sort(),
   )
-  const words = 'must show something: it contains only white space or invisible characters'
+  const words = 'must contain a visible character: it contains only white space or invisible characters'
   for (const [command, field] of texts) {
     for (const blank of blanks)
       expect([blank, told({ ...command, [field]: blank })]).toEqual([

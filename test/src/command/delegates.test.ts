@@ -30,7 +30,7 @@ test('after a lost answer they are stale until the registry reports them, howeve
   expect([delegates.isStale, delegates.isKeyOver('key of a'), ended]).toEqual([true, false, []])
   registry = [told('a', { ended: true }), told('b', { published: true }), told('c')]
   await vi.advanceTimersByTimeAsync(1_000)
-  expect([delegates.isStale, delegates.isKeyOver('key of a'), delegates.isThere('a')]).toEqual([false, true, false])
+  expect([delegates.isStale, delegates.isKeyOver('key of a'), delegates.isActive('a')]).toEqual([false, true, false])
   expect(ended.map(({ id }) => id)).toEqual(['a'])
   expect([delegates.of('key of b')!.isPublished, delegates.of('key of c')!.id]).toEqual([true, 'c'])
   vi.useRealTimers()
@@ -51,13 +51,13 @@ test('a delegation that the disk does not return is refused until it does, and d
   registry = [...registry, told('c')]
   delegates.renew()
   await vi.advanceTimersByTimeAsync(200)
-  expect(delegates.isThere('c')).toBe(true)
+  expect(delegates.isActive('c')).toBe(true)
   const signed = Buffer.from('signed').toString('base64url')
   registry = [told('a', { signed }), told('b')]
   await vi.advanceTimersByTimeAsync(61_000)
   expect(over()).toEqual([false, false, false])
   expect(delegates.of('key of a')!.proof.signed.toString()).toBe('signed')
-  expect(delegates.thereOf('owner').map(({ id }) => id)).toEqual(['b', 'c', 'a'])
+  expect(delegates.activeOf('owner').map(({ id }) => id)).toEqual(['b', 'c', 'a'])
   registry = [told('a', { ended: true }), told('b', { unread: true })]
   delegates.refresh()
   expect(over()).toEqual([false, true, false])
@@ -113,7 +113,7 @@ test('a revocation waits for commands in flight, blocks the key meanwhile, and u
   const answered = delegates.sent(delegate)
   const then = vi.fn()
   const release = delegates.hold([delegate], then)
-  expect([delegates.isOver(delegate), delegates.isThere('a'), then.mock.calls.length]).toEqual([true, true, 0])
+  expect([delegates.isOver(delegate), delegates.isActive('a'), then.mock.calls.length]).toEqual([true, true, 0])
   answered()
   expect(then).toHaveBeenCalledTimes(1)
   release()

@@ -183,7 +183,7 @@ test('every follower gets everything once and in order', async () => {
           const rows = isWhole ? fresh.flatMap(pushed).map((row) => ({ ...row, readers })) : []
           const concerned = readers.map((reader) => [reader, []] as const)
           if (readers.length > 0)
-            news.push(() => updates.waits.heard(source - 1, { through, rows, isWhole }, concerned))
+            news.push(() => updates.waits.changedInShard(source - 1, { through, rows, isWhole }, concerned))
           return
         }
         const isFollowed = (room: string) => followed.has(`room ${room}`)

@@ -5,7 +5,7 @@ import { systemClock } from '../../../src/clock.ts'
 import { PageTexts, pageHtmlCharsMax, pageNodesMax } from '../../../src/pages/page-texts.ts'
 import type { Html } from '../../../src/pages/pieces/html.ts'
 import { nodesIn, type RenderItem, rendered } from '../../../src/pages/pieces/rendered.ts'
-import { atOnceNodesMax, type Costed, type Rendered, Renderer } from '../../../src/pages/renderer.ts'
+import { type Costed, inlineNodesMax, type Rendered, Renderer } from '../../../src/pages/renderer.ts'
 import { machine } from '../../../src/platform.ts'
 
 const whole = '/e/0123'
@@ -33,7 +33,7 @@ test('texts come back as the same HTML whichever thread made it, in their order'
   const items = [
     plain('@ada see http://a.example/'),
     markdown('# Title\n\n| a | b |\n|---|---|\n| 1 | 2 |'),
-    plain('@ab '.repeat(2 * atOnceNodesMax)),
+    plain('@ab '.repeat(2 * inlineNodesMax)),
     costed({ kind: 'verbatim', text: '<b>@ada</b>', whole }),
     costed({ kind: 'diff', before: 'one two', text: 'one three', whole, changesMax: 100 }),
   ]

@@ -77,7 +77,7 @@ function mailroom(kept: readonly string[] = []) {
     answer({ status: 200, body: '' })
   }
   const itemPosts = new ItemPosts({
-    ...{ actors, read, voice: { say } as unknown as BoardAuthor, isSuspended: () => false, report: () => {} },
+    ...{ actors, read, voice: { send: say } as unknown as BoardAuthor, isSuspended: () => false, report: () => {} },
     later: (callback) => later.push(callback),
   })
   const deliveries = new Deliveries({

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import type { Exchange, Header } from '../../../src/http/port.ts'
 import { Throttle } from '../../../src/rates/throttle.ts'
 import type { Oauth } from '../../../src/sign-in/oauth.ts'
-import { oauthDoors } from '../../../src/sign-in/routes.ts'
+import { oauthRoutes } from '../../../src/sign-in/routes.ts'
 import { answered, authorizeUrl, oauthAlone } from '../../support/oauth-alone.ts'
 
 type Told = {
@@ -15,7 +15,7 @@ type Told = {
 
 let oauth = { handle: async () => ({ status: 201, headers: [], body: Buffer.from('{}') }) } as unknown as Oauth
 let elsewhere: string | undefined
-const doors = oauthDoors({
+const routes = oauthRoutes({
   elsewhere: () => elsewhere,
   name: 'Broadside',
   address: 'https://board.example',
@@ -38,7 +38,7 @@ const ask = (method: string, path: string, accept?: string) =>
         resolve({ status, headers: Object.fromEntries(headers), body }),
     }
     const door = path.startsWith('/oauth/') ? '/oauth/' : path
-    doors[door]!(exchange as unknown as Exchange, '')
+    routes[door]!(exchange as unknown as Exchange, '')
   })
 
 test('on a follower nobody signs in, and the answer says where to go', async () => {

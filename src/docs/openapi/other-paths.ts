@@ -16,7 +16,7 @@ const Delivered = Type.Object(
   { title: 'Delivered' },
 )
 
-export function doorPaths(shapes: Shapes): Json {
+export function otherPaths(shapes: Shapes): Json {
   const commandInUrl = commandInPath()
   const deliver = delivery(shapes)
   return {
@@ -42,11 +42,7 @@ export function doorPaths(shapes: Shapes): Json {
     },
     '/preview': {
       post: {
-        ...document(
-          'preview',
-          'A draft as the board lays it out: for its own pages, of which only they can ask.',
-          previewText,
-        ),
+        ...document('preview', 'A draft as the board renders it. Only its own pages may request it.', previewText),
         requestBody: {
           required: true,
           content: {

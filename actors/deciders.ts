@@ -5,7 +5,7 @@ import { directDeciders } from './conversations/decide.ts'
 import { delegationDeciders } from './delegations/decide.ts'
 import { documentsDeciders } from './documents/decide.ts'
 import { limitsDeciders } from './limits/decide.ts'
-import { moderationDeciders, provable } from './moderation/decide.ts'
+import { moderationDeciders, withModerationLeaves } from './moderation/decide.ts'
 import type { AnyWriteName } from './operations.ts'
 import { decideClaim, decideRegister, peopleDeciders } from './people/decide.ts'
 import { marksDeciders } from './posts/decide.ts'
@@ -60,7 +60,10 @@ const all = {
  * arguments (`ArgsOf`); a shard, which receives letters of every name, checks none of them.
  */
 export const deciders: Readonly<Record<string, Decider>> = Object.fromEntries(
-  Object.entries(all as unknown as Readonly<Record<string, Decider>>).map(([name, decide]) => [name, provable(decide)]),
+  Object.entries(all as unknown as Readonly<Record<string, Decider>>).map(([name, decide]) => [
+    name,
+    withModerationLeaves(decide),
+  ]),
 )
 
 type Table = typeof all

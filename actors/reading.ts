@@ -1,5 +1,5 @@
 /** Reading a board: which slots match a query. Pure, bounded walks over the index; how a slot is shown to a reader is decided elsewhere. */
-import { prefetchedAtOnce } from '../storage/disk.ts'
+import { prefetchBatchMax } from '../storage/disk.ts'
 import { allSlots, type Board, type Room, slotsIn } from './records/board.ts'
 import { type EventIndex, none } from './records/event-index.ts'
 import type { Slots as List } from './records/slot-lists.ts'
@@ -108,9 +108,9 @@ function walk(
   for (; position >= low && position < high; position += step) {
     if (looked++ === scanMax)
       return { slots, next: slots.length === query.limit ? slots.at(-1) : list.at(position - step) }
-    if (isSlow && (looked - 1) % prefetchedAtOnce === 0) {
+    if (isSlow && (looked - 1) % prefetchBatchMax === 0) {
       const left = step < 0 ? position - low + 1 : high - position
-      events.prefetch(Array.from({ length: Math.min(prefetchedAtOnce, left) }, (_, n) => list.at(position + n * step)))
+      events.prefetch(Array.from({ length: Math.min(prefetchBatchMax, left) }, (_, n) => list.at(position + n * step)))
     }
     const slot = list.at(position)
     if (!matches(slot)) continue

@@ -14,7 +14,7 @@
 import { createHash } from 'node:crypto'
 import type { Damage } from '../storage/disk.ts'
 import type { Frame, Journal, NewFrame } from '../storage/journal.ts'
-import { UnsoundRows } from '../storage/shelved-rows.ts'
+import { DamagedRows } from '../storage/shelved-rows.ts'
 import type { Image, Snapshot } from '../storage/snapshot.ts'
 import { absurdSeconds } from './kernel/day.ts'
 import { Mailbox } from './kernel/mailbox.ts'
@@ -58,7 +58,7 @@ export type ShardOptions = Pick<Timers, 'soon'> & {
   readonly journal: Journal
   readonly deciders: Readonly<Record<string, Decider>>
   /** The reply to a retry, from what is in memory; `first` is the first record of the original command. */
-  readonly again: (board: Board, first: Frame) => Readonly<Record<string, unknown>>
+  readonly replyToRetry: (board: Board, first: Frame) => Readonly<Record<string, unknown>>
   /** Unix seconds of the wall clock. */
   readonly wallSeconds: () => number
   /** The time at which the timeouts of works are frozen after a jump of the wall clock. If absent, they never are. */
@@ -128,7 +128,7 @@ export type Confirmation = {
  * waiting, because a user's command is half done until those are decided. (64 posts in flight, a second each way in
  * turn: 3 percent less processor time, 3 to 10 percent more posts.)
  */
-const lettersWorthATurn = 64
+const turnLettersMin = 64
 
 /**
  * A single write is answered sooner if the thread itself syncs. From this many letters on, a thread with other work
@@ -146,7 +146,7 @@ export class Shard {
   readonly state: State
   readonly #options: ShardOptions
   readonly #mailbox: Mailbox<Letter>
-  readonly #worthATurn: number
+  readonly #turnLettersMin: number
   readonly #acceptance: RetryGuard
   readonly #mail: Mail | undefined
   #unconfirmed: Unconfirmed[] = []
@@ -163,7 +163,7 @@ export class Shard {
   /** The log has said what it covers. Before that it is unknown what a retry must wait for. */
   #isResumed = false
   /** One of the board's own letters is waiting, so the next turn must not wait for the log. */
-  #hurries = false
+  #isUrgent = false
   #now = 0
   /** Number of letters decided in this turn that earlier decisions left for actors of this shard. */
   #delivered = 0
@@ -173,7 +173,7 @@ export class Shard {
     // Frames from before the restart may exist only here.
     this.#isWriting = options.waitsForOthers === true
     this.#mailbox = new Mailbox(options.mailboxMax)
-    this.#worthATurn = Math.min(lettersWorthATurn, Math.ceil(options.mailboxMax / 2))
+    this.#turnLettersMin = Math.min(turnLettersMin, Math.ceil(options.mailboxMax / 2))
     const now = options.wallSeconds()
     const kept = this.#restored(now)
     options.onRestored?.(kept !== undefined)
@@ -192,7 +192,7 @@ export class Shard {
   /** The state from the snapshot, restored at `at` (Unix seconds); undefined if there is none, or it is unusable. */
   #restored(at: number) {
     return this.#options.snapshot((found) =>
-      unlessUnsound(() => {
+      unlessRowsDamaged(() => {
         const kept = State.unpack(found, 'deciding', { shelf: this.#options.eventShelf, publicLists: false })
         if (kept === undefined) return undefined
         const [now, packed] = kept.more as PackedShard
@@ -250,7 +250,7 @@ export class Shard {
 
   /** Schedules a turn for letters going to, or returned from, other shards. */
   wake(): void {
-    this.#hurries = true
+    this.#isUrgent = true
     this.#schedule()
   }
 
@@ -258,7 +258,7 @@ export class Shard {
     if (this.#unconfirmed.length >= this.#options.unconfirmedMax || !this.#mailbox.offer({ write, answer })) {
       return answer(refusal({ ok: false, refusal: tooBusy }))
     }
-    if (write.nonce === '') this.#hurries = true
+    if (write.nonce === '') this.#isUrgent = true
     this.#schedule()
   }
 
@@ -266,7 +266,7 @@ export class Shard {
   #schedule(): void {
     if (!this.#isResumed || this.#scheduled) return
     if (this.#mailbox.length === 0 && this.#mail?.isWaiting !== true) return
-    if (this.#unconfirmed.length > 0 && !this.#hurries && this.#mailbox.length < this.#worthATurn) return
+    if (this.#unconfirmed.length > 0 && !this.#isUrgent && this.#mailbox.length < this.#turnLettersMin) return
     this.#scheduled = true
     this.#options.soon(() => this.#turn())
   }
@@ -302,7 +302,7 @@ export class Shard {
     }
     if (through < journal.nextSeq - 1) toLog(journal.nextSeq - 1)
     this.#isResumed = true
-    if (this.#mail !== undefined) this.#hurries = true
+    if (this.#mail !== undefined) this.#isUrgent = true
     if (this.#options.waitsForOthers !== true) return this.#schedule()
     this.#scheduled = true
     this.#afterOthers(() => this.#endTurn([]))
@@ -331,7 +331,7 @@ export class Shard {
   #turn(): void {
     if (!this.#isResumed) return
     const letters = this.#mailbox.take(this.#options.lettersPerTurnMax)
-    this.#hurries = false
+    this.#isUrgent = false
     this.#takeTime()
     const room = this.#options.diskHasRoom()
     const answers: (() => void)[] = []
@@ -418,7 +418,7 @@ export class Shard {
     this.#acted = new Set()
     this.#options.afterTurn(this.#options.journal.nextSeq - 1, acted)
     this.#mail?.afterTurn()
-    if (this.#mail?.isWaiting === true) this.#hurries = true
+    if (this.#mail?.isWaiting === true) this.#isUrgent = true
     this.#scheduled = false
     this.#schedule()
   }
@@ -437,7 +437,7 @@ export class Shard {
   #decide({ write, answer }: Letter, room: boolean, answers: (() => void)[], decided?: Delivery['decided']): void {
     const decision = unlessDamaged(() => this.#judge(write, room), this.#options.fault)
     if ('known' in decision) {
-      const reply = this.#options.again(this.board, this.read(decision.known))
+      const reply = this.#options.replyToRetry(this.board, this.read(decision.known))
       this.#whenCovered(decision.known, answers, (head, change) =>
         answer({ ok: true, reply, duplicate: true, ...(change === undefined ? {} : { change }) }, head),
       )
@@ -534,19 +534,19 @@ export class Shard {
         visibility: 'public',
         ...(owner === undefined ? {} : { owner }),
       }
-      if (!this.board.rooms.has(room)) this.#writeDown(made, `first room ${room}`)
+      if (!this.board.rooms.has(room)) this.#appendOwn(made, `first room ${room}`)
       // A start that was killed between the two writes left the room without its policy.
       const isRuled = this.board.rooms.get(room)!.owner !== keeper || this.state.rules.isRuled(room)
       if (owner === undefined || isRuled) continue
       const policy: Policy = { ...openPolicy, write: 'owner' }
       const op = 'room.policy.set'
       const ruled: FactRecord = { type: RecordType.act, room, at, author: owner, op, facts: { policy } }
-      this.#writeDown(ruled, `first policy ${room}`)
+      this.#appendOwn(ruled, `first policy ${room}`)
     }
   }
 
   /** Appends a public record made by the board itself, with a key derived from its cause. */
-  #writeDown(record: BoardRecord, cause: string): void {
+  #appendOwn(record: BoardRecord, cause: string): void {
     const key = createHash('sha256').update(cause).digest().subarray(0, 16)
     const seq = this.#options.journal.append([toFrame(record, key, true, [])])
     this.state.apply(record, key, { shard: this.#options.number, seq, change: seq, leaf: 0 })
@@ -582,17 +582,17 @@ export class Shard {
 }
 
 /** If files that a snapshot refers to turn out to be damaged, the snapshot is unusable. */
-function unlessUnsound<Made>(restore: () => Made): Made | undefined {
+function unlessRowsDamaged<Made>(restore: () => Made): Made | undefined {
   try {
     return restore()
   } catch (error) {
-    if (!(error instanceof UnsoundRows)) throw error
+    if (!(error instanceof DamagedRows)) throw error
     return undefined
   }
 }
 
 function refusal(decision: Decision): ShardAnswer {
-  if (decision.ok) throw new Error('an acceptance is not a refusal')
+  if (decision.ok) throw new Error('expected a refusal, got an acceptance')
   return decision
 }
 

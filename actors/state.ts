@@ -133,7 +133,7 @@ export class State implements Core {
     ]
     for (const part of this.#parts) {
       for (const op of Object.keys(part.acts)) {
-        if (this.#handlers.has(op)) throw new Error(`two parts of the state handle ${op}`)
+        if (this.#handlers.has(op)) throw new Error(`two parts of the state apply ${op}`)
         this.#handlers.set(op, part)
       }
     }
@@ -154,7 +154,8 @@ export class State implements Core {
     if (record.type === RecordType.event) {
       const slot = board.events.find(key)
       // A new version is reported as a change of its original, by the part that tracks versions.
-      if (record.original === undefined && this.tells(board.roomList[board.events.room(slot)]!)) changes.posted(slot)
+      if (record.original === undefined && this.notifiesOf(board.roomList[board.events.room(slot)]!))
+        changes.posted(slot)
       for (const part of this.#parts) part.onEvent?.(record, slot, from)
     } else if (record.type === RecordType.roomCreated) {
       const room = board.rooms.get(record.room)!.number
@@ -162,7 +163,7 @@ export class State implements Core {
     }
   }
 
-  tells({ visibility }: Pick<Room, 'visibility'>): boolean {
+  notifiesOf({ visibility }: Pick<Room, 'visibility'>): boolean {
     return this.#role === 'reading' || visibility === 'private'
   }
 

@@ -6,7 +6,7 @@
 import { createHash } from 'node:crypto'
 import type { WorkState } from '../actors/records/change-kinds.ts'
 import { Listing, type WorksQuery } from '../actors/works/market/listing.ts'
-import { untouched, type Work } from '../actors/works/market/work.ts'
+import { initialState, type Work } from '../actors/works/market/work.ts'
 import type { Bench, Row } from './report.ts'
 
 export const workLists: Bench = {
@@ -81,7 +81,7 @@ function workOf(n: number): Work {
   const isRare = n % 10_000 === 17
   const requester = `requester-${n % 50 === 1 ? 1 + (n % 500) : 0}`
   return {
-    ...untouched(id, '0'.repeat(32), isRare ? 5_000 : 1 + (n % 997), 0, id),
+    ...initialState(id, '0'.repeat(32), isRare ? 5_000 : 1 + (n % 997), 0, id),
     id,
     room: `room-${n % 20}`,
     is_public: true,

@@ -265,7 +265,7 @@ export function readSecret(disk: Disk, file: string, print?: string): Buffer {
       `The key file ${file} is missing, but the board it belongs to exists. Restore it from a backup: a new key would create a different board.`,
     )
   }
-  if ((disk.look(file).mode & 0o077) !== 0)
+  if ((disk.stat(file).mode & 0o077) !== 0)
     throw new UnusableDirectory(`The key file ${file} can be read by others. Run: chmod 600 ${file}`)
   const secret = Buffer.from(disk.readWhole(file).toString('latin1').trim(), 'hex')
   if (secret.length !== 32)

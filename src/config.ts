@@ -6,7 +6,7 @@ import { resolve } from 'node:path'
 import { queueDefault, rates } from '../actors/kernel/limits.ts'
 import { limitsFault } from '../actors/kernel/limits-given.ts'
 import { isAddressOrNetwork, isLoopbackHost } from '../actors/kernel/networks.ts'
-import { roomFor } from '../storage/snapshot.ts'
+import { capacityFor } from '../storage/snapshot.ts'
 import { BadConfig, environment, type SettingName, type Variables } from './environment.ts'
 import { usdc } from './money/networks.ts'
 import { microsOf } from './money/price.ts'
@@ -318,7 +318,7 @@ function storageOf(env: Environment, data: string): Pick<Config, Storage> {
     compactSeconds: env.number('COMPACT_SECONDS', 60, 1, 86_400),
     scrubBytesPerSecond: env.number('SCRUB_BYTES_PER_SECOND', 1024 * 1024, 0, 1024 * 1024 * 1024),
     segmentBytesMax: env.number('SEGMENT_BYTES', 64 * 1024 * 1024, 65_536, 1024 * 1024 * 1024),
-    recentEvents: roomFor(env.number('RECENT_EVENTS', 262_144, 16, 16_777_216)),
+    recentEvents: capacityFor(env.number('RECENT_EVENTS', 262_144, 16, 16_777_216)),
   }
 }
 

@@ -61,7 +61,7 @@ export class BlobFiles {
     try {
       await held.written
     } catch (error) {
-      this.#let(path, held)
+      this.#releaseHold(path, held)
       throw error
     }
   }
@@ -70,9 +70,9 @@ export class BlobFiles {
   release(room: string, sha256: string, isNamed: boolean): void {
     const path = blobPath(this.#directory, room, sha256)
     const held = this.#held.get(path)
-    if (held === undefined) throw new Error(`${path} is not held`)
+    if (held === undefined) throw new Error(`no command holds ${path}`)
     if (isNamed) held.isNew = false
-    this.#let(path, held)
+    this.#releaseHold(path, held)
   }
 
   /** The last record that named the file is gone. The file is removed once nothing holds it. */
@@ -109,7 +109,7 @@ export class BlobFiles {
     }
   }
 
-  #let(path: string, held: Held): void {
+  #releaseHold(path: string, held: Held): void {
     if (--held.holders > 0) return
     this.#held.delete(path)
     if (held.isNew) this.#remove(path)
@@ -135,7 +135,12 @@ export function readBlob(disk: Disk, directory: string, room: string, sha256: st
 
 /** The error for a file whose bytes do not match its name. */
 export function blobDamage({ room, sha256 }: { readonly room: string; readonly sha256: string }): Damage {
-  return new Damage({ path: join(room, sha256), offset: 0, expected: 'bytes with this SHA-256', found: 'other bytes' })
+  return new Damage({
+    path: join(room, sha256),
+    offset: 0,
+    expected: 'bytes with this SHA-256',
+    found: 'different bytes',
+  })
 }
 
 /** The caller has validated `room` and `sha256` as names: neither contains a dot or a slash. */

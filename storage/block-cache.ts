@@ -44,7 +44,7 @@ export class BlockCache {
    */
   read(number: number, length: number, read: (into: Buffer) => void): Uint32Array {
     this.#newest = undefined
-    const memory = this.#blocks.makeRoom()?.memory ?? this.#spare.pop() ?? new ArrayBuffer(this.#bytesMax)
+    const memory = this.#blocks.evictIfFull()?.memory ?? this.#spare.pop() ?? new ArrayBuffer(this.#bytesMax)
     // Kept as spare until it has been read, in case `read` throws.
     this.#spare.push(memory)
     read(Buffer.from(memory, 0, length))

@@ -46,13 +46,13 @@ export class BoundedMap<Key, Value> {
   set(key: Key, value: Value): Value | undefined {
     this.delete(key)
     if (this.#moved > movedMin + this.#entries.size) this.#renew()
-    const evicted = this.makeRoom()
+    const evicted = this.evictIfFull()
     this.#entries.set(key, value)
     return evicted
   }
 
   /** If the map is full, removes the oldest entry and returns its value. */
-  makeRoom(): Value | undefined {
+  evictIfFull(): Value | undefined {
     if (this.#entries.size < this.#max) return undefined
     this.#oldest ??= this.#entries.keys()
     const { value: key } = this.#oldest.next() as IteratorYieldResult<Key>

@@ -44,25 +44,26 @@ export function isOrigin(origin: string): boolean {
  */
 export function formatCheckpoint(checkpoint: { origin: string; size: number; root: Uint8Array }): string {
   const { origin, size, root } = checkpoint
-  if (!isOrigin(origin)) throw new RangeError(`${JSON.stringify(origin)} cannot be the origin of a log`)
-  if (!Number.isSafeInteger(size) || size < 0) throw new RangeError(`${size} is not the size of a log`)
-  if (root.length !== HASH_BYTES) throw new RangeError(`a root has ${HASH_BYTES} bytes, not ${root.length}`)
-  if (size === 0 && !EMPTY_ROOT.equals(root)) throw new RangeError('an empty log has the root of an empty tree')
+  if (!isOrigin(origin)) throw new RangeError(`${JSON.stringify(origin)} is not a valid log origin`)
+  if (!Number.isSafeInteger(size) || size < 0) throw new RangeError(`${size} is not a valid log size`)
+  if (root.length !== HASH_BYTES) throw new RangeError(`a root must have ${HASH_BYTES} bytes, not ${root.length}`)
+  if (size === 0 && !EMPTY_ROOT.equals(root))
+    throw new RangeError('the root of an empty log must be that of an empty tree')
   return `${origin}\n${size}\n${encodeBase64(root)}\n`
 }
 
 /** Parses the text of a checkpoint, strictly. Nothing is verified yet: see {@link openCheckpoint}. */
 export function parseCheckpoint(text: string): Parsed<ParsedCheckpoint> {
-  if (!text.endsWith('\n')) return unreadable('a checkpoint ends with a line feed')
+  if (!text.endsWith('\n')) return unreadable('a checkpoint must end with a line feed')
   const [origin, count, root64, ...extensions] = text.slice(0, -1).split('\n')
   if (origin === undefined || count === undefined || root64 === undefined)
-    return unreadable('a checkpoint has three lines')
-  if (!isOrigin(origin)) return unreadable('the first line is not an origin')
+    return unreadable('a checkpoint must have at least three lines')
+  if (!isOrigin(origin)) return unreadable('the first line is not a valid origin')
   const size = parseCount(count)
-  if (size === undefined) return unreadable('the second line is not a size')
+  if (size === undefined) return unreadable('the second line is not a valid size')
   const root = decodeBase64(root64)
-  if (root?.length !== HASH_BYTES) return unreadable('the third line is not a root')
-  if (extensions.includes('')) return unreadable('a checkpoint has no empty lines')
+  if (root?.length !== HASH_BYTES) return unreadable('the third line is not a valid root')
+  if (extensions.includes('')) return unreadable('a checkpoint must not have empty lines')
   return { ok: true, value: { origin, size, root, extensions } }
 }
 

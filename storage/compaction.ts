@@ -18,7 +18,7 @@
 import { join } from 'node:path'
 import { payloadDigest } from './chain.ts'
 import { Damage, type Disk, type DiskFile, DiskFull } from './disk.ts'
-import { DIGEST_BYTES, encodeFrame, FOOTER, type FoundFrame, KEY_BYTES, keyOffset, STUB } from './frame.ts'
+import { DIGEST_BYTES, encodeFrame, FOOTER, type FoundFrame, faultText, KEY_BYTES, keyOffset, STUB } from './frame.ts'
 import { FrameWindow } from './frame-window.ts'
 import { readFooter, readSegmentHeader, SEGMENT_HEADER_BYTES, segmentPath } from './segment.ts'
 
@@ -55,7 +55,7 @@ export function* compactSegment(compaction: Compaction): Generator<CompactionSte
     const size = source.size()
     const header = readSegmentHeader(source)
     if (header?.firstSeq !== firstSeq || readFooter(source, size, header) === undefined)
-      throw new Damage({ path, offset: 0, expected: `sealed segment ${firstSeq}`, found: 'another or none' })
+      throw new Damage({ path, offset: 0, expected: `sealed segment ${firstSeq}`, found: 'no valid one' })
     disk.removeFile(copy)
     const { seed } = header
     const window = new FrameWindow(source, { limit: size, seed })
@@ -64,7 +64,7 @@ export function* compactSegment(compaction: Compaction): Generator<CompactionSte
     for (let at = SEGMENT_HEADER_BYTES; at < size; ) {
       const frame = window.at(at)
       if (frame.frameBytes === undefined)
-        throw new Damage({ path, offset: at, expected: 'a frame', found: `a bad ${frame.fault}` })
+        throw new Damage({ path, offset: at, expected: 'a frame', found: faultText(frame) })
       const kept = frame.type === FOOTER || (frame.flags & STUB) !== 0 ? undefined : compaction.keep(frame)
       if (kept !== undefined) {
         if (target === undefined) {
@@ -106,7 +106,7 @@ function stubFrame(frame: FoundFrame, kept: Uint8Array, seed: number): Buffer {
   const key = keyOffset(frame.flags) === undefined ? 0 : KEY_BYTES
   const payload = Buffer.alloc(frame.payload.length)
   if (DIGEST_BYTES + key + kept.length > payload.length)
-    throw new RangeError(`the stub of frame ${frame.seq} has more bytes than the frame`)
+    throw new RangeError(`the stub of frame ${frame.seq} would be larger than the frame`)
   payload.set(payloadDigest(frame.flags, frame.payload), 0)
   payload.set(frame.payload.subarray(0, key), DIGEST_BYTES)
   payload.set(kept, DIGEST_BYTES + key)

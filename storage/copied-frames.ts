@@ -43,11 +43,12 @@ export function framesIn({ id, first, last, bytes }: CopiedFrames): FoundFrame[]
   for (let seq = first; seq <= last; seq++) {
     const frame = decodeFrame(payload, at, payload.length, seed)
     if (frame.frameBytes === undefined || frame.seq !== seq)
-      throw new Diverged(`frame ${seq} of journal ${id} did not arrive as it was written`)
+      throw new Diverged(`frame ${seq} of journal ${id} was corrupted in transit`)
     frames.push(frame)
     at += frame.frameBytes
   }
-  if (at !== payload.length) throw new Diverged(`journal ${id} came with bytes after frame ${last}`)
+  if (at !== payload.length)
+    throw new Diverged(`received bytes after frame ${last} of journal ${id}, which should be the last`)
   return frames
 }
 
@@ -63,8 +64,8 @@ export function appendCopied(
   const { id, first, last, chain, rolls } = copied
   const { nextSeq } = journal
   if (id !== journal.id.toString('hex'))
-    throw new Diverged(`journal ${id} came for journal ${journal.id.toString('hex')}`)
-  if (first > nextSeq) throw new Error(`frame ${first} of journal ${id} came, and frame ${nextSeq} is missing`)
+    throw new Diverged(`received frames of journal ${id} for journal ${journal.id.toString('hex')}`)
+  if (first > nextSeq) throw new Error(`received frame ${first} of journal ${id}, but frame ${nextSeq} is missing`)
   const fresh = framesIn(copied).filter(({ seq }) => seq >= nextSeq)
   if (last >= nextSeq - 1 && journal.chainWith(fresh, rolls).toString('hex') !== chain)
     throw new Diverged(`journal ${id} differs between this follower and its leader at or before frame ${last}`)

@@ -73,7 +73,7 @@ export function failedAt(place: ConstructorParameters<typeof FailedRead>[0], err
 /** Something in the data directory has a format that only newer releases know. It is not damaged. */
 export class NewerFormat extends Error {
   constructor(where: string, found: string) {
-    super(`${where} ${found}, which this release does not know`)
+    super(`${where} ${found}, which this release does not support`)
     this.name = 'NewerFormat'
   }
 }
@@ -111,7 +111,7 @@ export function sizeOfFile(disk: Disk, path: string): number {
  * This many items are prefetched at a time, and the next ones after these have been read. Prefetches queue ahead of
  * other work in libuv's thread pool: a sync behind 50 of them took half a millisecond longer, behind 400 of them 25.
  */
-export const prefetchedAtOnce = 32
+export const prefetchBatchMax = 32
 
 /** One open file. */
 export interface DiskFile {
@@ -162,7 +162,7 @@ export interface Disk {
   /** Throws the system error if it cannot tell, such as EACCES: a file that cannot be seen is not a file that does not exist. */
   fileExists(path: string): boolean
   /** What is at a path, which may be a directory. */
-  look(path: string): { readonly isFile: boolean; readonly mode: number }
+  stat(path: string): { readonly isFile: boolean; readonly mode: number }
   /** Names of the plain files in a directory, sorted by code unit. Throws ENOENT. */
   listFiles(directory: string): string[]
   /** Names of the directories in a directory, including links to directories, sorted by code unit. Throws ENOENT. */

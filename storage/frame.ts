@@ -64,6 +64,18 @@ export type FoundFrame = Frame & {
 type FrameFault = 'short' | 'magic' | 'length' | 'crc'
 export type NoFrame = { readonly frameBytes: undefined; readonly fault: FrameFault; readonly needs: number }
 
+const faultTexts: Readonly<Record<FrameFault, string>> = {
+  short: 'an incomplete frame',
+  magic: 'a frame with a bad magic number',
+  length: 'a frame with a bad length',
+  crc: 'a frame with a bad CRC',
+}
+
+/** Names what was found in place of a frame, for an error. */
+export function faultText({ fault }: NoFrame): string {
+  return faultTexts[fault]
+}
+
 const magic0 = 0xff
 const magic1 = 0xb5
 const crcOffset = 24
@@ -156,15 +168,15 @@ function refuse(fault: FrameFault, needs: number): NoFrame {
  */
 export function frameRefusal(frame: NewFrame, frameBytesMax: number, takesStubs = false): string | undefined {
   const { type, flags, payload } = frame
-  if (!Number.isInteger(type) || type < 1 || type >= FOOTER) return `type ${type} is not 1..254`
-  if (!Number.isInteger(flags) || flags < 0 || flags > 255) return `flags ${flags} are not one byte`
-  if ((flags & STUB) !== 0 && !takesStubs) return 'a stub is made by compaction only'
+  if (!Number.isInteger(type) || type < 1 || type >= FOOTER) return `type ${type} is not in 1..254`
+  if (!Number.isInteger(flags) || flags < 0 || flags > 255) return `flags ${flags} do not fit in one byte`
+  if ((flags & STUB) !== 0 && !takesStubs) return 'only compaction may write stubs'
   if (payload.length === 0) return 'the payload is empty'
   if ((flags & STUB) !== 0 && payload.length < DIGEST_BYTES) return 'the stub is shorter than its digest'
   const key = keyOffset(flags)
   if (key !== undefined && payload.length < key + KEY_BYTES) return 'the payload is shorter than its key'
   const bytes = FRAME_HEADER_BYTES + payload.length
-  if (bytes > frameBytesMax) return `${bytes} bytes are more than the ${frameBytesMax} of a frame`
+  if (bytes > frameBytesMax) return `a frame has ${bytes} bytes; the maximum is ${frameBytesMax}`
   return undefined
 }
 

@@ -4,14 +4,14 @@
  *
  * A damaged or unreadable frame does not end the check: it searches for the next whole frame, and the footer says what
  * the next segment must follow. Nothing is changed. The problems are reported to an operator. `Journal.open` repairs
- * what is derived or was never acknowledged; `remakeIndex` repairs a single index.
+ * what is derived or was never acknowledged; `rebuildSegmentIndex` repairs a single index.
  */
 import { framesAround, type Gap } from './around-damage.ts'
 import { CHAIN_START } from './chain.ts'
 import { Damage, type Disk, type DiskFile, FailedRead, failedAt, readError, unlessUnreadable } from './disk.ts'
 import { type Durable, markedDurable, newestDurable } from './durable-mark.ts'
 import { FOOTER } from './frame.ts'
-import { damageBehind, wasBorn } from './recovery.ts'
+import { damageAfter, headerWasDurable } from './recovery.ts'
 import { buildIndex } from './sealed-index.ts'
 import { SealedSegment } from './sealed-segment.ts'
 import {
@@ -29,11 +29,11 @@ import { sealedDamage, type Walk, walkSegment } from './walk.ts'
 /**
  * `damage`: durable bytes are not what was written. `torn-tail`: bytes after the last frame of the last segment that
  * nothing proves to have been durable; cut at the next start. `index`: missing or wrong, and rebuilt when needed.
- * `no-file`: something other than a file has the name of an index, and the board refuses to start. `unborn`: a newest
+ * `no-file`: something other than a file has the name of an index, and the board refuses to start. `headerless`: a newest
  * segment without a header.
  */
 export type JournalProblem = {
-  readonly kind: 'damage' | 'torn-tail' | 'index' | 'no-file' | 'unborn'
+  readonly kind: 'damage' | 'torn-tail' | 'index' | 'no-file' | 'headerless'
   readonly path: string
   readonly offset: number
   readonly expected: string
@@ -70,7 +70,7 @@ export function verifyJournal(
   // If the directory is gone, so are all segments; the caller can tell from other files.
   const firsts = disk.fileExists(directory) ? listSegments(disk, directory, 'log') : []
   const total = { segments: firsts.length, frames: 0, bytes: 0, damages: 0 }
-  const tell = (problem: JournalProblem) => {
+  const report = (problem: JournalProblem) => {
     if (problem.kind === 'damage') total.damages++
     onProblem(problem)
   }
@@ -78,19 +78,19 @@ export function verifyJournal(
   for (const [i, firstSeq] of firsts.entries()) {
     const position = i === firsts.length - 1 ? 'newest' : 'older'
     if (before.nextSeq !== undefined && firstSeq !== before.nextSeq) {
-      tell(gap(directory, before.nextSeq, firstSeq))
+      report(gap(directory, before.nextSeq, firstSeq))
       before = { ...before, chain: undefined }
     }
     const known = (id: Buffer) => newestDurable(knownDurable(id), markedDurable(disk, directory, id))
-    const looked = { path: segmentPath(directory, firstSeq), position, knownDurable: known } as const
+    const checkedFile = { path: segmentPath(directory, firstSeq), position, knownDurable: known } as const
     const next = firsts[i + 1]
     const through = next === undefined ? firstSeq : next - 1
-    const checked = verifyFile(disk, looked, { ...before, nextSeq: firstSeq, through }, tell)
+    const checked = verifyFile(disk, checkedFile, { ...before, nextSeq: firstSeq, through }, report)
     if (!checked) {
       before = { ...before, nextSeq: next ?? firstSeq, chain: next === undefined ? before.chain : undefined }
       continue
     }
-    verifyIndex(disk, directory, checked, tell)
+    verifyIndex(disk, directory, checked, report)
     total.frames += checked.frames
     total.bytes += checked.bytes
     before = checked
@@ -99,7 +99,7 @@ export function verifyJournal(
 }
 
 /** Rebuilds the index of a sealed segment from its frames. Throws Damage if they are not as they were written. */
-export function remakeIndex(disk: Disk, directory: string, firstSeq: number): void {
+export function rebuildSegmentIndex(disk: Disk, directory: string, firstSeq: number): void {
   const segment = SealedSegment.open(
     { disk, directory, keepIndex: (path, bytes) => disk.writeAtomic(path, bytes) },
     firstSeq,
@@ -119,14 +119,14 @@ type Before = {
 }
 
 type Checked = Before & { readonly journalId: Buffer; readonly walk: Walk; readonly frames: number }
-type Tell = (problem: JournalProblem) => void
+type Report = (problem: JournalProblem) => void
 
 function gap(directory: string, expected: number, found: number): JournalProblem {
   const facts = { expected: `segment ${expected}`, found: `segment ${found} as the next file`, firstSeq: expected }
   return { kind: 'damage', path: segmentPath(directory, expected), offset: 0, ...facts, through: found - 1 }
 }
 
-type Looked = {
+type CheckedFile = {
   readonly path: string
   readonly position: 'newest' | 'older'
   readonly knownDurable: (journalId: Buffer) => Durable
@@ -137,17 +137,17 @@ type Following = Before & { readonly nextSeq: number; readonly through: number }
 
 function verifyFile(
   disk: Disk,
-  looked: Looked,
+  checkedFile: CheckedFile,
   before: Following,
-  tell: Tell,
+  report: Report,
 ): (Checked & { readonly bytes: number }) | undefined {
-  const file = unlessUnreadable(() => disk.openFile(looked.path, 'read'))
+  const file = unlessUnreadable(() => disk.openFile(checkedFile.path, 'read'))
   if (file === undefined) {
-    tell(noHeader('damage', looked.path, readError, before))
+    report(noHeader('damage', checkedFile.path, readError, before))
     return undefined
   }
   try {
-    const checked = verifySegment(file, looked, before, tell)
+    const checked = verifySegment(file, checkedFile, before, report)
     return checked && { ...checked, bytes: file.size() }
   } finally {
     file.close()
@@ -156,18 +156,19 @@ function verifyFile(
 
 function verifySegment(
   file: DiskFile,
-  { position, knownDurable }: Looked,
+  { position, knownDurable }: CheckedFile,
   before: Following,
-  tell: Tell,
+  report: Report,
 ): Checked | undefined {
-  let found = 'none that is valid'
+  let found = 'no valid one'
   const header = unlessUnreadable(
     () => readSegmentHeader(file),
     () => (found = readError),
   )
   if (!header) {
-    const isUnborn = position === 'newest' && found !== readError && unlessUnreadable(() => wasBorn(file)) === false
-    tell(noHeader(isUnborn ? 'unborn' : 'damage', file.path, found, before))
+    const isHeaderless =
+      position === 'newest' && found !== readError && unlessUnreadable(() => headerWasDurable(file)) === false
+    report(noHeader(isHeaderless ? 'headerless' : 'damage', file.path, found, before))
     return undefined
   }
   try {
@@ -175,34 +176,34 @@ function verifySegment(
     checkSegmentHeader(file, header, expected)
   } catch (error) {
     if (!(error instanceof Damage)) throw error
-    tell(problemOf(error, before.nextSeq, before.nextSeq))
+    report(problemOf(error, before.nextSeq, before.nextSeq))
   }
   const walk = walkSegment(file, header, file.size(), 'is a fault')
   const { stop, live } = walk
   const { journalId } = header
   const known = position === 'newest' ? knownDurable(journalId) : { seq: 0, by: '' }
   const damage =
-    position === 'newest' ? readableDamageBehind(file, walk, known) : sealedDamage(file.path, walk, file.size())
+    position === 'newest' ? damageOrFailedRead(file, walk, known) : sealedDamage(file.path, walk, file.size())
   const { count, nextSeq } = live
   // Durable frames occupy their seqs even if they are missing.
-  const behindLost = nextSeq <= known.seq ? known.seq + 1 : undefined
+  const afterLost = nextSeq <= known.seq ? known.seq + 1 : undefined
   if (damage && stop.kind === 'fault') {
-    const behind = readBehind(file, { header, walk, damage, position, tell })
-    return { journalId, walk, ...behind, nextSeq: behind.nextSeq ?? behindLost }
+    const behind = readPastDamage(file, { header, walk, damage, position, report })
+    return { journalId, walk, ...behind, nextSeq: behind.nextSeq ?? afterLost }
   }
   if (damage) {
-    tell(problemOf(damage, before.nextSeq, nextSeq))
+    report(problemOf(damage, before.nextSeq, nextSeq))
     // Cut off at the end of a frame: how many frames are missing is unknown.
-    if (stop.kind === 'end') return { journalId, walk, frames: count, nextSeq: behindLost, chain: undefined }
+    if (stop.kind === 'end') return { journalId, walk, frames: count, nextSeq: afterLost, chain: undefined }
     // A footer contradicts the frames: which of them the next segment follows is unknown.
-    return { journalId, walk, frames: count, nextSeq, chain: stop.kind === 'lie' ? undefined : walk.chain }
+    return { journalId, walk, frames: count, nextSeq, chain: stop.kind === 'contradiction' ? undefined : walk.chain }
   }
-  if (stop.kind === 'fault') tell(tornTail(file, header, { offset: live.end, seq: nextSeq, found: stop.found }))
+  if (stop.kind === 'fault') report(tornTail(file, header, { offset: live.end, seq: nextSeq, found: stop.found }))
   return { journalId, walk, frames: count, nextSeq, chain: walk.chain }
 }
 
 function noHeader(
-  kind: 'unborn' | 'damage',
+  kind: 'headerless' | 'damage',
   path: string,
   found: string,
   { nextSeq: firstSeq, through }: Following,
@@ -211,9 +212,9 @@ function noHeader(
 }
 
 /** The damage after the last good frame. Bytes that the disk fails to read count as damage. */
-function readableDamageBehind(file: DiskFile, walk: Walk, known: Durable): Damage | undefined {
+function damageOrFailedRead(file: DiskFile, walk: Walk, known: Durable): Damage | undefined {
   try {
-    return damageBehind(file, walk, known)
+    return damageAfter(file, walk, known)
   } catch (error) {
     const { end: offset, nextSeq } = walk.live
     const failed = failedAt({ path: file.path, offset, expected: `frame ${nextSeq}` }, error)
@@ -228,38 +229,38 @@ type Damaged = {
   /** The damage at which the walk ended. */
   readonly damage: Damage
   readonly position: 'newest' | 'older'
-  readonly tell: Tell
+  readonly report: Report
 }
 
 /**
  * Reads on after damage: reports any further damage, counts the frames, and finds out from the footer what the next
  * segment must follow.
  */
-function readBehind(
+function readPastDamage(
   file: DiskFile,
-  { header, walk, damage, position, tell }: Damaged,
+  { header, walk, damage, position, report }: Damaged,
 ): Pick<Checked, 'frames' | 'nextSeq' | 'chain'> {
   const { firstSeq } = header
   let frames = walk.live.count
   let nextSeq: number | undefined = walk.live.nextSeq
   /** In the newest segment: bad bytes that no frame so far states to have been durable. */
   let unproven: Gap[] = []
-  const tellGap = ({ offset, seq, found, next }: Gap): void => {
+  const reportGap = ({ offset, seq, found, next }: Gap): void => {
     const isFirst = offset === damage.offset
     const more = next !== undefined && next.seq > seq + 1 ? `; the next whole frame is ${next.seq}` : ''
     const facts = { expected: `frame ${seq}`, found: `${isFirst ? damage.found : found}${more}` }
     // With no whole frame after it, the rest of the segment is lost.
     const through = next === undefined ? Number.POSITIVE_INFINITY : next.seq - 1
-    tell({ kind: 'damage', path: file.path, offset, ...facts, firstSeq, through })
+    report({ kind: 'damage', path: file.path, offset, ...facts, firstSeq, through })
   }
   for (const found of framesAround(file, header, { offset: walk.live.end, seq: walk.live.nextSeq })) {
     if ('gap' in found) {
       if (position === 'newest' && found.offset !== damage.offset) unproven.push(found)
-      else tellGap(found)
+      else reportGap(found)
       nextSeq = undefined
       continue
     }
-    for (const gap of unproven) if (gap.seq <= found.durableSeq) tellGap(gap)
+    for (const gap of unproven) if (gap.seq <= found.durableSeq) reportGap(gap)
     unproven = unproven.filter((gap) => gap.seq > found.durableSeq)
     if (found.type === FOOTER) return { frames, nextSeq: found.seq, chain: footerOf(found)?.chain }
     frames++
@@ -267,7 +268,7 @@ function readBehind(
   }
   const [torn] = unproven
   if (torn !== undefined) {
-    tell(tornTail(file, header, torn))
+    report(tornTail(file, header, torn))
     return { frames, nextSeq: torn.seq, chain: undefined }
   }
   return { frames, nextSeq, chain: undefined }
@@ -287,22 +288,22 @@ function problemOf({ path, offset, expected, found }: Damage, firstSeq: number, 
 }
 
 // The same frames always give the same index, so comparing bytes compares everything.
-function verifyIndex(disk: Disk, directory: string, checked: Checked, tell: Tell): void {
+function verifyIndex(disk: Disk, directory: string, checked: Checked, report: Report): void {
   const { walk, journalId } = checked
   if (walk.stop.kind !== 'sealed') return
   const { firstSeq, count } = walk.live
   const expected = buildIndex(walk.live, { journalId, firstSeq, count, segmentBytes: walk.stop.end, chain: walk.chain })
   const path = indexPath(directory, firstSeq)
-  const facts = { path, expected: 'the index of the frames', firstSeq, through: firstSeq }
-  if (!disk.fileExists(path)) return tell({ kind: 'index', offset: 0, ...facts, found: 'no file' })
-  if (!disk.look(path).isFile)
-    return tell({ kind: 'no-file', offset: 0, ...facts, found: 'something that is not a file: move it away' })
+  const facts = { path, expected: 'the index built from the frames', firstSeq, through: firstSeq }
+  if (!disk.fileExists(path)) return report({ kind: 'index', offset: 0, ...facts, found: 'no file' })
+  if (!disk.stat(path).isFile)
+    return report({ kind: 'no-file', offset: 0, ...facts, found: 'not a regular file: move it out of the way' })
   const bytes = unlessUnreadable(() => disk.readWhole(path))
-  if (bytes === undefined) return tell({ kind: 'index', offset: 0, ...facts, found: readError })
+  if (bytes === undefined) return report({ kind: 'index', offset: 0, ...facts, found: readError })
   if (bytes.equals(expected)) return
   const offset = Math.max(
     0,
     expected.findIndex((byte, i) => byte !== bytes[i]),
   )
-  tell({ kind: 'index', offset, ...facts, found: 'other bytes' })
+  report({ kind: 'index', offset, ...facts, found: 'different bytes' })
 }

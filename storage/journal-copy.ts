@@ -84,7 +84,7 @@ export class JournalEnd {
  * Where all of these journals ended at one moment, so that every included frame's causes are included too. Undefined if
  * they were never all idle during the polls.
  */
-export function endsAtOneMoment(journals: readonly JournalEnd[]): number[] | undefined {
+export function consistentEnds(journals: readonly JournalEnd[]): number[] | undefined {
   for (let looks = 0; looks < looksMax; looks++) {
     const moved = journals.filter((journal) => journal.advance())
     if (moved.length === 0 || journals.length === 1) return journals.map(({ seq }) => seq)
@@ -112,7 +112,7 @@ export function copySegment({ disk, from, to, through }: SegmentCopy): boolean {
   try {
     const header = readSegmentHeader(file)
     if (header === undefined)
-      throw new Damage({ path: from, offset: 0, expected: 'a segment header', found: 'none that is valid' })
+      throw new Damage({ path: from, offset: 0, expected: 'a segment header', found: 'no valid one' })
     const { live, stop } = walkSegment(file, header, file.size())
     const last = live.nextSeq - 1
     const isWhole = stop.kind === 'sealed' && last <= through

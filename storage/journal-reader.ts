@@ -5,7 +5,7 @@
  * discovers new segments, and the indexes of newly sealed ones, on its own.
  */
 import { Damage, type Disk, type DiskFile } from './disk.ts'
-import { FOOTER, type FoundFrame, type Frame, KEY_BYTES } from './frame.ts'
+import { FOOTER, type FoundFrame, type Frame, faultText, KEY_BYTES } from './frame.ts'
 import { FrameWindow, frameBytesUsual, windowBytes } from './frame-window.ts'
 import { LiveIndex } from './live-index.ts'
 import { type FramePlace, gapBytesMax, NearbyReads } from './nearby-reads.ts'
@@ -133,7 +133,7 @@ export class JournalReader {
 
   /** Newest seq, up to the limit set by `advance`, of a KEYED frame with this 16-byte key. */
   findKey(key: Uint8Array): number | undefined {
-    if (key.length !== KEY_BYTES) throw new RangeError(`a key of ${key.length} bytes`)
+    if (key.length !== KEY_BYTES) throw new RangeError(`a key must have ${KEY_BYTES} bytes, not ${key.length}`)
     const newest = this.#reach(this.#through)?.live.find(key)
     return newest ?? this.#sealed.findKey(Buffer.from(key), this.#through)
   }
@@ -201,7 +201,7 @@ function headerOf(file: DiskFile, firstSeq: number): SegmentHeader {
   const header = readSegmentHeader(file)
   if (header?.firstSeq === firstSeq) return header
   const expected = `the header of segment ${firstSeq}`
-  throw new Damage({ path: file.path, offset: 0, expected, found: 'another or none' })
+  throw new Damage({ path: file.path, offset: 0, expected, found: 'a different one or none' })
 }
 
 /** A window sized for what was appended after the indexed frames, through frame `last`. */
@@ -216,6 +216,6 @@ function windowOver({ file, live, seed }: Tail, last: number): FrameWindow {
 function frameAt(window: FrameWindow, live: LiveIndex, file: DiskFile): FoundFrame {
   const frame = window.at(live.end)
   if (frame.frameBytes !== undefined && frame.seq === live.nextSeq) return frame
-  const found = frame.frameBytes === undefined ? `a bad ${frame.fault}` : `frame ${frame.seq}`
+  const found = frame.frameBytes === undefined ? faultText(frame) : `frame ${frame.seq}`
   throw new Damage({ path: file.path, offset: live.end, expected: `durable frame ${live.nextSeq}`, found })
 }

@@ -60,9 +60,9 @@ const batchBytesMax = 256 * 1024 * 1024
  * Bounds on preallocated space, which otherwise equals the current size of the segment. A small journal gets little. In
  * a large one, only one sync in fifty pays for allocation.
  */
-const roomBytesMin = 64 * 1024
-const roomBytesMax = 1024 * 1024
-const zeros = Buffer.alloc(roomBytesMax)
+const preallocatedBytesMin = 64 * 1024
+const preallocatedBytesMax = 1024 * 1024
+const zeros = Buffer.alloc(preallocatedBytesMax)
 
 /** The batch buffer is retained up to this size; a rare larger one is released. */
 const batchBytesKept = 4 * 1024 * 1024
@@ -159,8 +159,8 @@ export class Journal {
   private constructor(options: JournalOptions, recovered: Recovered) {
     const { segmentBytesMax = segmentBytesDefault, frameBytesMax = frameBytesDefault } = options
     if (segmentBytesMax > SEGMENT_BYTES_LIMIT - batchBytesMax)
-      throw new RangeError(`segmentBytesMax ${segmentBytesMax}`)
-    if (frameBytesMax > FRAME_BYTES_LIMIT) throw new RangeError(`frameBytesMax ${frameBytesMax}`)
+      throw new RangeError(`segmentBytesMax ${segmentBytesMax} is too large`)
+    if (frameBytesMax > FRAME_BYTES_LIMIT) throw new RangeError(`frameBytesMax ${frameBytesMax} is too large`)
     this.id = recovered.journalId
     this.#directory = options.directory
     this.#segmentBytesMax = segmentBytesMax
@@ -224,7 +224,7 @@ export class Journal {
   /** Makes all frames written so far durable in the background; `done` as for `appendLater`. One call at a time. */
   syncLater(done: (failed?: Error) => void): void {
     if (this.#poison) throw this.#poison
-    if (this.#syncing !== undefined) throw new Error('a journal is synced once at a time')
+    if (this.#syncing !== undefined) throw new Error('a sync of this journal is already pending')
     const file = this.#active?.file
     const seq = this.#nextSeq - 1
     if (file === undefined || this.#durableSeq === seq) return done()
@@ -236,7 +236,7 @@ export class Journal {
       if (failed === undefined) this.#durableSeq = Math.max(this.#durableSeq, seq)
       else this.#afterFailure(failed)
       done(failed)
-      this.#tellIdle()
+      this.#resolveIdle()
     })
   }
 
@@ -268,7 +268,7 @@ export class Journal {
         this.#durableSeq = this.#nextSeq - 1
       } else this.#afterFailure(failed)
       done(failed)
-      this.#tellIdle()
+      this.#resolveIdle()
     })
   }
 
@@ -281,11 +281,11 @@ export class Journal {
   idle(): Promise<void> {
     return new Promise((resolve) => {
       this.#whenIdle.push(resolve)
-      this.#tellIdle()
+      this.#resolveIdle()
     })
   }
 
-  #tellIdle(): void {
+  #resolveIdle(): void {
     if (this.#isAppending || this.#syncing !== undefined) return
     for (const resolve of this.#whenIdle.splice(0)) resolve()
   }
@@ -293,13 +293,13 @@ export class Journal {
   /** Writes a batch after the existing frames. It cannot be found until `#add`. */
   #write(frames: readonly NewFrame[]): ActiveSegment {
     if (this.#poison) throw this.#poison
-    if (this.#isAppending) throw new Error('a journal takes one batch after the other')
+    if (this.#isAppending) throw new Error('a batch is already being appended to this journal')
     const batchBytes = this.#measure(frames)
     try {
-      const active = this.#makeRoom(batchBytes)
+      const active = this.#segmentFor(batchBytes)
       const bytes = this.#encode(frames, batchBytes, active)
       active.file.writeAt(bytes, active.live.end)
-      this.#fillAhead(active, active.live.end + batchBytes)
+      this.#preallocate(active, active.live.end + batchBytes)
       return active
     } catch (error) {
       this.#afterFailure(error)
@@ -325,7 +325,8 @@ export class Journal {
       if (refusal) throw new RangeError(refusal)
       batchBytes += FRAME_HEADER_BYTES + frame.payload.length
     }
-    if (batchBytes > batchBytesMax) throw new RangeError(`a batch of ${batchBytes} bytes`)
+    if (batchBytes > batchBytesMax)
+      throw new RangeError(`a batch has ${batchBytes} bytes; the maximum is ${batchBytesMax}`)
     return batchBytes
   }
 
@@ -344,10 +345,10 @@ export class Journal {
   }
 
   /** Preallocates space after `end` if there is none. On a full disk it does nothing. */
-  #fillAhead({ file }: ActiveSegment, end: number): void {
+  #preallocate({ file }: ActiveSegment, end: number): void {
     if (end <= this.#filled) return
     this.#filled = end
-    const bytes = Math.min(Math.max(end, roomBytesMin), roomBytesMax, this.#segmentBytesMax - end)
+    const bytes = Math.min(Math.max(end, preallocatedBytesMin), preallocatedBytesMax, this.#segmentBytesMax - end)
     if (bytes <= 0) return
     try {
       file.writeAt(zeros.subarray(0, bytes), end)
@@ -379,12 +380,12 @@ export class Journal {
   }
 
   /** The segment for a batch of this size; seals a full one and starts the next. */
-  #makeRoom(batchBytes: number): ActiveSegment {
+  #segmentFor(batchBytes: number): ActiveSegment {
     const active = this.#active
     if (active) {
       const { live } = active
-      const hasRoom = this.#isCopy || live.end + batchBytes + FOOTER_BYTES <= this.#segmentBytesMax
-      if (live.count === 0 || (hasRoom && !active.isOld)) return active
+      const fits = this.#isCopy || live.end + batchBytes + FOOTER_BYTES <= this.#segmentBytesMax
+      if (live.count === 0 || (fits && !active.isOld)) return active
       this.#seal(active)
     }
     // With no active segment, an earlier roll stopped halfway: for lack of space, or because of a crash.
@@ -448,7 +449,7 @@ export class Journal {
   /** Seals the active segment, unless it is empty, and starts the next one. Throws as `append` does. */
   roll(): void {
     if (this.#poison) throw this.#poison
-    if (this.#isAppending) throw new Error('a segment is sealed between two batches')
+    if (this.#isAppending) throw new Error('cannot seal a segment while a batch is pending')
     try {
       if (this.#active !== undefined && this.#active.live.count > 0) this.#seal(this.#active)
       if (this.#active === undefined) this.#startSegment()
@@ -505,7 +506,7 @@ export class Journal {
 
   /** Newest seq of a KEYED frame with this 16-byte key. */
   findKey(key: Uint8Array): number | undefined {
-    if (key.length !== KEY_BYTES) throw new RangeError(`a key of ${key.length} bytes`)
+    if (key.length !== KEY_BYTES) throw new RangeError(`a key must have ${KEY_BYTES} bytes, not ${key.length}`)
     const newest = this.#active?.live.find(key)
     return newest ?? this.#sealed.findKey(Buffer.from(key), this.#nextSeq - 1)
   }
@@ -523,7 +524,7 @@ export class Journal {
     onDamage: (damage: Damage, left: readonly number[]) => void,
   ): Generator<CompactionStep, number, undefined> {
     if (this.#poison) throw this.#poison
-    if (this.#isAppending) throw new Error('a journal is compacted between two batches')
+    if (this.#isAppending) throw new Error('cannot compact a journal while a batch is pending')
     const active = this.#active
     if (active !== undefined && [...seqs].some((seq) => active.live.has(seq))) this.roll()
     let stubs = 0

@@ -329,7 +329,7 @@ async function replaceLater(path: string, text: string): Promise<void> {
   await rename(`${path}.tmp`, path)
 }
 
-function look(path: string): ReturnType<Disk['look']> {
+function stat(path: string): ReturnType<Disk['stat']> {
   const found = statSync(path)
   return { isFile: found.isFile(), mode: found.mode }
 }
@@ -363,7 +363,7 @@ export const machineDisk: Disk = {
   openForReading,
   readWhole,
   fileExists: (path) => statSync(path, { throwIfNoEntry: false }) !== undefined,
-  look,
+  stat,
   listFiles: (directory) => listed(directory, (entry) => entry.isFile()),
   listDirectories: (directory) => listed(directory, isDirectory),
   makeDirectory,

@@ -198,7 +198,7 @@ export function inclusionPathOf(
   edges: EdgeHashes = edgeHashesOf(read, size),
 ): Buffer[] {
   if (!(Number.isSafeInteger(index) && index >= 0 && index < size))
-    throw new RangeError(`leaf ${index} is not in a tree of ${size}`)
+    throw new RangeError(`leaf ${index} is not in a tree of ${size} leaves`)
   return siblings({ read, size, edges }, 0, index)
 }
 
@@ -216,7 +216,7 @@ export function consistencyPathOf(
   edges: EdgeHashes = edgeHashesOf(read, to),
 ): Buffer[] {
   if (!(Number.isSafeInteger(from) && from >= 1 && from <= to))
-    throw new RangeError(`no proof leads from ${from} leaves to ${to}`)
+    throw new RangeError(`there is no consistency proof from ${from} leaves to ${to}`)
   if (from === to) return []
   // The last complete subtree of the older tree is a node of both trees: walk up from there.
   let level = 0

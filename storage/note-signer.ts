@@ -16,7 +16,7 @@ export type NoteKey = { readonly signer: Signer; readonly vkey: string; readonly
  * @throws RangeError if the seed is not 32 bytes, or the name is not a valid key name
  */
 export function createNoteKey(name: string, seed: Uint8Array): NoteKey {
-  if (seed.length !== SEED_BYTES) throw new RangeError(`a seed has ${SEED_BYTES} bytes, not ${seed.length}`)
+  if (seed.length !== SEED_BYTES) throw new RangeError(`a seed must have ${SEED_BYTES} bytes, not ${seed.length}`)
   const privateKey = privateKeyOf(seed)
   const publicKey = rawPublicKeyOf(privateKey)
   const vkey = formatVkey({ name, type: KEY_TYPE.ed25519, publicKey })

@@ -76,7 +76,7 @@ export function formatVkey(key: {
   readonly type: number
   readonly publicKey: Uint8Array
 }): string {
-  if (!isKeyName(key.name)) throw new RangeError(`${JSON.stringify(key.name)} cannot be the name of a key`)
+  if (!isKeyName(key.name)) throw new RangeError(`${JSON.stringify(key.name)} is not a valid key name`)
   const keyId = keyIdOf(key.name, key.type, key.publicKey)
   return `${key.name}+${hex32(keyId)}+${encodeBase64(Buffer.concat([Buffer.of(key.type), key.publicKey]))}`
 }
@@ -85,13 +85,13 @@ export function formatVkey(key: {
 export function parseVkey(vkey: string): Parsed<VerifierKey> {
   // The base64 may contain '+', so only the first two are separators.
   const [, name, id, material] = /^([^+]*)\+([^+]*)\+(.*)$/su.exec(vkey) ?? []
-  if (name === undefined || id === undefined || material === undefined) return unreadable('a vkey is <name>+<id>+<key>')
-  if (!isKeyName(name)) return unreadable('the name in the vkey is not a key name')
+  if (name === undefined || id === undefined || material === undefined)
+    return unreadable('a vkey must have the form <name>+<id>+<key>')
+  if (!isKeyName(name)) return unreadable('the name in the vkey is not a valid key name')
   const bytes = decodeBase64(material)
   const type = bytes?.[0]
   if (bytes === undefined || type === undefined) return unreadable('the key in the vkey is not canonical base64')
-  if (type !== KEY_TYPE.ed25519 && type !== KEY_TYPE.cosignature)
-    return unreadable(`the vkey has the unknown type ${type}`)
+  if (type !== KEY_TYPE.ed25519 && type !== KEY_TYPE.cosignature) return unreadable(`the vkey has unknown type ${type}`)
   if (bytes.length !== 1 + ED25519_KEY_BYTES) return unreadable('the key in the vkey is not 32 bytes')
   const publicKey = bytes.subarray(1)
   const keyId = keyIdOf(name, type, publicKey)
@@ -113,7 +113,7 @@ export function formatNote(text: string, lines: readonly SignatureLine[]): strin
   const note = `${text}\n${signatures.join('')}`
   const parsed = parseNote(note)
   if (!parsed.ok) throw new RangeError(parsed.problem)
-  if (parsed.value.text !== text) throw new RangeError('the text of a note ends with a line feed')
+  if (parsed.value.text !== text) throw new RangeError('the text of a note must end with a line feed')
   return note
 }
 
@@ -133,12 +133,12 @@ export function parseNote(note: Uint8Array | string): Parsed<Note> {
   if (!read.ok) return read
   const whole = read.value
   const split = whole.lastIndexOf(SEPARATOR)
-  if (split < 0) return unreadable('a note has an empty line before its signatures')
+  if (split < 0) return unreadable('a note must have an empty line before its signatures')
   const text = whole.slice(0, split + 1)
   const rest = whole.slice(split + SEPARATOR.length)
-  if (!rest.endsWith('\n')) return unreadable('a note ends with signature lines')
+  if (!rest.endsWith('\n')) return unreadable('a note must end with signature lines')
   const rows = rest.slice(0, -1).split('\n')
-  if (rows.length > SIGNATURE_LINES_MAX) return unreadable(`a note has at most ${SIGNATURE_LINES_MAX} signatures`)
+  if (rows.length > SIGNATURE_LINES_MAX) return unreadable(`a note must have at most ${SIGNATURE_LINES_MAX} signatures`)
   const lines: SignatureLine[] = []
   for (const row of rows) {
     const line = parseLine(row)
@@ -180,8 +180,9 @@ export function cosignedBytes(text: Uint8Array, seconds: bigint): Buffer {
 
 function parseLine(row: string): Parsed<SignatureLine> {
   const [, name, base64] = /^\u2014 ([^ ]*) ([^ ]*)$/u.exec(row) ?? []
-  if (name === undefined || base64 === undefined) return unreadable('a signature line is "\u2014 <name> <base64>"')
-  if (!isKeyName(name)) return unreadable('a signature line has no proper name')
+  if (name === undefined || base64 === undefined)
+    return unreadable('a signature line must have the form "\u2014 <name> <base64>"')
+  if (!isKeyName(name)) return unreadable('the name in a signature line is not a valid key name')
   const bytes = decodeBase64(base64)
   if (bytes === undefined) return unreadable('a signature is not canonical base64')
   if (bytes.length < 5) return unreadable('a signature is too short to have a key id')
@@ -191,13 +192,15 @@ function parseLine(row: string): Parsed<SignatureLine> {
 /** A note as text: valid UTF-8 of bounded length, without control characters except LF. */
 function readText(note: Uint8Array | string): Parsed<string> {
   // A string has at least one byte of UTF-8 per code unit, so this bounds the work in both cases.
-  if (note.length > NOTE_BYTES_MAX) return unreadable(`a note has at most ${NOTE_BYTES_MAX} bytes`)
+  if (note.length > NOTE_BYTES_MAX) return unreadable(`a note must have at most ${NOTE_BYTES_MAX} bytes`)
   const text = typeof note === 'string' ? note : decodeUtf8(note)
-  if (text === undefined || !text.isWellFormed()) return unreadable('a note is valid UTF-8')
+  if (text === undefined || !text.isWellFormed()) return unreadable('a note must be valid UTF-8')
   if (typeof note === 'string' && Buffer.byteLength(note) > NOTE_BYTES_MAX) {
-    return unreadable(`a note has at most ${NOTE_BYTES_MAX} bytes`)
+    return unreadable(`a note must have at most ${NOTE_BYTES_MAX} bytes`)
   }
-  return /[\x00-\x09\x0b-\x1f]/.test(text) ? unreadable('a note has no control characters') : { ok: true, value: text }
+  return /[\x00-\x09\x0b-\x1f]/.test(text)
+    ? unreadable('a note must not have control characters')
+    : { ok: true, value: text }
 }
 
 /** A byte order mark is treated like any other character: signatures cover the exact bytes. */

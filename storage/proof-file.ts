@@ -54,20 +54,22 @@ export function formatProofFile(proof: ProofFile): string {
 
 /** Parses a proof file, strictly. Nothing is verified yet: see {@link verifyProofFile}. */
 export function parseProofFile(file: Uint8Array | string): Parsed<ProofFile> {
-  if (file.length > PROOF_FILE_BYTES_MAX) return unreadable(`a proof file has at most ${PROOF_FILE_BYTES_MAX} bytes`)
-  if (typeof file === 'string' && !file.isWellFormed()) return unreadable('a proof file is valid UTF-8')
+  if (file.length > PROOF_FILE_BYTES_MAX)
+    return unreadable(`a proof file must have at most ${PROOF_FILE_BYTES_MAX} bytes`)
+  if (typeof file === 'string' && !file.isWellFormed()) return unreadable('a proof file must be valid UTF-8')
   // Bytes and Latin-1 lose nothing; parseNote decides whether the note is UTF-8.
   const bytes = typeof file === 'string' ? Buffer.from(file, 'utf8') : Buffer.from(file)
   const split = bytes.indexOf('\n\n')
-  if (split < 0) return unreadable('a proof file has an empty line before its checkpoint')
+  if (split < 0) return unreadable('a proof file must have an empty line before its checkpoint')
   const lines = bytes.toString('latin1', 0, split).split('\n')
-  if (lines.shift() !== HEADER) return unreadable(`a proof file begins with ${HEADER}`)
+  if (lines.shift() !== HEADER) return unreadable(`a proof file must begin with ${HEADER}`)
   const extra = lines[0]?.startsWith(EXTRA) ? decodeBase64(lines.shift()!.slice(EXTRA.length)) : null
   if (extra === undefined) return unreadable('the extra data is not canonical base64')
-  if (extra !== null && extra.length > EXTRA_BYTES_MAX) return unreadable(`extra has at most ${EXTRA_BYTES_MAX} bytes`)
+  if (extra !== null && extra.length > EXTRA_BYTES_MAX)
+    return unreadable(`the extra data must have at most ${EXTRA_BYTES_MAX} bytes`)
   const indexLine = lines.shift() ?? ''
   const index = indexLine.startsWith(INDEX) ? parseCount(indexLine.slice(INDEX.length)) : undefined
-  if (index === undefined) return unreadable('a proof file has a line "index <n>"')
+  if (index === undefined) return unreadable('a proof file must have a line "index <n>"')
   const path = parsePath(lines)
   if (!path.ok) return path
   const checkpoint = parseSigned(bytes.subarray(split + 2))
@@ -92,15 +94,17 @@ export function verifyProofFile(
   if (!checkpoint.ok) return checkpoint
   const { size, root } = checkpoint.value
   const { index, path } = proof
-  return verifyInclusion(index, size, leafHash, path, root) ? checkpoint : unreadable('the entry is not in that log')
+  return verifyInclusion(index, size, leafHash, path, root)
+    ? checkpoint
+    : unreadable('the proof does not show that the entry is in the log')
 }
 
 function parsePath(lines: readonly string[]): Parsed<readonly Buffer[]> {
-  if (lines.length > PATH_HASHES_MAX) return unreadable(`a path has at most ${PATH_HASHES_MAX} hashes`)
+  if (lines.length > PATH_HASHES_MAX) return unreadable(`the path must have at most ${PATH_HASHES_MAX} hashes`)
   const path: Buffer[] = []
   for (const line of lines) {
     const hash = decodeBase64(line)
-    if (hash?.length !== HASH_BYTES) return unreadable('a line of the path is not a hash')
+    if (hash?.length !== HASH_BYTES) return unreadable('a line of the path is not a valid hash')
     path.push(hash)
   }
   return { ok: true, value: path }

@@ -10,7 +10,7 @@ const countedMsMax = 0.08
 const share = 1 / 8
 /** A scan reads a MiB at a time, which takes long even from memory. */
 const shortBytesMax = 16 * 1024
-const slowForMs = 1_000
+const slowPeriodMs = 1_000
 
 export class ReadPace {
   #averageMs = 0
@@ -20,7 +20,7 @@ export class ReadPace {
   note(bytes: number, begun: number, ended: number): void {
     if (bytes > shortBytesMax) return
     this.#averageMs += (Math.min(ended - begun, countedMsMax) - this.#averageMs) * share
-    if (this.#averageMs > slowMs) this.#slowUntil = ended + slowForMs
+    if (this.#averageMs > slowMs) this.#slowUntil = ended + slowPeriodMs
   }
 
   isSlow(now: number): boolean {

@@ -85,7 +85,7 @@ export function recover(recovery: Recovery): Recovered {
   const sealed: { firstSeq: number; count: number }[] = []
   let before: Predecessor = { journalId: undefined, nextSeq: 1, chain: CHAIN_START }
   for (const firstSeq of firsts) {
-    before = passSealed(recovery, firstSeq, before)
+    before = checkSealed(recovery, firstSeq, before)
     sealed.push({ firstSeq, count: before.nextSeq - firstSeq })
   }
   return recoverNewest(recovery, newest, { sealed, before })
@@ -95,7 +95,7 @@ function emptyJournal({ disk, random, directory }: Recovery): Recovered {
   const orphan = listSegments(disk, directory, 'idx')[0]
   if (orphan !== undefined) {
     const path = segmentPath(directory, orphan)
-    throw new Damage({ path, offset: 0, expected: 'the segment of an index', found: 'no file' })
+    throw new Damage({ path, offset: 0, expected: 'the segment of this index', found: 'no file' })
   }
   return { journalId: random(JOURNAL_ID_BYTES), sealed: [], chain: CHAIN_START, active: undefined }
 }
@@ -107,7 +107,7 @@ function removeLeftovers({ disk, directory }: Recovery): void {
   }
 }
 
-function passSealed(recovery: Recovery, firstSeq: number, before: Predecessor): Predecessor {
+function checkSealed(recovery: Recovery, firstSeq: number, before: Predecessor): Predecessor {
   if (firstSeq !== before.nextSeq) throw gap(recovery, before.nextSeq, firstSeq)
   const segment = SealedSegment.open(recovery, firstSeq)
   try {
@@ -127,7 +127,7 @@ function recoverNewest(recovery: Recovery, firstSeq: number, older: Older): Reco
   try {
     const header = readSegmentHeader(file)
     const wasDurable = before.journalId !== undefined && recovery.knownDurable(before.journalId).seq >= firstSeq
-    if (!header && !wasDurable && removeUnborn(recovery, file, firstSeq)) {
+    if (!header && !wasDurable && removeHeaderless(recovery, file, firstSeq)) {
       if (!before.journalId) return emptyJournal(recovery)
       return { journalId: before.journalId, sealed, chain: before.chain, active: undefined }
     }
@@ -163,13 +163,13 @@ function gap(recovery: Recovery, expected: number, found: number): Damage {
 }
 
 /** Whether a file without a valid header has nonzero bytes after it, which shows that the header was once durable. */
-export function wasBorn(file: DiskFile): boolean {
+export function headerWasDurable(file: DiskFile): boolean {
   return !isBlank(file, SEGMENT_HEADER_BYTES, file.size())
 }
 
 /** Removes a newest file whose header never became durable. Returns false if the header was durable. */
-function removeUnborn(recovery: Recovery, file: DiskFile, firstSeq: number): boolean {
-  if (wasBorn(file)) return false
+function removeHeaderless(recovery: Recovery, file: DiskFile, firstSeq: number): boolean {
+  if (headerWasDurable(file)) return false
   const bytes = readFrom(file, 0)
   if (bytes.length > 0) saveTail(recovery, file, { firstSeq, offset: 0, bytes })
   file.close()
@@ -178,11 +178,11 @@ function removeUnborn(recovery: Recovery, file: DiskFile, firstSeq: number): boo
 }
 
 /** The damage after the last good frame of the newest segment, or undefined if those bytes may be cut. */
-export function damageBehind(file: DiskFile, walk: Walk, known: Durable): Damage | undefined {
+export function damageAfter(file: DiskFile, walk: Walk, known: Durable): Damage | undefined {
   const { live, stop } = walk
   const size = file.size()
-  if (live.nextSeq <= known.seq && stop.kind !== 'lie') {
-    const found = `${foundBehind(walk, size)}, though ${known.by} holds frame ${known.seq}`
+  if (live.nextSeq <= known.seq && stop.kind !== 'contradiction') {
+    const found = `${foundAfter(walk, size)}, though ${known.by} holds frame ${known.seq}`
     return new Damage({ path: file.path, offset: live.end, expected: `frame ${live.nextSeq}`, found })
   }
   if (stop.kind === 'end') return undefined
@@ -216,13 +216,13 @@ export function newestDamage(
     if (header === undefined) return undefined
     const { journalId } = header
     const known = newestDurable(knownDurable(journalId), markedDurable(disk, directory, journalId))
-    return damageBehind(file, walkSegment(file, header, file.size()), known)
+    return damageAfter(file, walkSegment(file, header, file.size()), known)
   } finally {
     file.close()
   }
 }
 
-function foundBehind({ live, stop }: Walk, size: number): string {
+function foundAfter({ live, stop }: Walk, size: number): string {
   if (stop.kind === 'fault') return stop.found
   if (stop.kind === 'sealed') return 'the footer'
   return live.end === size ? 'the end of the file' : 'zeros'
@@ -230,7 +230,7 @@ function foundBehind({ live, stop }: Walk, size: number): string {
 
 /** Cuts bytes that were never acknowledged. Throws Damage if bytes after the last good frame were once durable. */
 function cutTail(recovery: Recovery, file: DiskFile, walk: Walk, known: Durable): void {
-  const damage = damageBehind(file, walk, known)
+  const damage = damageAfter(file, walk, known)
   if (damage) throw damage
   const { live, stop } = walk
   const end = stop.kind === 'sealed' ? stop.end : live.end

@@ -1,6 +1,6 @@
 /** Reads frames in order across segments, with large reads. The writer and the readers all scan through this function. */
 import { Damage, type Disk, failedAt } from './disk.ts'
-import { FOOTER, type FoundFrame, type NoFrame } from './frame.ts'
+import { FOOTER, type FoundFrame, faultText, type NoFrame } from './frame.ts'
 import { FrameWindow, frameBytesUsual, windowBytes } from './frame-window.ts'
 import type { ScanPlace } from './sealed-segments.ts'
 
@@ -28,7 +28,7 @@ export function* scanFrames(scan: {
       for (let offset = place.offset; seq <= last; seq++) {
         const frame = frameAt(window, { path: place.path, offset, seq })
         if (frame.frameBytes === undefined || frame.seq !== seq || frame.type === FOOTER) {
-          const found = frame.frameBytes === undefined ? `a bad ${frame.fault}` : `frame ${frame.seq}`
+          const found = frame.frameBytes === undefined ? faultText(frame) : `frame ${frame.seq}`
           throw new Damage({ path: place.path, offset, expected: `frame ${seq}`, found, frame: seq })
         }
         yield frame

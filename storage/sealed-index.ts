@@ -272,7 +272,7 @@ class TableHead {
   readonly #vtable: number
 
   constructor(head: Buffer) {
-    if (head.toString('latin1', 4, 8) !== identifier) throw new RangeError('another file identifier')
+    if (head.toString('latin1', 4, 8) !== identifier) throw new RangeError('the file identifier is wrong')
     this.#head = head
     this.#table = head.readUInt32LE(0)
     this.#vtable = this.#table - head.readInt32LE(this.#table)

@@ -59,7 +59,7 @@ export class SealedSegment {
       file = options.disk.openFile(path, 'read')
       const header = readSegmentHeader(file)
       if (header?.firstSeq !== firstSeq) {
-        const found = header ? `first seq ${header.firstSeq}` : 'none that is valid'
+        const found = header ? `first seq ${header.firstSeq}` : 'no valid one'
         throw new Damage({ path: file.path, offset: 0, expected: `the header of segment ${firstSeq}`, found })
       }
       const segmentBytes = file.size()
@@ -104,7 +104,7 @@ export class SealedSegment {
   }
 
   /** Reads the whole index and verifies its CRC, once; rebuilds an index that is not intact. Needs the index. Throws Damage. */
-  mendIndex(): void {
+  repairIndex(): void {
     if (this.#isIntact) return
     // Positions cached earlier may come from a bad index.
     this.#blocks.clear()
@@ -139,7 +139,7 @@ export class SealedSegment {
     const { segmentBytes } = this.facts
     if (offset >= SEGMENT_HEADER_BYTES && offset < end && end <= segmentBytes - FOOTER_BYTES)
       return { file: this.file, offset, end, limit: segmentBytes, seq, seed: this.header.seed }
-    throw new Damage({ path: this.file.path, offset, expected: `frame ${seq}`, found: 'no space for it' })
+    throw new Damage({ path: this.file.path, offset, expected: `frame ${seq}`, found: 'an invalid position' })
   }
 
   /**
@@ -186,7 +186,9 @@ export class SealedSegment {
 function missingFooter(file: DiskFile, header: SegmentHeader, size: number): Damage {
   const walk = walkSegment(file, header, size)
   const damage = sealedDamage(file.path, walk, size)
-  return damage ?? new Damage({ path: file.path, offset: walk.live.end, expected: 'a footer', found: 'another one' })
+  return (
+    damage ?? new Damage({ path: file.path, offset: walk.live.end, expected: 'a footer', found: 'a different one' })
+  )
 }
 
 function inMemory(bytes: Buffer): ByteSource {

@@ -14,8 +14,8 @@ import { type SealedOptions, SealedSegment } from './sealed-segment.ts'
 import { readFrameAt } from './segment.ts'
 
 /** 512 segments of 64 MiB, two descriptors each: random reads over a journal of 32 GiB reopen no file. */
-const openSegmentsMost = 512
-const openSegmentsLeast = 16
+const openSegmentsCeiling = 512
+const openSegmentsMin = 16
 /** Each list may keep one segment open per this many descriptors of the process, so eleven lists use a twelfth of them. */
 const descriptorsPerSegment = 256
 /** Lists on a board with one shard. */
@@ -91,7 +91,7 @@ export class SealedSegments {
     } catch (error) {
       // A frame carries its own seq, so an index that leads to it needs no CRC check; one that does not may be to blame.
       if (segment.isKnownIntact || !(error instanceof Damage)) throw error
-      segment.mendIndex()
+      segment.repairIndex()
       return readAt(segment.framePlace(seq))
     }
   }
@@ -172,7 +172,7 @@ export class SealedSegments {
    */
   #indexed(listed: Listed): SealedSegment {
     const segment = this.#found(listed)
-    segment.mendIndex()
+    segment.repairIndex()
     return segment
   }
 }
@@ -180,7 +180,7 @@ export class SealedSegments {
 /** How many segments one list keeps open, given how many descriptors the process may have. */
 function openSegmentsMax(descriptors: number): number {
   const share = Math.floor(descriptors / descriptorsPerSegment)
-  return Math.min(openSegmentsMost, Math.max(openSegmentsLeast, share))
+  return Math.min(openSegmentsCeiling, Math.max(openSegmentsMin, share))
 }
 
 /** Descriptors that all lists of a board with one shard need together. */

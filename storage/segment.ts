@@ -31,6 +31,7 @@ import {
   FRAME_BYTES_LIMIT,
   FRAME_HEADER_BYTES,
   type Frame,
+  faultText,
   readSeq,
   writeSeq,
 } from './frame.ts'
@@ -123,8 +124,7 @@ export function checkSegmentHeader(
   header: SegmentHeader | undefined,
   before: Predecessor,
 ): SegmentHeader {
-  if (!header)
-    throw new Damage({ path: file.path, offset: 0, expected: 'a segment header', found: 'none that is valid' })
+  if (!header) throw new Damage({ path: file.path, offset: 0, expected: 'a segment header', found: 'no valid one' })
   const differs = (offset: number, expected: string, found: string): Damage =>
     new Damage({ path: file.path, offset, expected, found })
   if (before.journalId && !before.journalId.equals(header.journalId)) {
@@ -172,14 +172,14 @@ export function readFooter(
 export function readFrameAt(file: DiskFile, place: { offset: number; end: number; seq: number; seed: number }): Frame {
   const expectedBytes = place.end - place.offset
   if (expectedBytes <= FRAME_HEADER_BYTES || expectedBytes > FRAME_BYTES_LIMIT) {
-    const found = `${expectedBytes} bytes of space`
+    const found = `an invalid length of ${expectedBytes} bytes`
     throw new Damage({ path: file.path, offset: place.offset, expected: `frame ${place.seq}`, found, frame: place.seq })
   }
   const bytes = Buffer.allocUnsafe(expectedBytes)
   const filled = filledAt(file, bytes, place)
   const frame = decodeFrame(bytes, 0, filled, place.seed)
   if (frame.frameBytes === bytes.length && frame.seq === place.seq) return frame
-  const found = frame.frameBytes === undefined ? `a bad ${frame.fault}` : `frame ${frame.seq}`
+  const found = frame.frameBytes === undefined ? faultText(frame) : `frame ${frame.seq}`
   throw new Damage({ path: file.path, offset: place.offset, expected: `frame ${place.seq}`, found, frame: place.seq })
 }
 

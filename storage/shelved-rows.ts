@@ -49,12 +49,12 @@ export type RowSource = {
   /** See DiskFile. */
   readonly prefetch: (position: number, bytes: number) => void
   /** Called if the file cannot be read, or is not as it was written: never open it again. */
-  readonly unsound: (problem: Error) => void
+  readonly onDamage: (problem: Error) => void
 }
 
 /** A file cannot be read, or is not as it was written. */
-export class UnsoundRows extends Error {
-  override readonly name = 'UnsoundRows'
+export class DamagedRows extends Error {
+  override readonly name = 'DamagedRows'
 }
 
 type Layout = {
@@ -126,7 +126,7 @@ export function markEnding(mark: number): string {
 }
 
 /** Whether all of these bytes are as they were written. */
-export function areSound(bytes: Buffer): boolean {
+export function areIntact(bytes: Buffer): boolean {
   if (bytes.length < headerBytes || !bytes.subarray(0, 4).equals(magicAndVersion)) return false
   const [rows, words] = [bytes.readUInt32LE(4), bytes.readUInt32LE(8)]
   const { rowsPerBlock, rowBlocks, cellsPerBlock, cellBlocks, cellsAt, rowsAt } = layoutOf(rows)
@@ -192,7 +192,7 @@ export class ShelvedRows {
     return this.#head[largestAt / 4]!
   }
 
-  /** A word of a row. Throws UnsoundRows. */
+  /** A word of a row. Throws DamagedRows. */
   word(row: number, word: number): number {
     return this.#rowBlock(row)[this.#inBlock(row) + word]!
   }
@@ -264,7 +264,7 @@ export class ShelvedRows {
   #readBlock(number: number, at: number, into: Buffer): void {
     const problem = this.#problemOf(number, at, into)
     if (problem === undefined) return
-    this.#source.unsound(problem)
+    this.#source.onDamage(problem)
     throw problem
   }
 
@@ -273,9 +273,9 @@ export class ShelvedRows {
     try {
       const isWhole = this.#source.readAt(read, at) === read.length
       if (isWhole && crc32(read) === this.#head[headerBytes / 4 + number]) return undefined
-      return new UnsoundRows(`block ${number} is not as it was written`)
+      return new DamagedRows(`the checksum of block ${number} does not match`)
     } catch (error) {
-      return new UnsoundRows(`block ${number} cannot be read: ${(error as Error).message}`)
+      return new DamagedRows(`block ${number} cannot be read: ${(error as Error).message}`)
     }
   }
 }

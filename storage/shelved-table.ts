@@ -21,7 +21,7 @@ const headerBytes = 16
 const crcEnd = 12
 const cellsRead = 32
 const probes = 4
-const twenty = 0x10_0000
+const twoTo20 = 0x10_0000
 
 /** The cells of a table: both arrays have the same power-of-two length, and some cells are empty. */
 export type Cells = { readonly fingerprints: Float64Array; readonly values: Uint32Array }
@@ -59,7 +59,7 @@ export class ShelvedTable {
     if (!disk.fileExists(path)) return undefined
     const file = disk.openFile(path, 'read')
     const bytes = Buffer.from(new ArrayBuffer(file.size()))
-    const isWhole = file.readAt(bytes, 0) === bytes.length && isSound(bytes)
+    const isWhole = file.readAt(bytes, 0) === bytes.length && isIntact(bytes)
     if (!isWhole) {
       file.close()
       return undefined
@@ -107,13 +107,13 @@ export class ShelvedTable {
   }
 
   #bit(fingerprint: number, probe: number): number {
-    const high = Math.floor(fingerprint / twenty)
-    const low = fingerprint % twenty
+    const high = Math.floor(fingerprint / twoTo20)
+    const low = fingerprint % twoTo20
     return (Math.imul(high, 0x9e37_79b1) + Math.imul(probe, (low << 1) | 1)) & (8 * this.#cells - 1)
   }
 }
 
-function isSound(bytes: Buffer): boolean {
+function isIntact(bytes: Buffer): boolean {
   if (bytes.length < headerBytes || !bytes.subarray(0, 4).equals(magicAndVersion)) return false
   if (bytes.length !== headerBytes + 12 * bytes.readUInt32LE(4)) return false
   return bytes.readUInt32LE(8) === crc32(bytes.subarray(crcEnd))

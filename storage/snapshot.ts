@@ -157,7 +157,7 @@ export function loadNewest(
   for (const seq of snapshotSeqs(disk, directory)) {
     const path = pathOf(directory, seq)
     const image = unlessUnreadable(
-      () => readSound(disk, path, journalId, seq),
+      () => readValid(disk, path, journalId, seq),
       (problem) => onUnreadable(path, problem),
     )
     if (image !== undefined) return { seq, ...image }
@@ -205,9 +205,9 @@ export function* badSnapshots(
 ): Generator<{ readonly path: string; readonly problem: string; readonly isDamage: boolean }, void, undefined> {
   for (const seq of disk.fileExists(directory) ? snapshotSeqs(disk, directory) : []) {
     const path = pathOf(directory, seq)
-    let problem = 'its checksum, its journal or its number is another one'
+    let problem = 'its checksum, journal id or frame number does not match'
     const sound = unlessUnreadable(
-      () => readSound(disk, path, journalId, seq),
+      () => readValid(disk, path, journalId, seq),
       (unreadable) => (problem = unreadable),
     )
     if (sound === undefined) yield { path, problem, isDamage: false }
@@ -216,7 +216,7 @@ export function* badSnapshots(
   }
 }
 
-function readSound(disk: Disk, path: string, journalId: Buffer, seq: number): Image | undefined {
+function readValid(disk: Disk, path: string, journalId: Buffer, seq: number): Image | undefined {
   const file = disk.openFile(path, 'read')
   try {
     const start = Buffer.alloc(headerBytes)
@@ -231,7 +231,7 @@ function readSound(disk: Disk, path: string, journalId: Buffer, seq: number): Im
     if (lengths.reduce((sum, length) => sum + length, header.length) !== size) return undefined
     let at = header.length
     const parts = lengths.map((length) => {
-      const part = new Uint8Array(new ArrayBuffer(roomFor(length)), 0, length)
+      const part = new Uint8Array(new ArrayBuffer(capacityFor(length)), 0, length)
       file.readAt(part, at)
       at += length
       return part
@@ -246,7 +246,7 @@ function readSound(disk: Disk, path: string, journalId: Buffer, seq: number): Im
 }
 
 /** The smallest power of two that holds this many bytes. */
-export function roomFor(bytes: number): number {
+export function capacityFor(bytes: number): number {
   return 2 ** Math.ceil(Math.log2(Math.max(8, bytes)))
 }
 

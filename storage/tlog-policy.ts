@@ -41,7 +41,7 @@ export function parsePolicy(text: string): Parsed<Policy> {
       const [name = '', vkey = '', url] = rest
       const key = parseVkey(vkey)
       if (!key.ok) return wrong(key.problem)
-      if (members.has(name) || name === 'none') return wrong(`the name ${name} is taken`)
+      if (members.has(name) || name === 'none') return wrong(`the name ${name} is already used`)
       witnesses.push({ name, key: key.value, url })
       members.set(name, (signedBy) => signedBy.has(key.value))
     } else if (word === 'group') {
@@ -49,23 +49,24 @@ export function parsePolicy(text: string): Parsed<Policy> {
       if (typeof made === 'string') return wrong(made)
       members.set(rest[0]!, made)
     } else if (word === 'quorum') {
-      if (quorum !== undefined) return wrong('a policy has one quorum')
+      if (quorum !== undefined) return wrong('a policy must have exactly one quorum line')
       quorum = rest[0] === 'none' ? () => true : members.get(rest[0] ?? '')
-      if (quorum === undefined) return wrong(`no witness or group above is called ${rest[0]}`)
-    } else return wrong(`a line begins with log, witness, group or quorum, not with ${word}`)
+      if (quorum === undefined) return wrong(`no witness or group above is named ${rest[0]}`)
+    } else return wrong(`a line must begin with log, witness, group or quorum, not with ${word}`)
   }
-  if (quorum === undefined) return unreadable('a policy has a line "quorum <name>" or "quorum none"')
+  if (quorum === undefined) return unreadable('a policy must have a line "quorum <name>" or "quorum none"')
   const enough = quorum
   return { ok: true, value: { logs, witnesses, isMet: (signedBy) => enough(new Set(signedBy)) } }
 }
 
 function groupOf([name = '', count = '', ...names]: readonly string[], known: Map<string, Member>): Member | string {
-  if (name === '' || name === 'none' || known.has(name)) return `the name ${name} is taken`
+  if (name === '' || name === 'none' || known.has(name)) return `the name ${name} is already used`
   const needed =
     count === 'all' ? names.length : count === 'any' ? 1 : /^[1-9][0-9]{0,3}$/.test(count) ? Number(count) : 0
-  if (needed === 0 || needed > names.length) return `a group of ${names.length} cannot need "${count}" of them`
+  if (needed === 0 || needed > names.length)
+    return `a group of ${names.length} members cannot require "${count}" of them`
   const found = names.map((member) => known.get(member))
   const unknown = names.find((_, n) => found[n] === undefined)
-  if (unknown !== undefined) return `no witness or group above is called ${unknown}`
+  if (unknown !== undefined) return `no witness or group above is named ${unknown}`
   return (signedBy) => found.filter((member) => member!(signedBy)).length >= needed
 }

@@ -59,7 +59,7 @@ export class TreeFileShort extends Error {
   readonly found: number
 
   constructor(facts: { readonly path: string; readonly expected: number; readonly found: number }) {
-    super(`${facts.path} has ${facts.found} bytes where ${facts.expected} are needed`)
+    super(`${facts.path} has ${facts.found} bytes, but needs ${facts.expected}`)
     this.path = facts.path
     this.expected = facts.expected
     this.found = facts.found

@@ -127,7 +127,9 @@ export class TreeReader {
   hashes(level: number, start: number, end: number): Buffer {
     const isRange = Number.isSafeInteger(start) && Number.isSafeInteger(end) && start >= 0 && start <= end
     if (!isRange || end * 2 ** level > this.#size || end - start > HASHES_MAX) {
-      throw new RangeError(`nodes ${start} to ${end} of level ${level} cannot be read from ${this.#size} leaves`)
+      throw new RangeError(
+        `nodes ${start} to ${end} of level ${level} cannot be read from a tree of ${this.#size} leaves`,
+      )
     }
     const hashes = Buffer.allocUnsafe((end - start) * HASH_BYTES)
     for (let k = start; k < end; k += 1) hashes.set(this.#node(level, k), (k - start) * HASH_BYTES)
@@ -140,7 +142,7 @@ export class TreeReader {
 
   #allow(size: number): void {
     if (Number.isSafeInteger(size) && size >= 0 && size <= this.#size) return
-    throw new RangeError(`${size} is not a size up to ${this.#size} leaves`)
+    throw new RangeError(`${size} is not a valid size of a tree with ${this.#size} leaves`)
   }
 
   #edgesOf(size: number): EdgeHashes {
@@ -185,7 +187,7 @@ export class TreeReader {
    * create 16 KiB of garbage each.
    */
   #emptyChunk(): Chunk {
-    const bytes = this.#chunks.makeRoom()?.bytes ?? Buffer.allocUnsafeSlow(CHUNK_BYTES)
+    const bytes = this.#chunks.evictIfFull()?.bytes ?? Buffer.allocUnsafeSlow(CHUNK_BYTES)
     return { bytes, length: 0 }
   }
 

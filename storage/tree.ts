@@ -4,7 +4,7 @@
  * The file guarantees nothing. It is derived from the log's entries and is written without a sync. A crash may leave it
  * too long (truncated on open), too short (a typed error) or wrong anywhere (a different root, or a proof that does not
  * verify); the caller then rewrites it from the entries. tree-layout.ts defines the order of the hashes, tree-reader.ts
- * reads them, and tree-mender.ts repairs the file while others read it.
+ * reads them, and tree-repairer.ts repairs the file while others read it.
  */
 import { dirname } from 'node:path'
 import { type Disk, type DiskFile, isUnreadable } from './disk.ts'
@@ -72,8 +72,10 @@ export class TreeWriter {
     if (this.#broken !== undefined) throw this.#broken
     const hashes = Buffer.isBuffer(leaves) ? leaves : joined(leaves)
     const count = hashes.length / HASH_BYTES
-    if (!Number.isInteger(count)) throw new RangeError(`${hashes.length} bytes are not a list of 32-byte leaf hashes`)
-    if (count > APPEND_LEAVES_MAX) throw new RangeError(`${count} leaves in one append, ${APPEND_LEAVES_MAX} at most`)
+    if (!Number.isInteger(count))
+      throw new RangeError(`leaf hashes have 32 bytes each, so ${hashes.length} bytes are not a list of them`)
+    if (count > APPEND_LEAVES_MAX)
+      throw new RangeError(`${count} leaves in one append; the maximum is ${APPEND_LEAVES_MAX}`)
     if (count === 0) return
     const room = (2 * count + LEVELS_MAX) * HASH_BYTES
     if (this.#buffer.length < room) this.#buffer = Buffer.allocUnsafe(room)
@@ -100,7 +102,7 @@ export class TreeWriter {
 
   /**
    * Switches to the file that now has this path, after the previous one was lost. Any missing nodes must be added by a
-   * mender. Throws the disk's error, and then stays with the previous file.
+   * repairer. Throws the disk's error, and then stays with the previous file.
    */
   reopen(): void {
     const file = this.#disk.openFile(this.#file.path, 'write')
@@ -122,7 +124,7 @@ export class TreeWriter {
 /** Joins hashes into one buffer. A hash of another length would shift all that follow it. */
 function joined(leaves: readonly Uint8Array[]): Buffer {
   const odd = leaves.find((leaf) => leaf.length !== HASH_BYTES)
-  if (odd !== undefined) throw new RangeError(`a leaf hash has ${HASH_BYTES} bytes, not ${odd.length}`)
+  if (odd !== undefined) throw new RangeError(`a leaf hash must have ${HASH_BYTES} bytes, not ${odd.length}`)
   return Buffer.concat(leaves)
 }
 

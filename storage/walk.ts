@@ -4,7 +4,7 @@
  */
 import { Chain } from './chain.ts'
 import { Damage, type DiskFile, FailedRead, failedAt } from './disk.ts'
-import { FOOTER, type FoundFrame, type NoFrame } from './frame.ts'
+import { FOOTER, type FoundFrame, faultText, type NoFrame } from './frame.ts'
 import { FrameWindow } from './frame-window.ts'
 import { LiveIndex } from './live-index.ts'
 import { footerOf, type SegmentHeader } from './segment.ts'
@@ -24,14 +24,14 @@ export type Walk = {
 
 /**
  * `end`: the file ends after a frame, or has only zeros from there on: preallocated space (journal.ts). `sealed`: a
- * footer agrees with everything before it; `end` is the position after it. `fault`: no next frame at `live.end`. `lie`:
+ * footer agrees with everything before it; `end` is the position after it. `fault`: no next frame at `live.end`. `contradiction`:
  * a complete, valid footer there contradicts the frames before it, which no crash can cause.
  */
 type WalkStop =
   | { readonly kind: 'end' }
   | { readonly kind: 'sealed'; readonly end: number }
   | { readonly kind: 'fault'; readonly found: string }
-  | { readonly kind: 'lie'; readonly expected: string; readonly found: string }
+  | { readonly kind: 'contradiction'; readonly expected: string; readonly found: string }
 
 const blankStepBytes = 64 * 1024
 
@@ -110,11 +110,12 @@ export function isBlank(file: DiskFile, position: number, size: number): boolean
 function footerStop(frame: FoundFrame, live: LiveIndex, running: Chain): WalkStop {
   const footer = footerOf(frame)
   const chain = running.digest()
-  if (!footer) return { kind: 'lie', expected: 'a footer', found: `${frame.payload.length} bytes of payload` }
-  if (footer.count !== live.count) return { kind: 'lie', expected: `count ${live.count}`, found: String(footer.count) }
+  if (!footer) return { kind: 'contradiction', expected: 'a footer', found: `${frame.payload.length} bytes of payload` }
+  if (footer.count !== live.count)
+    return { kind: 'contradiction', expected: `count ${live.count}`, found: String(footer.count) }
   if (!footer.chain.equals(chain)) {
     const expected = `chain hash ${chain.toString('hex')} of the frames`
-    return { kind: 'lie', expected, found: `${footer.chain.toString('hex')} in the footer` }
+    return { kind: 'contradiction', expected, found: `${footer.chain.toString('hex')} in the footer` }
   }
   return { kind: 'sealed', end: live.end + frame.frameBytes }
 }
@@ -122,7 +123,7 @@ function footerStop(frame: FoundFrame, live: LiveIndex, running: Chain): WalkSto
 /** Describes what was found where another frame was expected. */
 export function describe(frame: FoundFrame | NoFrame): string {
   if (frame.frameBytes !== undefined) return `frame ${frame.seq} (durable ${frame.durableSeq})`
-  return frame.fault === 'short' ? 'an incomplete frame' : `a wrong ${frame.fault}`
+  return faultText(frame)
 }
 
 const endOfFile = 'the end of the file'
@@ -144,7 +145,7 @@ export function sealedDamage(
       })
     case 'fault':
       return new Damage({ path, offset: at, expected: `frame ${live.nextSeq}`, found: stop.found })
-    case 'lie':
+    case 'contradiction':
       return new Damage({ path, offset: at, expected: stop.expected, found: stop.found })
     case 'sealed':
       if (stop.end === size) return undefined
@@ -152,7 +153,7 @@ export function sealedDamage(
         path,
         offset: stop.end,
         expected: endOfFile,
-        found: `${size - stop.end} bytes more`,
+        found: `${size - stop.end} more bytes`,
       })
   }
 }

@@ -20,7 +20,7 @@ export function openWhole(options: JournalOptions): Journal {
   // An older release, which does not know MORE, may have continued after such an end and sealed it.
   if (end === undefined || newest === undefined || newest > end.firstSeq) return journal
   journal.close()
-  spoil(options, segmentPath(options.directory, newest), end.bytes)
+  invalidateFrame(options, segmentPath(options.directory, newest), end.bytes)
   return Journal.open(options)
 }
 
@@ -39,7 +39,7 @@ function unfinishedEnd(journal: Journal): UnfinishedEnd | undefined {
 }
 
 /** Invalidates the frame that begins this many bytes before the end of the file. Recovery has just made all frames durable. */
-function spoil({ disk }: JournalOptions, path: string, bytes: number): void {
+function invalidateFrame({ disk }: JournalOptions, path: string, bytes: number): void {
   const file = disk.openFile(path, 'write')
   try {
     file.writeAt(Uint8Array.of(0), file.size() - bytes)

@@ -27,7 +27,11 @@ const put = ({ state, board, now }: Situation, letter: WriteLetter<PutArgs>) => 
   const { over_quota, taken_down, ...facts } = letter.args
   const room = board.rooms.get(letter.to)
   if (room === undefined)
-    return refuse('not_found', `there is no room ${letter.to}: make it with room.create, or with a first post`, 'room')
+    return refuse(
+      'not_found',
+      `there is no room ${letter.to}: create it with room.create, or with a first post`,
+      'room',
+    )
   const objection = fileObjection(state.rules.policyOf(room.name), room, letter, now)
   // Whoever must deliver a result may attach what it needs, whatever the policy says.
   const delivers = mayWrite(room, letter.author) && state.bound.isHolderIn(room.number, letter.author)
@@ -37,7 +41,7 @@ const put = ({ state, board, now }: Situation, letter: WriteLetter<PutArgs>) => 
   if (over_quota)
     return refuse(
       'quota_exhausted',
-      'the files of this identity use all the bytes that it may keep here: delete some with blob.delete',
+      'the files of this identity have reached its storage limit: delete some with blob.delete',
       undefined,
       3_600,
     )

@@ -104,9 +104,9 @@ export class Direct implements Projection {
     const room = this.#core.board.roomList[this.#core.board.events.room(slot)]!
     const author = hex(event.author)
     // The board's notices about a work do not accept a conversation on behalf of a member.
-    if (event.via !== 'board') this.#spoken(room, author)
-    if (!this.#core.tells(room)) return
-    const said = spokenTo(event)
+    if (event.via !== 'board') this.#posted(room, author)
+    if (!this.#core.notifiesOf(room)) return
+    const said = addresseesOf(event)
     const identities = new Set<string>(said.to === '' ? [] : [said.to])
     const target = event.reply === undefined ? none : this.#core.board.events.find(event.reply)
     if (target !== none) identities.add(this.#core.board.authors.idOf(this.#core.board.events.author(target)))
@@ -118,10 +118,10 @@ export class Direct implements Projection {
       }
     }
     identities.delete(author)
-    for (const identity of identities) this.#spokenTo(Buffer.from(identity, 'hex'), slot)
+    for (const identity of identities) this.#addToInbox(Buffer.from(identity, 'hex'), slot)
   }
 
-  #spokenTo(identity: Buffer, slot: number): void {
+  #addToInbox(identity: Buffer, slot: number): void {
     if (identity.length !== idBytes) return
     let reader = this.#readers.find(identity)
     if (reader === none) {
@@ -202,7 +202,7 @@ export class Direct implements Projection {
   }
 
   /** Posting to a conversation accepts it. */
-  #spoken({ name }: Room, author: string): void {
+  #posted({ name }: Room, author: string): void {
     const conversation = this.#conversations.get(name)
     if (conversation === undefined) return
     if (conversation.opener !== author) {
@@ -215,11 +215,11 @@ export class Direct implements Projection {
 /** A handle after an @ that does not follow a word: `mail@host` has none. */
 const mention = /(?<![a-zA-Z0-9_.@/-])@([a-z0-9][a-z0-9_-]{1,31})(?![a-z0-9_-])/g
 
-type SpokenTo = { readonly to: string; readonly handles: ReadonlySet<string> }
-const nobody: SpokenTo = { to: '', handles: new Set() }
+type Addressees = { readonly to: string; readonly handles: ReadonlySet<string> }
+const nobody: Addressees = { to: '', handles: new Set() }
 
 /** Whom the signed bytes address and mention. Most do neither, and are not even parsed. */
-export function spokenTo({ by, to }: Pick<PostRecord, 'by' | 'to'>): SpokenTo {
+export function addresseesOf({ by, to }: Pick<PostRecord, 'by' | 'to'>): Addressees {
   const bytes = Buffer.from(by.signed.buffer, by.signed.byteOffset, by.signed.byteLength)
   // Inside a string the quotes would be escaped, so this is the field itself or nothing.
   if (!bytes.includes('"to":"') && !bytes.includes(0x40)) return nobody

@@ -97,7 +97,7 @@ const inboxGet = declare({
   },
   refusals: ['unsigned', 'key_rotated'],
   result: listOf('items', InboxItemSchema, {
-    seen: seconds('`at` of the newest item that you have seen, by inbox.seen; 0: never said'),
+    seen: seconds('`at` of the newest item that you have seen, as set by inbox.seen; 0: never set'),
     follows: Type.Optional(
       Type.Array(FollowedSchema, {
         maxItems: 200,

@@ -28,7 +28,7 @@ const create = ({ board, state, now }: Situation, letter: WriteLetter<CreateArgs
   if (used || isKnown || board.authors.has(identity) || identity === letter.author)
     return refuse('conflict', 'target must be a key that was never used on this board: make a new one', 'target')
   if (expires <= now)
-    return refuse('expired', 'this delegation would end in the past: timestamp and ttl give its end', 'ttl')
+    return refuse('expired', 'this delegation would end in the past: it ends ttl seconds after timestamp', 'ttl')
   if (facts.scopes.includes('board:operate') && expires - now > operateSecondsMax + clockSeconds)
     return refuse(
       'invalid_field',

@@ -50,7 +50,7 @@ const create = (situation: Situation, letter: WriteLetter<CreateArgs>) => {
   const { room: name, title, visibility } = letter.args
   const room = name === '' ? undefined : situation.board.rooms.get(name)
   if (name !== '' && room === undefined)
-    return refuse('not_found', `there is no room ${name}: make it with room.create, or with a first post`, 'room')
+    return refuse('not_found', `there is no room ${name}: create it with room.create, or with a first post`, 'room')
   const objection = room === undefined ? undefined : objectionOf(situation, letter, room)
   if (objection !== undefined) return objection
   const isPrivate = room?.visibility === 'private'

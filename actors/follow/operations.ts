@@ -1,6 +1,6 @@
 /** The operations for following a board: updates, corrections for copies, and the token that opens a private room's tail. */
 
-import { inside, sizes } from '../kernel/limits.ts'
+import { internalLimits, sizes } from '../kernel/limits.ts'
 import { declare, paged } from '../kernel/operation.ts'
 import { EventSchema, Generation, id, RoomName } from '../kernel/results.ts'
 import { Type } from '../kernel/schema.ts'
@@ -35,7 +35,7 @@ export const updatesGet = declare({
   name: 'updates.get',
   group: 'updates',
   summary:
-    'Read what is new since `cursor`: immediately if there is anything, else after waiting up to `wait` seconds. Without a cursor: from now.',
+    'Read updates after `cursor`. Returns immediately if there are any, otherwise waits up to `wait` seconds. Without a cursor, starts from now.',
   kind: 'read',
   isEveryday: true,
   answeredBy: 'main',
@@ -112,7 +112,7 @@ const Correction = Type.Object(
     at: Type.Integer({ minimum: 0, maximum: safe, description: 'when, Unix seconds' }),
     event_id: id('id of the original event'),
     events: Type.Array(EventSchema, {
-      maxItems: inside.eventVersions,
+      maxItems: internalLimits.eventVersions,
       description: 'every current version of it, tombstones included, oldest first',
     }),
   },

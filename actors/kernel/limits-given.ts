@@ -72,13 +72,13 @@ export function settledFactors(
     typeof value === 'object' && value !== null && !Array.isArray(value) ? Object.entries(value) : undefined
   if (entries === undefined) faults.push(`LIMITS: ${name} must be an object of ${what}, each with a number or null`)
   if (entries !== undefined && entries.length > raisedMaximum)
-    faults.push(`LIMITS: ${name} may name ${raisedMaximum} at most, and ${entries.length} were given`)
+    faults.push(`LIMITS: ${name} may name at most ${raisedMaximum}, got ${entries.length}`)
   for (const [text, factor] of entries ?? []) {
     const key = canonical(text)
-    if (key === undefined) faults.push(`LIMITS: ${name} must name ${what}, and ${JSON.stringify(text)} was given`)
+    if (key === undefined) faults.push(`LIMITS: ${name} must name ${what}, got ${JSON.stringify(text)}`)
     else if (factor !== null && !isWhole(factor, factorMaximum))
       faults.push(
-        `LIMITS: ${name} must give ${text} a factor for its limits, an integer from 1 to ${factorMaximum}, or null for no limit, and ${JSON.stringify(factor)} was given`,
+        `LIMITS: ${name} must give ${text} a factor for its limits, an integer from 1 to ${factorMaximum}, or null for no limit, got ${JSON.stringify(factor)}`,
       )
     else factors.set(key, factor === null ? Number.POSITIVE_INFINITY : (factor as number))
   }
@@ -96,7 +96,7 @@ function settled<Defaults extends Table>(
     const value = given.get(name)
     const fault = faultOf(name, value)
     if (fault === undefined) chosen[name] = value === null ? Number.POSITIVE_INFINITY : (value as number)
-    else faults.push(`LIMITS: ${fault}, and ${JSON.stringify(value)} was given`)
+    else faults.push(`LIMITS: ${fault}, got ${JSON.stringify(value)}`)
   }
   return Object.freeze(chosen) as Settled<Defaults>
 }
@@ -109,6 +109,6 @@ function isWhole(value: unknown, maximum: number): boolean {
 export function limitsFault(): string | undefined {
   const [name] = unused
   if (faults.length === 0 && name !== undefined)
-    return `LIMITS names ${JSON.stringify(name)}, and there is no such limit: /capabilities shows all of them under limits, and proof_bits, which PROOF_BITS sets.`
+    return `LIMITS has the unknown limit ${JSON.stringify(name)}: /capabilities lists all limits; PROOF_BITS sets proof_bits.`
   return faults[0] === undefined ? undefined : `${faults[0]}.`
 }

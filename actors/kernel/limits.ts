@@ -353,7 +353,7 @@ export function queuesOf(letters: number): Queues {
 }
 
 /** Other bounds. */
-export const inside = {
+export const internalLimits = {
   /** A turn of 512 posts takes about 15 ms with its sync; longer turns would only add latency. */
   lettersPerTurn: 512,
   entriesPerLogFrame: 4_096,
@@ -368,20 +368,20 @@ export const inside = {
   /** Requests of updates.get that may wait at the same time: each takes a socket and about a kilobyte. */
   waitersMax: 20_000,
   /** Attachments being received at the same time: each may have 1 MiB. */
-  blobsUnderWay: 64,
+  blobUploadsMax: 64,
   /** Attachments being sent at the same time: each takes an open file. */
-  blobsRead: 512,
+  blobDownloadsMax: 512,
   /**
    * Descriptors reserved for stores, attachments, and webhook deliveries with their keep-alive connections; connections
    * to the board cannot use them. Those of old journal segments (storage/sealed-segments.ts) are reserved in addition.
    * All together at most half of all descriptors.
    */
-  descriptorsKept: 1_152,
+  descriptorsReserved: 1_152,
   /** Concurrent deliveries to webhooks, in total and to one host: each takes a socket. */
   deliverySlots: 256,
   deliverySlotsPerHost: 8,
   /** Shortest interval between two checkpoints sent to one webhook. */
-  headEveryMs: 60_000,
+  headIntervalMsMin: 60_000,
   /** Searches of posts or tools: how many may run and wait, in total, for one network and for one IPv6 /48, and how long they may wait. */
   searchQueue: {
     runningMax: 32,

@@ -15,7 +15,7 @@ export function parseAddress(text: string): string | undefined {
   if (isIPv4(text)) return text
   const bare = text.split('%', 1)[0]!
   const address = ipv6Of(bare)
-  return address === undefined ? undefined : (carriedBy(bare) ?? carriedBy(address) ?? address)
+  return address === undefined ? undefined : (embeddedIpv4(bare) ?? embeddedIpv4(address) ?? address)
 }
 
 /**
@@ -95,12 +95,12 @@ function parse(text: string): Network | undefined {
   if (bits !== undefined && (!/^(0|[1-9][0-9]{0,2})$/.test(bits) || Number(bits) > most)) return undefined
   const count = Number(bits ?? most)
   if (ipv6 === undefined) return { address, bits: count, family: 'ipv4' }
-  const carried = count < mappedBits ? undefined : carriedBy(ipv6)
+  const carried = count < mappedBits ? undefined : embeddedIpv4(ipv6)
   if (carried !== undefined) return { address: carried, bits: count - mappedBits, family: 'ipv4' }
   return { address: ipv6, bits: count, family: 'ipv6' }
 }
 
-function carriedBy(address: string): string | undefined {
+function embeddedIpv4(address: string): string | undefined {
   const tail = address.slice('::ffff:'.length)
   return address.startsWith('::ffff:') && isIPv4(tail) ? tail : undefined
 }

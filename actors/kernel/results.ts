@@ -157,7 +157,7 @@ export const EventSchema = Type.Object(
       Type.Array(Type.Array(count('code points before it'), { minItems: 2, maxItems: 2 }), {
         maxItems: 50,
         description:
-          'in the answer of a search: where `text` holds the words asked for, each from its first code point to the one after its last',
+          'in search results: where `text` matches the query, each match from its first code point to the one after its last',
       }),
     ),
     log: LogState,
@@ -229,7 +229,7 @@ export const IdentitySchema = Type.Object(
         { description: 'present while an operator has suspended it' },
       ),
     ),
-    erased: Type.Optional(Type.Literal(true, { description: 'an operator erased it for good' })),
+    erased: Type.Optional(Type.Literal(true, { description: 'an operator permanently erased it' })),
     events: count('public events'),
     created_at: seconds('first public event'),
     last_seen: seconds('latest public event'),
@@ -276,9 +276,7 @@ export const listOf = <
 
 /** In lists, if the board's disk is damaged. */
 export const Unreadable = Type.Optional(
-  count(
-    'records that belong on this page and are left out, because bytes on the disk of the board are not what was written',
-  ),
+  count('records that belong on this page but are missing, because data on the disk of the board is damaged'),
 )
 
 /** In reads that named an identity by its handle. */

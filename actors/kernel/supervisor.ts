@@ -10,7 +10,7 @@
 import type { Port } from './link.ts'
 import type { Timers } from './timers.ts'
 
-export type LastWords = { readonly name: string; readonly message: string; readonly stack: string }
+export type ThreadError = { readonly name: string; readonly message: string; readonly stack: string }
 
 /** What a thread is started with. */
 export type ThreadStart = {
@@ -49,16 +49,16 @@ type SupervisedOptions = {
   readonly name: string
   readonly file: URL
   /** Creates the start data of the thread, with new links each time. */
-  readonly birth: () => { data: unknown; transfer: readonly Port[] }
+  readonly startData: () => { data: unknown; transfer: readonly Port[] }
   /** Called with what a thread reports before it is ready. */
   readonly onKnown?: (facts: Readonly<Record<string, unknown>>) => void
   /** Called with the facts of a restarted thread. */
   readonly onRestart?: (facts: Readonly<Record<string, unknown>>) => void
   readonly onEvent: (level: 'error' | 'warn' | 'info', event: string, facts: Readonly<Record<string, unknown>>) => void
   /** Called when the thread is given up. The callback decides whether the process can continue without it. */
-  readonly onFatal: (name: string, words: LastWords) => void
+  readonly onFatal: (name: string, error: ThreadError) => void
   /** Whether this thread may be restarted after this error. */
-  readonly mayRestart: (words: LastWords) => boolean
+  readonly mayRestart: (error: ThreadError) => boolean
   /** Monotonic milliseconds. */
   readonly now: () => number
   readonly timers: Timers
@@ -74,7 +74,7 @@ export type FromThread =
   | { readonly kind: 'ready'; readonly facts: Readonly<Record<string, unknown>> }
   /** Facts that allow others to continue before it is ready. */
   | { readonly kind: 'known'; readonly facts: Readonly<Record<string, unknown>> }
-  | { readonly kind: 'dying'; readonly words: LastWords }
+  | { readonly kind: 'dying'; readonly error: ThreadError }
   | {
       readonly kind: 'event'
       readonly level: 'error' | 'warn' | 'info'
@@ -108,16 +108,16 @@ export class Supervised {
    * or cannot be started.
    */
   async start(): Promise<Readonly<Record<string, unknown>>> {
-    const { data, transfer } = this.#options.birth()
+    const { data, transfer } = this.#options.startData()
     const { name, file, startThread } = this.#options
     const thread = startThread(file, { name, data, ports: transfer, youngGenerationMb })
     this.#thread = thread
     return new Promise((resolve, reject) => {
       let ready = false
       // The first failure is the cause; later ones, until the thread is gone, may be consequences.
-      let words: LastWords | undefined
+      let failure: ThreadError | undefined
       thread.onMessage((message) => {
-        if (message.kind === 'dying') words ??= message.words
+        if (message.kind === 'dying') failure ??= message.error
         if (message.kind === 'event') this.#options.onEvent(message.level, message.event, message.facts)
         if (message.kind === 'known') this.#options.onKnown?.(message.facts)
         if (message.kind === 'stopped') this.#stopping = true
@@ -126,15 +126,15 @@ export class Supervised {
         resolve(message.facts)
       })
       thread.onError((error) => {
-        words ??= { name: error.name, message: error.message, stack: error.stack ?? '' }
+        failure ??= { name: error.name, message: error.message, stack: error.stack ?? '' }
       })
       thread.onExit(() => {
         if (this.#thread !== thread) return
         this.#thread = undefined
         if (this.#stopping) return
-        const last = words ?? { name: 'Error', message: `thread ${name} exited without an error`, stack: '' }
-        if (ready) this.#died(last)
-        else reject(Object.assign(new Error(last.message), last, { thread: this.name }))
+        const cause = failure ?? { name: 'Error', message: `thread ${name} exited without an error`, stack: '' }
+        if (ready) this.#died(cause)
+        else reject(Object.assign(new Error(cause.message), cause, { thread: this.name }))
       })
     })
   }
@@ -171,12 +171,12 @@ export class Supervised {
     inTime()
   }
 
-  #died(words: LastWords): void {
+  #died(error: ThreadError): void {
     const { name, now, onEvent, onFatal, onRestart, mayRestart } = this.#options
     const at = now()
     this.#restarts = [...this.#restarts.filter((each) => at - each < restartWindowMs), at]
-    onEvent('warn', 'thread.died', { thread: name, problem: words.message, restarts: this.#restarts.length })
-    if (!mayRestart(words) || this.#restarts.length > restartsMax) return onFatal(name, words)
+    onEvent('warn', 'thread.died', { thread: name, problem: error.message, restarts: this.#restarts.length })
+    if (!mayRestart(error) || this.#restarts.length > restartsMax) return onFatal(name, error)
     this.start().then(
       (facts) => {
         onEvent('info', 'thread.restarted', { thread: name })

@@ -24,7 +24,7 @@ const revoke = ({ state, now }: Situation, letter: WriteLetter<Pick<GrantArgs, '
   if (!letter.operator) return notOperator
   const { target, reason } = letter.args
   if (state.limitGrants.find(target, now) === undefined)
-    return refuse('wrong_state', `no grant for ${target} is in force: limits.list has those that are`, 'target')
+    return refuse('wrong_state', `no grant for ${target} is in force: limits.list shows those in force`, 'target')
   return act(letter, now, { facts: { target, reason }, isPublic: false })
 }
 

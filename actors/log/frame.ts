@@ -106,7 +106,7 @@ export function encodeLogFrame(frame: LogFrame, closed: readonly ClosedLog[] = [
 
 /** The logs that were closed before the one that this frame opens. */
 export function closedBefore({ type, payload }: Frame): ClosedLog[] {
-  if (type !== openFrameType) throw new Error(`a log frame of type ${type} opens no log`)
+  if (type !== openFrameType) throw new Error(`a log frame of type ${type} cannot begin a log`)
   return JSON.parse(payload.toString('utf8', 20, 20 + payload.readUInt32LE(16))) as ClosedLog[]
 }
 

@@ -95,7 +95,7 @@ export class Log {
     this.#covered = [...options.start.covered]
     this.#durable = [...options.start.covered]
     if (options.tree.size !== this.#size)
-      throw new Error(`tree of ${options.tree.size} leaves under a head of ${this.#size}`)
+      throw new Error(`the tree has ${options.tree.size} leaves, but the head covers ${this.#size}`)
   }
 
   get head(): Head {

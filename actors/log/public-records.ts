@@ -238,7 +238,7 @@ function merged(
 export function advanceTo(seq: number, log: JournalReader, shards: readonly JournalReader[]): void {
   log.advance(seq)
   const frame = newestReadable(seq, log)
-  if (frame === undefined) throw new Error(`the log has no frame ${seq}, though it was followed to there`)
+  if (frame === undefined) throw new Error(`the log has no frame ${seq}, although it was followed up to it`)
   for (const { shard, last } of decodeLogFrame(frame).ranges) shards[shard]?.advance(last)
 }
 

@@ -55,7 +55,7 @@ export const Witnesses = Type.Object(
         name: Type.String({ maxLength: 256, description: 'its name in the policy' }),
         vkey: Type.String({ maxLength: 512, description: 'its verifier key (C2SP signed-note)' }),
         url: Type.Optional(
-          Type.String({ maxLength: 2048, description: 'where it is asked; absent: it is never asked' }),
+          Type.String({ maxLength: 2048, description: 'address at which it is asked; absent: it is never asked' }),
         ),
         answer: Type.Union(
           ['signed', 'refused', 'false', 'silent', 'none'].map((each) => Type.Literal(each)),

@@ -12,8 +12,8 @@ import type { Frame, Journal } from '../../storage/journal.ts'
 import { EMPTY_ROOT, HASH_BYTES, writeLeafHash } from '../../storage/merkle.ts'
 import { verifyConsistency } from '../../storage/merkle-verify.ts'
 import { TreeWriter } from '../../storage/tree.ts'
-import { TreeMender } from '../../storage/tree-mender.ts'
 import { TreeReader } from '../../storage/tree-reader.ts'
+import { TreeRepairer } from '../../storage/tree-repairer.ts'
 import { decodeLogFrame, entriesOf, type LogFrame } from './frame.ts'
 
 /** Small frames are combined up to this many leaves: one write, one comparison of roots. */
@@ -33,7 +33,7 @@ export function* leafBatches(frames: Iterable<Frame>): Generator<LeafBatch, void
   let root: Buffer = EMPTY_ROOT
   for (const frame of frames) {
     const log = decodeLogFrame(frame)
-    hashes = withRoom(hashes, length + log.entries * HASH_BYTES)
+    hashes = grown(hashes, length + log.entries * HASH_BYTES)
     length += writeLeafHashes(log, hashes, length)
     size = log.size
     root = Buffer.from(log.root)
@@ -44,7 +44,7 @@ export function* leafBatches(frames: Iterable<Frame>): Generator<LeafBatch, void
   if (length > 0) yield { leaves: hashes.subarray(0, length), size, root }
 }
 
-function withRoom(buffer: Buffer, bytes: number): Buffer {
+function grown(buffer: Buffer, bytes: number): Buffer {
   return bytes <= buffer.length ? buffer : Buffer.concat([buffer], bytes * 2)
 }
 
@@ -84,7 +84,7 @@ type OpenTree = {
 export function openTree(options: OpenTree): TreeWriter {
   const { disk, path, newest, report } = options
   // A new follower has the frames but no tree.
-  if (newest.size > 0 && !disk.fileExists(path)) return remakeTree(options)
+  if (newest.size > 0 && !disk.fileExists(path)) return rebuildTree(options)
   try {
     const tree = TreeWriter.open(disk, path, newest.size)
     if (tree.root().equals(newest.root)) return tree
@@ -94,9 +94,9 @@ export function openTree(options: OpenTree): TreeWriter {
     report('warn', 'log.tree.unusable', { path, problem: error instanceof Error ? error.message : String(error) })
   }
   const known = newestRootIn(options)
-  if (known === undefined || known.size === 0) return remakeTree(options)
+  if (known === undefined || known.size === 0) return rebuildTree(options)
   const tree = unlessUnreadable(() => TreeWriter.open(disk, path, known.size))
-  return tree === undefined ? remakeTree(options) : continueTree(options, tree, known.seq + 1)
+  return tree === undefined ? rebuildTree(options) : continueTree(options, tree, known.seq + 1)
 }
 
 /** The newest frame whose root the file has. */
@@ -143,7 +143,7 @@ function emptyTree(disk: Disk, path: string): TreeWriter {
 }
 
 /** Rebuilds the whole file, whatever it contains. Throws like openTree. */
-export function remakeTree(options: Omit<OpenTree, 'newest'>): TreeWriter {
+export function rebuildTree(options: Omit<OpenTree, 'newest'>): TreeWriter {
   return continueTree(options, emptyTree(options.disk, options.path), options.first)
 }
 
@@ -191,19 +191,19 @@ export function provenRoot(
  * @returns leaves examined, and bytes that were wrong
  * @throws RangeError if the frames do not give the roots they carry; Damage; the disk's error
  */
-export function* mendTree(
+export function* repairTree(
   disk: Disk,
   path: string,
   frames: Iterable<Frame>,
 ): Generator<void, { readonly leaves: number; readonly wrongBytes: number }, undefined> {
-  const mender = TreeMender.open(disk, path)
+  const repairer = TreeRepairer.open(disk, path)
   try {
     for (const { leaves, root } of leafBatches(frames)) {
-      mender.mend(leaves, root)
+      repairer.repair(leaves, root)
       yield
     }
-    return { leaves: mender.size, wrongBytes: mender.wrong }
+    return { leaves: repairer.size, wrongBytes: repairer.wrong }
   } finally {
-    mender.close()
+    repairer.close()
   }
 }

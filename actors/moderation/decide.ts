@@ -36,7 +36,7 @@ export const moderationDeciders = { 'blob.takedown': takedown } satisfies Decide
  * Wraps a decider so that its public acts of moderation are leaves of the public log: those who run a room or the board cannot
  * later deny or omit an act.
  */
-export function provable(decide: Decider): Decider {
+export function withModerationLeaves(decide: Decider): Decider {
   return (situation, letter) => {
     const decision = decide(situation, letter)
     if (!decision.ok) return decision

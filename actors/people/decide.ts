@@ -76,7 +76,7 @@ const unsuspend = ({ state, now }: Situation, letter: WriteLetter<Pick<SuspendAr
   if (!letter.operator) return notOperator
   if (state.people.suspension(target) === undefined)
     return refuse('wrong_state', 'this identity is not suspended', 'target')
-  if (state.people.isErased(target)) return refuse('wrong_state', 'this identity was erased, for good', 'target')
+  if (state.people.isErased(target)) return refuse('wrong_state', 'this identity was permanently erased', 'target')
   return act(letter, now, { facts: { target, reason }, isPublic: true })
 }
 

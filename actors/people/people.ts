@@ -59,7 +59,7 @@ type Packed = readonly [
   suspensions: readonly (readonly [identity: string, suspension: Suspension])[],
   erased: readonly (readonly [identity: string, handle: string])[],
   profileActs: readonly (readonly [identity: string, acts: readonly number[]])[],
-  takenBack: readonly number[],
+  redactedActs: readonly number[],
 ]
 
 /** Acts by which the operator stops an identity from writing, or lets it write again. */
@@ -94,7 +94,7 @@ export class People implements Projection {
   /** Identity -> numbers of its acts that hold a profile. */
   readonly #profileActs = new Map<string, number[]>()
   /** Acts whose signed bytes must leave the disk, in the order in which this thread learned it. */
-  readonly #takenBack: number[] = []
+  readonly #redactedActs: number[] = []
 
   constructor(core: Core) {
     this.#core = core
@@ -109,8 +109,8 @@ export class People implements Projection {
   }
 
   /** Numbers of acts whose signed bytes were redacted. The list only grows, at its end. */
-  takenBack(): readonly number[] {
-    return this.#takenBack
+  redactedActs(): readonly number[] {
+    return this.#redactedActs
   }
 
   /** Number of the newest act that holds its profile; undefined if it has none, or was erased. */
@@ -158,17 +158,17 @@ export class People implements Projection {
       [...this.#suspended],
       [...this.#erased],
       [...this.#profileActs],
-      this.#takenBack,
+      this.#redactedActs,
     ]
   }
 
-  restore([profiles, rotations, suspensions, erased, profileActs, takenBack]: Packed): void {
+  restore([profiles, rotations, suspensions, erased, profileActs, redactedActs]: Packed): void {
     for (const [identity, profile] of profiles) this.#profiles.set(identity, profile)
     for (const rotation of rotations) this.#noteRotation(rotation)
     for (const [identity, suspension] of suspensions) this.#suspended.set(identity, suspension)
     for (const [identity, handle] of erased) this.#setErased(identity, handle)
     for (const [identity, acts] of profileActs) this.#profileActs.set(identity, [...acts])
-    this.#takenBack.push(...takenBack)
+    this.#redactedActs.push(...redactedActs)
   }
 
   #profile({ author, at, by }: FactRecord<object>, { seq }: RecordPlace): void {
@@ -208,7 +208,7 @@ export class People implements Projection {
     const { target, reason } = facts
     this.#suspended.set(target, { reason, by: hex(author), at })
     this.#profiles.delete(target)
-    this.#takenBack.push(...(this.#profileActs.get(target) ?? []))
+    this.#redactedActs.push(...(this.#profileActs.get(target) ?? []))
     this.#profileActs.delete(target)
     this.#setErased(target, this.#core.board.authors.get(target)?.handle ?? '')
   }

@@ -102,7 +102,7 @@ const hide = about((subject, { state, now }, letter: WriteLetter<AboutArgs>) => 
   if (isOfBoard(letter) && state.bound.liveResultAt(slot) !== undefined)
     return refuse('wrong_state', 'the result of a worker is not screened')
   // What a suspension hides reappears when the suspension ends, so a room may want to hide it too.
-  const gone = state.marks.goneByItself(slot, now)
+  const gone = state.marks.goneWithoutSuspension(slot, now)
   if (gone !== undefined) {
     const why =
       state.marks.roomHideOf(slot) === undefined
@@ -146,8 +146,8 @@ const redact = about((subject, { state, board, now }, letter: WriteLetter<AboutA
   if (typeof by !== 'string') return by
   if (state.marks.redactionOf(slot) !== undefined)
     return refuse('wrong_state', 'this event is already redacted', 'event_id')
-  const told = state.bound.markedAt(slot)?.told
-  if (by === 'author' && told !== undefined && told.live && told.state !== 'open')
+  const lastTell = state.bound.markedAt(slot)?.lastTell
+  if (by === 'author' && lastTell !== undefined && lastTell.live && lastTell.state !== 'open')
     return refuse(
       'wrong_state',
       'this is the request of a work that someone has claimed: it stays until the work is settled (work.get shows its state)',

@@ -90,7 +90,7 @@ export class PostMarks implements Projection {
   readonly #pages = new Map<Page, PageMarks>()
   readonly #marked: MarkedEvents
   /** Slots whose text was permanently removed, in the order in which this thread learned it. */
-  readonly #takenBack: number[] = []
+  readonly #removedTextSlots: number[] = []
 
   constructor(core: Core) {
     this.#core = core
@@ -112,7 +112,7 @@ export class PostMarks implements Projection {
     const original = board.events.find(event.original)
     this.#originals.set(slot, original)
     // Possible if the clock was set back.
-    if (this.#isTakenBack(original)) this.#takenBack.push(slot)
+    if (this.#isTextRemoved(original)) this.#removedTextSlots.push(slot)
     const edits = this.#edits.get(original)
     if (edits === undefined) this.#edits.set(original, [slot])
     else edits.push(slot)
@@ -175,13 +175,13 @@ export class PostMarks implements Projection {
 
   /** Why there is no text to show at `now` (Unix seconds), or undefined if there is one. */
   gone(slot: number, now: number): Gone | undefined {
-    const gone = this.goneByItself(slot, now)
+    const gone = this.goneWithoutSuspension(slot, now)
     if (gone !== undefined || this.#hiddenWithAuthor.size === 0) return gone
     return this.isHiddenWithAuthor(slot) ? ofSuspended : undefined
   }
 
   /** The same, ignoring a suspension of its author. */
-  goneByItself(slot: number, now: number): Gone | undefined {
+  goneWithoutSuspension(slot: number, now: number): Gone | undefined {
     const mark = this.#redactions.size + this.#hides.size === 0 ? undefined : this.#ownMarkOf(this.original(slot))
     if (mark !== undefined) return mark
     const ends = this.#core.board.events.expires(slot)
@@ -237,9 +237,9 @@ export class PostMarks implements Projection {
   }
 
   /** Slots whose text is permanently removed at `now`, redacted or expired, with every version. The list only grows, at its end. */
-  takenBack(now: number): readonly number[] {
+  removedTextSlots(now: number): readonly number[] {
     for (const marks of this.#pages.values()) this.#pass(marks, now)
-    return this.#takenBack
+    return this.#removedTextSlots
   }
 
   pack(): Packed {
@@ -333,7 +333,7 @@ export class PostMarks implements Projection {
   }
 
   #setRedaction(slot: number, redaction: Redaction): void {
-    if (!this.#isTakenBack(slot)) this.#takeBack(slot)
+    if (!this.#isTextRemoved(slot)) this.#noteRemovedText(slot)
     this.#mark(slot, () => this.#redactions.set(slot, redaction))
     this.#redacting.set(redaction.id, slot)
   }
@@ -368,20 +368,20 @@ export class PostMarks implements Projection {
   }
 
   #willExpire(slot: number): void {
-    if (this.#marksOf(slot).add(slot)) this.#takeBack(slot)
+    if (this.#marksOf(slot).add(slot)) this.#noteRemovedText(slot)
   }
 
   #pass(marks: PageMarks, now: number): void {
     marks.pass(now, (slot) => {
-      if (!this.#redactions.has(slot)) this.#takeBack(slot)
+      if (!this.#redactions.has(slot)) this.#noteRemovedText(slot)
     })
   }
 
-  #takeBack(original: number): void {
-    this.#takenBack.push(original, ...this.edits(original))
+  #noteRemovedText(original: number): void {
+    this.#removedTextSlots.push(original, ...this.edits(original))
   }
 
-  #isTakenBack(original: number): boolean {
+  #isTextRemoved(original: number): boolean {
     return this.#redactions.has(original) || this.#pages.get(this.#pageOf(original))?.hasExpired(original) === true
   }
 

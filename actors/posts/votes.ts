@@ -7,7 +7,7 @@
  * 1970.
  */
 
-import { roomFor } from '../../storage/snapshot.ts'
+import { capacityFor } from '../../storage/snapshot.ts'
 import { Doubling } from '../records/columns.ts'
 import { NumberTable, none } from '../records/number-table.ts'
 
@@ -90,15 +90,15 @@ export class Votes {
 
   restore([event, voter, value]: PackedVotes): void {
     const rows = event.length / 4
-    const room = Math.max(initialRows, roomFor(rows))
-    this.#event = new Uint32Array(room)
-    this.#voter = new Uint32Array(room)
-    this.#value = new Int32Array(room)
+    const capacity = Math.max(initialRows, capacityFor(rows))
+    this.#event = new Uint32Array(capacity)
+    this.#voter = new Uint32Array(capacity)
+    this.#value = new Int32Array(capacity)
     this.#rows = rows
     new Uint8Array(this.#event.buffer).set(event)
     new Uint8Array(this.#voter.buffer).set(voter)
     new Uint8Array(this.#value.buffer).set(value)
-    this.#table.fill(2 * room, rows)
+    this.#table.fill(2 * capacity, rows)
   }
 
   #read(event: number, voter: number): number {
@@ -113,7 +113,7 @@ export class Votes {
       if (this.#longer !== undefined && known < this.#longer.value.copied) this.#longer.value.columns[0]![known] = value
       return
     }
-    this.#makeRoom()
+    this.#ensureCapacity()
     const row = this.#rows++
     this.#event[row] = event
     this.#voter[row] = voter
@@ -135,13 +135,13 @@ export class Votes {
     }
   }
 
-  #makeRoom(): void {
-    const room = this.#event.length
-    const isFull = this.#rows === room
-    if (!isFull && !Doubling.isDue(this.#rows, room)) return
+  #ensureCapacity(): void {
+    const capacity = this.#event.length
+    const isFull = this.#rows === capacity
+    if (!isFull && !Doubling.isDue(this.#rows, capacity)) return
     this.#longer ??= {
-      keys: new Doubling([this.#event, this.#voter], room, (length) => new Uint32Array(length)),
-      value: new Doubling([this.#value], room, (length) => new Int32Array(length)),
+      keys: new Doubling([this.#event, this.#voter], capacity, (length) => new Uint32Array(length)),
+      value: new Doubling([this.#value], capacity, (length) => new Int32Array(length)),
     }
     const { keys, value } = this.#longer
     if (!isFull) {

@@ -26,7 +26,7 @@ export class ByVersion {
       this.#versions[place - 1] = version
       return
     }
-    if (this.#rows === this.#numbers.length) this.#makeRoom()
+    if (this.#rows === this.#numbers.length) this.#ensureCapacity()
     this.#numbers[this.#rows] = number
     this.#versions[this.#rows] = version
     this.#places[number] = ++this.#rows
@@ -68,8 +68,8 @@ export class ByVersion {
     return this.#places[this.#numbers[row]!] === row + 1
   }
 
-  /** Doubles the room if less than a quarter of the rows are outdated; otherwise drops those. */
-  #makeRoom(): void {
+  /** Doubles the capacity if less than a quarter of the rows are outdated; otherwise drops those. */
+  #ensureCapacity(): void {
     if (this.#count * 4 <= this.#rows * 3) return this.#compact()
     this.#numbers = grown(this.#numbers, new Uint32Array(this.#rows * 2))
     this.#versions = grown(this.#versions, new Float64Array(this.#rows * 2))

@@ -3,7 +3,7 @@
  * that the running state then grows. Copying and decoding them would take most of a start.
  */
 
-import { roomFor } from '../../storage/snapshot.ts'
+import { capacityFor } from '../../storage/snapshot.ts'
 
 /** An array in a snapshot: the bytes of a small one, or the column number of a large one. */
 export type Kept = Uint8Array | number
@@ -35,20 +35,20 @@ export class Columns {
   }
 
   /**
-   * The array that was put, at the start of a buffer whose size is a power of two, at least `roomMin`. The caller takes over
+   * The array that was put, at the start of a buffer whose size is a power of two, at least `capacityMin`. The caller takes over
    * the memory of the column. So an image is unpacked only once, and never by a caller that continues with the state it was
    * packed from.
    *
    * @throws RangeError if there is no such column
    */
-  take(kept: Kept, roomMin = 8): { readonly buffer: ArrayBuffer; readonly length: number } {
+  take(kept: Kept, capacityMin = 8): { readonly buffer: ArrayBuffer; readonly length: number } {
     const bytes = typeof kept === 'number' ? this.all[kept] : kept
     if (bytes === undefined) throw new RangeError(`the snapshot has no column ${kept}`)
     const { length } = bytes
-    const room = Math.max(roomMin, roomFor(length))
-    if (typeof kept === 'number' && bytes.byteOffset === 0 && bytes.buffer.byteLength === room)
+    const capacity = Math.max(capacityMin, capacityFor(length))
+    if (typeof kept === 'number' && bytes.byteOffset === 0 && bytes.buffer.byteLength === capacity)
       return { buffer: bytes.buffer as ArrayBuffer, length }
-    const buffer = new ArrayBuffer(room)
+    const buffer = new ArrayBuffer(capacity)
     new Uint8Array(buffer).set(bytes)
     return { buffer, length }
   }
@@ -124,7 +124,7 @@ export class Doubling<Column extends Uint32Array | Int32Array | Uint8Array> {
 export type Narrow = Uint8Array | Uint16Array | Uint32Array
 
 /** The same column, or a wider one, that can hold `value`. */
-export function wideEnough(column: Narrow, value: number): Narrow {
+export function widened(column: Narrow, value: number): Narrow {
   if (value < 2 ** (8 * column.BYTES_PER_ELEMENT)) return column
   return remade(column, value < 0x1_0000 ? 2 : 4, column.length)
 }
@@ -139,13 +139,13 @@ export function keepNarrow(column: Narrow, count: number, columns: Columns): Kep
   return columns.putGrowing(bytesOf(column, isZero(column, count) ? 0 : count))
 }
 
-/** The column that was stored with `count` numbers, with room for that many, and at least `roomMin`, a power of two. */
-export function takeNarrow(kept: Kept, count: number, roomMin: number, columns: Columns): Narrow {
-  const room = Math.max(roomMin, roomFor(count))
+/** The column that was stored with `count` numbers, with room for that many, and at least `capacityMin`, a power of two. */
+export function takeNarrow(kept: Kept, count: number, capacityMin: number, columns: Columns): Narrow {
+  const capacity = Math.max(capacityMin, capacityFor(count))
   const { buffer, length } = columns.take(kept)
-  if (length === 0) return new Uint8Array(room)
+  if (length === 0) return new Uint8Array(capacity)
   const column = over(buffer, length / count)
-  return column.length < room ? longer(column, room) : column
+  return column.length < capacity ? longer(column, capacity) : column
 }
 
 /** Zeros are not written, so their pages take no memory. */

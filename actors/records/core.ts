@@ -10,7 +10,7 @@ export type Core = {
   readonly board: Board
   readonly changes: Changes
   /** Whether this state knows who follows the room or is addressed in it: the feed for public rooms, a shard for its private ones. */
-  tells(room: Pick<Room, 'visibility'>): boolean
+  notifiesOf(room: Pick<Room, 'visibility'>): boolean
 }
 
 /** The whole state as deciders see it: every part by its name. Members are declared in actors/state.ts, which imports the parts. */

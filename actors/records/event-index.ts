@@ -7,7 +7,7 @@
  */
 
 import { keyWords, shelvedRows } from '../../storage/shelved-rows.ts'
-import { roomFor } from '../../storage/snapshot.ts'
+import { capacityFor } from '../../storage/snapshot.ts'
 import {
   bytesOf,
   type Columns,
@@ -18,7 +18,7 @@ import {
   longer,
   type Narrow,
   takeNarrow,
-  wideEnough,
+  widened,
 } from './columns.ts'
 import { IdTable, none, type PackedIds } from './id-table.ts'
 import { type EventShelf, OldEvents, type OldFile, oldColumns, oldPlan, type PackedOld } from './old-events.ts'
@@ -96,15 +96,16 @@ class Recent {
   after(count: number, ids: IdTable): Recent {
     const later = new Recent(this.from + count)
     const left = this.ids.count - count
-    const room = Math.max(initialCapacity, roomFor(left))
+    const capacity = Math.max(initialCapacity, capacityFor(left))
     later.ids = ids
-    for (const name of wideNames) later[name] = grown(this[name].subarray(count, count + left), new Uint32Array(room))
-    for (const name of narrowNames) later[name] = longer(this[name].subarray(count, count + left), room)
+    for (const name of wideNames)
+      later[name] = grown(this[name].subarray(count, count + left), new Uint32Array(capacity))
+    for (const name of narrowNames) later[name] = longer(this[name].subarray(count, count + left), capacity)
     return later
   }
 
-  /** Makes room for one more event. */
-  makeRoom(): void {
+  /** Ensures capacity for one more event. */
+  ensureCapacity(): void {
     const rows = this.place.length
     const isFull = this.ids.count === rows
     if (!isFull && !Doubling.isDue(this.ids.count, rows)) return
@@ -230,7 +231,7 @@ export class EventIndex {
   /** Adds an event whose id is not present yet, at the end of its thread; returns its slot. */
   add(event: NewSlot): number {
     const recent = this.#recent
-    recent.makeRoom()
+    recent.ensureCapacity()
     const number = recent.ids.add(event.id)
     const slot = recent.from + number
     recent.place[number] = event.place
@@ -412,7 +413,7 @@ export class EventIndex {
   #setChange(slot: number, { place, change }: NewSlot): void {
     if (this.#change === undefined) {
       if (change === place) return
-      this.#change = new Uint32Array(Math.max(initialCapacity, roomFor(slot + 1)))
+      this.#change = new Uint32Array(Math.max(initialCapacity, capacityFor(slot + 1)))
       for (let before = 0; before < slot; before++) this.#change[before] = this.place(before)
     } else if (slot === this.#change.length) this.#change = grown(this.#change, new Uint32Array(2 * slot))
     this.#change[slot] = change
@@ -429,7 +430,7 @@ function fillRow(recent: Recent, n: number, row: Uint32Array): void {
 function withNumber(column: Narrow, at: number, value: number): Narrow {
   const long = at < column.length ? column : longer(column, 2 * column.length)
   if (value === 0) return long
-  const wide = wideEnough(long, value)
+  const wide = widened(long, value)
   wide[at] = value
   return wide
 }
@@ -453,7 +454,7 @@ export class CountedSlots implements GrowingSlots {
   }
 
   at(): never {
-    throw new Error('events of a public room are listed by the feed, and only counted here')
+    throw new Error('events of a public room are listed by the feed; this shard only counts them')
   }
 
   /** Callers that hold a position here never read what is at it. */

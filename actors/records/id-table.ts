@@ -5,7 +5,7 @@
 
 import { randomInt } from 'node:crypto'
 import { mixed } from '../../storage/shelved-rows.ts'
-import { roomFor } from '../../storage/snapshot.ts'
+import { capacityFor } from '../../storage/snapshot.ts'
 import { bytesOf, type Columns, Doubling, type Kept } from './columns.ts'
 import { NumberTable, none } from './number-table.ts'
 
@@ -27,12 +27,12 @@ export class IdTable {
   #seed = processSeed
 
   /**
-   * `bytes`: of each id, at least 8. Ids are hashes, so their first bytes serve as the hash for the table. `room`: how many ids
+   * `bytes`: of each id, at least 8. Ids are hashes, so their first bytes serve as the hash for the table. `capacity`: how many ids
    * fit before anything grows.
    */
-  constructor(bytes: number, room = 0) {
+  constructor(bytes: number, capacity = 0) {
     this.#bytes = bytes
-    this.#capacity = Math.max(initialCapacity, roomFor(room))
+    this.#capacity = Math.max(initialCapacity, capacityFor(capacity))
     this.#ids = new Uint8Array(this.#capacity * bytes)
     const hashAt = (number: number): number => hashOf(this.#seed, this.#ids, number * this.#bytes)
     this.#table = new NumberTable(this.#capacity * 2, hashAt)
@@ -83,7 +83,7 @@ export class IdTable {
 
   /** Adds an id that is not present yet and returns its number. */
   add(id: Uint8Array): number {
-    this.#makeRoom()
+    this.#ensureCapacity()
     const number = this.#count++
     this.#ids.set(id, number * this.#bytes)
     this.#table.put(this.#cellOf(id, 0), number)
@@ -99,7 +99,7 @@ export class IdTable {
     return this.id(number).toString('hex')
   }
 
-  #makeRoom(): void {
+  #ensureCapacity(): void {
     const isFull = this.#count === this.#capacity
     if (!isFull && !Doubling.isDue(this.#count, this.#capacity)) return
     this.#longerIds ??= new Doubling([this.#ids], this.#capacity, (length) => new Uint8Array(length))

@@ -208,19 +208,19 @@ export class ActsOf<Given extends Facts> {
   in(record: BoardRecord): FactRecord<Given> {
     if (this.is(record)) return record
     const what = record.type === RecordType.act ? record.op : `type ${record.type}`
-    throw new Error(`a record of ${what} is not one of ${[...this.#ops].join(', ')}`)
+    throw new Error(`a record of ${what} is none of ${[...this.#ops].join(', ')}`)
   }
 }
 
 /** The record as an act; throws for any other type. */
 export function actIn(record: BoardRecord): FactRecord {
-  if (record.type !== RecordType.act) throw new Error(`a record of type ${record.type} is not one of an act`)
+  if (record.type !== RecordType.act) throw new Error(`record type ${record.type} is not an act`)
   return record
 }
 
 /** The record as an event; throws for any other type. */
 export function postIn(record: BoardRecord): PostRecord {
-  if (record.type !== RecordType.event) throw new Error(`a record of type ${record.type} is not one of an event`)
+  if (record.type !== RecordType.event) throw new Error(`record type ${record.type} is not an event`)
   return record
 }
 

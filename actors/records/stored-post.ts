@@ -112,7 +112,7 @@ function signedTexts(signed: Utf8): SignedTexts {
     const end = nameEnd < 0 ? -1 : endOf(signed, start)
     if (end < 0) return found
     const name = signed.slice(at + 1, nameEnd)
-    if (name === 'text' || name === 'to' || name === 'data') found[name] = asAnswered(signed.slice(start, end))
+    if (name === 'text' || name === 'to' || name === 'data') found[name] = unescapedSeparators(signed.slice(start, end))
     if (signed[end] === '}') return { ...found, isPlain: end + 2 === signed.length }
     at = end + 1
   }
@@ -139,6 +139,6 @@ function isOfNumber(code: number): boolean {
 }
 
 /** Signing bytes escape U+2028 and U+2029; answers do not. */
-function asAnswered(text: Utf8): Utf8 {
+function unescapedSeparators(text: Utf8): Utf8 {
   return text.includes('\\u202') ? toUtf8(JSON.stringify(textIn(text))) : text
 }

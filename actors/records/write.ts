@@ -169,7 +169,7 @@ export function isOfBoard({ via }: { readonly via: string }): boolean {
 }
 
 /** The error for a command whose `timestamp` is too far from the clock (Unix seconds). */
-export function staleWords(timestamp: number, clock: number): string {
+export function staleTimestampMessage(timestamp: number, clock: number): string {
   return `timestamp must be within ${windowSeconds} s of the server's clock, which is ${clock} in Unix seconds${unitHint(timestamp)}`
 }
 
@@ -303,7 +303,7 @@ export class RetryGuard {
     // Compare with the clock that clients see: `now` never goes back, so after a jump ahead it would refuse all writes. The
     // board's own letters carry the time of their cause, which it may learn late.
     if (!isOfBoard(letter) && Math.abs(wall - letter.timestamp) > windowSeconds) {
-      return refuse('stale_timestamp', staleWords(letter.timestamp, wall), 'timestamp')
+      return refuse('stale_timestamp', staleTimestampMessage(letter.timestamp, wall), 'timestamp')
     }
     if (letter.rotated)
       return refuse(
@@ -324,13 +324,13 @@ export class RetryGuard {
     const { factor } = letter
     const nonces = this.#nonces.roomAt(now, owner, factor)
     if (nonces > now) {
-      const message = `this identity has used as many nonces in ${nonceSeconds} s as this board remembers for one identity: wait retry_after seconds`
+      const message = `this identity has reached the limit of nonces per ${nonceSeconds} s: wait retry_after seconds`
       return refuse('quota_exhausted', message, undefined, nonces - wall)
     }
     const requests = letter.requestId === '' ? now : this.#requests.roomAt(now, owner, factor)
     if (requests > now) {
       const hours = requestSeconds / 3_600
-      const message = `this identity has used as many request ids in ${hours} h as this board remembers for one identity: wait retry_after seconds, or leave request_id out`
+      const message = `this identity has reached the limit of request ids per ${hours} h: wait retry_after seconds, or leave request_id out`
       return refuse('quota_exhausted', message, 'request_id', requests - wall)
     }
     return undefined
@@ -400,7 +400,7 @@ export class RetryGuard {
     if (seq === undefined) return undefined
     const by = signedOf(this.#record(seq))
     if (!isDestroyed(by) && sameContent(by, letter.by)) return { known: seq }
-    const what = isDestroyed(by) ? 'a text that has been removed since' : 'other content'
+    const what = isDestroyed(by) ? 'a text that has been removed since' : 'different content'
     const message = `this request_id was used for ${what} within 24 h: choose a fresh one`
     return refuse('request_id_reused', message, 'request_id')
   }
@@ -469,7 +469,7 @@ class Commands {
 }
 
 function signedOf(record: BoardRecord): Signed {
-  if (record.by === undefined) throw new Error('a record without a signed command was remembered')
+  if (record.by === undefined) throw new Error('cannot remember a record without a signed command')
   return record.by
 }
 

@@ -13,7 +13,7 @@ type Adding = { readonly author: string; readonly operator: boolean }
 
 /** Why this identity may not create documents in the room, or undefined. */
 export function documentObjection(policy: Policy, room: Room, adding: Adding, now: number): Objection | undefined {
-  return beforeAll(policy, room, adding, now) ?? (mayBegin(policy, room, adding) ? undefined : restricted)
+  return commonObjection(policy, room, adding, now) ?? (mayBegin(policy, room, adding) ? undefined : restricted)
 }
 
 /** Why this identity may not edit a document of the room that `maker` created, or undefined. */
@@ -25,13 +25,13 @@ export function editObjection(
 ): Objection | undefined {
   const { author, operator } = adding
   const isEditor = author === maker || roleOf(room, author) !== 'none' || mayOwn(room, author, operator)
-  return beforeAll(policy, room, adding, now) ?? (isEditor ? undefined : notEditor)
+  return commonObjection(policy, room, adding, now) ?? (isEditor ? undefined : notEditor)
 }
 
 /** Why this identity may not add files to the room, or undefined. */
 export function fileObjection(policy: Policy, room: Room, adding: Adding, now: number): Objection | undefined {
   const mayCarry = mayBegin(policy, room, adding) || mayReply(policy, room, adding)
-  return beforeAll(policy, room, adding, now) ?? (mayCarry ? undefined : restricted)
+  return commonObjection(policy, room, adding, now) ?? (mayCarry ? undefined : restricted)
 }
 
 const restricted: Objection = [
@@ -46,7 +46,7 @@ const notEditor: Objection = [
   'target',
 ]
 
-function beforeAll(policy: Policy, room: Room, { author }: Adding, now: number): Objection | undefined {
+function commonObjection(policy: Policy, room: Room, { author }: Adding, now: number): Objection | undefined {
   if (!mayWrite(room, author))
     return ['private_room', 'this room is private: only its members can read and post', 'room']
   const banned = banObjection(room, author, now, 'room')

@@ -106,7 +106,7 @@ export const InviteSchema = Type.Object(
   { title: 'Invite' },
 )
 
-const ends = Type.Optional(seconds('when it ends by itself; absent: never'))
+const ends = Type.Optional(seconds('when it expires; absent: never'))
 
 /** The result of a ban. */
 export const BanSchema = Type.Object(

@@ -3,7 +3,7 @@
  * was verified earlier.
  */
 
-import { inside } from '../kernel/limits.ts'
+import { internalLimits } from '../kernel/limits.ts'
 import type { RefusalCode } from '../kernel/refusals.ts'
 import type { SourceSchema } from '../kernel/results.ts'
 import type { Infer, Schema } from '../kernel/schema.ts'
@@ -145,10 +145,10 @@ function placeEdit(situation: Situation, letter: WriteLetter, room: Room | undef
       `this version was replaced: read the newest, ${events.idHex(newest)}, with event.get and name that`,
       'data.supersedes',
     )
-  if (marks.edits(slot).length + 1 >= inside.eventVersions)
+  if (marks.edits(slot).length + 1 >= internalLimits.eventVersions)
     return no(
       'wrong_state',
-      `this event has ${inside.eventVersions} versions, which is the limit: post a new event`,
+      `this event has ${internalLimits.eventVersions} versions, which is the limit: post a new event`,
       'data.supersedes',
     )
   const page = board.page(slot)
@@ -344,7 +344,7 @@ function isDelivery(situation: Situation, letter: WriteLetter, placed: Placed, k
   const { state, board } = situation
   const slotOf = (id: string) => (id === '' ? none : board.events.find(Buffer.from(id, 'hex')))
   const original = slotOf(placed.original)
-  if (original !== none) return state.bound.liveResultAt(original)?.told?.worker === letter.author
+  if (original !== none) return state.bound.liveResultAt(original)?.lastTell?.worker === letter.author
   return deliversTo(situation, letter, slotOf(placed.replyTo), kind)
 }
 
@@ -369,7 +369,7 @@ const meaningful: ReadonlySet<string> = new Set([
 
 function crowdedObjection(board: Board, room: Room | undefined, kind: string, page: string): Refused | undefined {
   if (board.kinds.count >= kindsMax && board.kinds.find(kind) === undefined && !meaningful.has(kind))
-    return refuse('invalid_field', 'this board has as many different kinds as it can keep: use an existing one', 'kind')
+    return refuse('invalid_field', 'this board has reached its limit of distinct kinds: use an existing one', 'kind')
   if (room !== undefined && room.pages.size >= pagesMax && !room.pages.has(page) && page !== 'main')
     return refuse('invalid_field', `this room has ${pagesMax} pages, which is the limit: use an existing one`, 'page')
   return undefined
@@ -409,10 +409,10 @@ export const decideRoomCreate = ({ board, now }: Situation, letter: WriteLetter<
   })
 }
 
-export const noRoomLeftWords = 'this identity has reached its limit of new rooms for today: wait retry_after seconds'
+export const noRoomLeftMessage = 'this identity has reached its limit of new rooms for today: wait retry_after seconds'
 
 function noRoomLeft(wait: number): Refused {
-  return refuse('quota_exhausted', noRoomLeftWords, undefined, wait)
+  return refuse('quota_exhausted', noRoomLeftMessage, undefined, wait)
 }
 
 /** A user cannot create a room that looks like a conversation. */

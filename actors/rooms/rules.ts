@@ -231,7 +231,7 @@ export class Rules implements Projection {
 
   #room({ room }: { readonly room: string }): Room {
     const found = this.#core.board.rooms.get(room)
-    if (found === undefined) throw new Error(`an act in a room that no record created: ${room}`)
+    if (found === undefined) throw new Error(`act in a room that no record created: ${room}`)
     return found
   }
 
@@ -306,7 +306,7 @@ export class Rules implements Projection {
 
   #settle({ facts }: FactRecord<{ report: string }>, { shard, seq }: RecordPlace): void {
     const report = this.#reports.get(facts.report)
-    if (report === undefined) throw new Error(`a resolved report that no record created: ${facts.report}`)
+    if (report === undefined) throw new Error(`report resolved, but no record created it: ${facts.report}`)
     if (report.settled === undefined) this.openReports--
     this.#reports.set(report.id, { ...report, settled: { shard, seq } })
   }

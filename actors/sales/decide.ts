@@ -10,24 +10,24 @@ import type { SaleFacts } from './sales.ts'
 const begin = ({ state, now }: Situation, letter: WriteLetter<SaleFacts>) => {
   const { key, sent } = letter.args
   const found = state.sales.find(key, now)
-  if (found === undefined) return privately(letter, now, 'sale.begun')
+  if (found === undefined) return privateAct(letter, now, 'sale.begun')
   // Reported twice: the first report counts.
   return found.sent === sent ? nothing : refuse('conflict', 'this payment was sent for something else')
 }
 
 const settle = ({ state, now }: Situation, letter: WriteLetter<{ readonly key: string }>) => {
   const found = state.sales.find(letter.args.key, now)
-  return found === undefined || found.settled !== undefined ? nothing : privately(letter, now, 'sale.settled')
+  return found === undefined || found.settled !== undefined ? nothing : privateAct(letter, now, 'sale.settled')
 }
 
 const drop = ({ state, now }: Situation, letter: WriteLetter<{ readonly key: string }>) => {
   const found = state.sales.find(letter.args.key, now)
-  return found === undefined || found.settled !== undefined ? nothing : privately(letter, now, 'sale.dropped')
+  return found === undefined || found.settled !== undefined ? nothing : privateAct(letter, now, 'sale.dropped')
 }
 
 const nothing = accept([], {})
 
-function privately({ to: room, author, args }: WriteLetter<{ readonly key: string }>, at: number, op: string) {
+function privateAct({ to: room, author, args }: WriteLetter<{ readonly key: string }>, at: number, op: string) {
   const key = createHash('sha256').update(`${op} ${at} ${args.key}`).digest().subarray(0, 16)
   const record: FactRecord = { type: RecordType.act, room, at, author: Buffer.from(author, 'hex'), op, facts: args }
   return accept([{ record, key, isPublic: false }], { at })

@@ -10,11 +10,11 @@ const keep = ({ state, now }: Situation, letter: WriteLetter<OauthKeep>) => {
   if (isNew && key.startsWith('Client:') && state.oauth.clients(now) >= clientsMax)
     return refuse(
       'overloaded',
-      'this board has as many registered clients as it can keep: try again later',
+      'this board has reached its limit of registered clients: try again later',
       undefined,
       3_600,
     )
-  return privately(letter, now)
+  return privateAct(letter, now)
 }
 
 /** Single-use records go to the first caller. */
@@ -23,13 +23,13 @@ const consume = ({ state, now }: Situation, letter: WriteLetter<OauthConsume>) =
   const found = state.oauth.find(key, now)
   if (found === undefined || found.consumedAt !== 0 || found.token !== token)
     return refuse('wrong_state', 'this was already used')
-  return privately(letter, now)
+  return privateAct(letter, now)
 }
 
 const drop = ({ now }: Situation, letter: WriteLetter<{ readonly key?: string; readonly grant?: string }>) =>
-  privately(letter, now)
+  privateAct(letter, now)
 
-function privately(
+function privateAct(
   letter: WriteLetter<OauthKeep | OauthConsume | { readonly key?: string; readonly grant?: string }>,
   at: number,
 ) {

@@ -50,7 +50,7 @@ const seen = ({ state, now }: Situation, letter: WriteLetter<SeenFacts>) => {
   if (positions.length === 0 && facts.inbox === 0) return accept([], { at: now, isPublic: false, facts })
   const wait = (own?.seenAt ?? 0) + sizes.seen_seconds - now
   if (wait > 0) {
-    const words = `positions are written once in ${sizes.seen_seconds} seconds: send the newest of all then`
+    const words = `positions can be written once per ${sizes.seen_seconds} seconds: then send the newest ones`
     return refuse('rate_limited', words, undefined, wait)
   }
   return act(letter, now, { facts, isPublic: false })

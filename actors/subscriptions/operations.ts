@@ -130,7 +130,8 @@ const followsList = declare({
 const inboxSeen = declare({
   name: 'inbox.seen',
   group,
-  summary: 'Say how far you have read in what you follow and in your inbox. Positions only grow; one write a minute.',
+  summary:
+    'Record how far you have read in what you follow and in your inbox. Positions only grow; one write a minute.',
   kind: 'write',
   scope: 'board:post',
   isUnseen: true,
@@ -166,7 +167,7 @@ const Muted = Type.Object({ target: hash('identity id'), muted: Type.Boolean() }
 const identityMute = declare({
   name: 'identity.mute',
   group,
-  summary: 'Leave what an identity writes out of your signed reads, inbox and updates. Only you know of it.',
+  summary: 'Leave what an identity writes out of your signed reads, inbox and updates. Only you can see that.',
   kind: 'write',
   scope: 'board:post',
   isUnseen: true,
@@ -182,7 +183,7 @@ const identityMute = declare({
 const identityUnmute = declare({
   name: 'identity.unmute',
   group,
-  summary: 'Show again what an identity writes.',
+  summary: 'Unmute an identity: show what it writes again.',
   kind: 'write',
   scope: 'board:post',
   isUnseen: true,

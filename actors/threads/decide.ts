@@ -111,7 +111,7 @@ function faultOf({ args: { to, destination }, operator }: WriteLetter<MoveArgs>)
     return refuse('private_room', `a thread cannot be moved into a private room, and ${to} is one`, 'data.to')
   if (ban !== undefined) return refuse('room_write_restricted', ban, 'data.to')
   if (!moderates && !operator)
-    return refuse('forbidden', `only people who moderate both rooms can do this: you do not moderate ${to}`, 'data.to')
+    return refuse('forbidden', `only moderators of both rooms can do this: you do not moderate ${to}`, 'data.to')
   if (!isClosed) return undefined
   return refuse('wrong_state', `the room ${to} is closed: its owner can open it with room.policy.set`, 'data.to')
 }

@@ -133,7 +133,7 @@ const probe = ({ state, now }: Situation, letter: WriteLetter<ProbeArgs>) => {
   const entry = state.tools.find(target)
   if (entry === undefined) return unknown(target)
   if (entry.host === '')
-    return refuse('wrong_state', 'this listing names no address to probe: tools.update adds one', 'target')
+    return refuse('wrong_state', 'this listing has no address to probe: add one with tools.update', 'target')
   const wait = state.tools.lastAsked(entry.host) + gapSeconds - now
   if (wait > 0)
     return refuse(
@@ -204,9 +204,9 @@ function ownerObjection(
   if (entry.owner === author || state.tools.isOwnerOf(entry.host, author) || (orOperator && operator)) return undefined
   const how =
     entry.host === ''
-      ? 'it names no host that could be yours'
+      ? 'it has no host that could be yours'
       : `name your identity id under "owners" in https://${entry.host}/.well-known/broadside.json, then call tools.probe`
-  const who = entry.owner === '' ? 'it was imported' : 'another published it'
+  const who = entry.owner === '' ? 'it was imported' : 'someone else published it'
   return refuse('forbidden', `${who}, and you are not a verified owner of its host: ${how}`, 'target')
 }
 

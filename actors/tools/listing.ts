@@ -120,7 +120,7 @@ export function digestOf(fields: ListingFields): string {
 }
 
 /** The listings in a command: the rows of an import, or the single one. */
-export function saidBy(act: FactRecord): readonly ListingFields[] {
+export function listingFieldsIn(act: FactRecord): readonly ListingFields[] {
   if (act.by === undefined) throw new Error(`an unsigned record of ${act.op}`)
   const command = commandIn(act.by.signed)
   const { schema, rows, ...fields } = JSON.parse(command.data ?? '{}') as { schema: 1; rows?: readonly ListingFields[] }
@@ -130,7 +130,7 @@ export function saidBy(act: FactRecord): readonly ListingFields[] {
 /** The listing in this record. `row`: of an import. */
 export function listingIn(record: BoardRecord, id: string, row: number): Listing {
   if (record.type !== RecordType.act) throw new Error(`the record of listing ${id} is not an act`)
-  const fields = saidBy(record)[row]
+  const fields = listingFieldsIn(record)[row]
   if (fields === undefined) throw new Error(`the record of listing ${id} has no row ${row}`)
   return listingOf(id, fields, record.at)
 }

@@ -13,7 +13,7 @@ import type { AuthorFacts, HideFacts, RedactFacts, RestoreFacts } from '../posts
 import type { Projection, RecordPlace } from '../records/core.ts'
 import { ActsOf, commandIn, type FactRecord, type PostRecord } from '../records/record.ts'
 import { type ProbeVerdict, type ReviewKind, reviewKinds } from './kinds.ts'
-import { digestOf, hostOf, type ListingFields, saidBy, subjectOf } from './listing.ts'
+import { digestOf, hostOf, type ListingFields, listingFieldsIn, subjectOf } from './listing.ts'
 
 /** Name of the actor that decides all listings. */
 export const toolsActor = '@tools'
@@ -270,11 +270,16 @@ export class Tools implements Projection, Grounds<Entry> {
   }
 
   #said(act: FactRecord<PublishFacts>, place: RecordPlace, id: string): void {
-    this.#enter(id, saidBy(act)[0]!, { at: act.at, owner: Buffer.from(act.author).toString('hex'), row: 0 }, place)
+    this.#enter(
+      id,
+      listingFieldsIn(act)[0]!,
+      { at: act.at, owner: Buffer.from(act.author).toString('hex'), row: 0 },
+      place,
+    )
   }
 
   #imported(act: FactRecord<ImportFacts>, place: RecordPlace): void {
-    const rows = saidBy(act)
+    const rows = listingFieldsIn(act)
     for (const row of act.facts.applied) {
       const fields = rows[row]!
       this.#enter(fields.id!, fields, { at: act.at, owner: '', row }, place)

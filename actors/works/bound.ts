@@ -37,7 +37,7 @@ type Marked = {
   /** 32 hex of the command that caused the marking. */
   readonly command: string
   /** The newest tell, or undefined before the first. */
-  told: TellArgs | undefined
+  lastTell: TellArgs | undefined
   /** By command: results that are bound but not known to be accepted by the market. */
   readonly bindings: Map<string, Binding>
   /** The result of the work, as it was bound. */
@@ -52,7 +52,7 @@ type Marked = {
   readonly hiddenByAuthor: Set<number>
   /** The number of observations made, and the observations that the market has not received. */
   observations: number
-  readonly unheard: Observation[]
+  readonly unreported: Observation[]
 }
 
 /** Refusals are stored for a day: retries come within minutes of a start. */
@@ -61,13 +61,13 @@ const refusalSeconds = 86_400
 type PackedMarked = readonly [
   work: string,
   command: string,
-  told: TellArgs | null,
+  lastTell: TellArgs | null,
   bindings: readonly (readonly [command: string, binding: Binding])[],
   result: Binding | null,
   delivered: readonly (readonly [slot: number, sha256: string])[],
   hiddenByAuthor: readonly number[],
   observations: number,
-  unheard: readonly Observation[],
+  unreported: readonly Observation[],
 ]
 type Kept = { readonly refusal: RoomRefusal; readonly at: number }
 type Packed = readonly [marked: readonly PackedMarked[], refusals: readonly (readonly [command: string, kept: Kept])[]]
@@ -90,7 +90,7 @@ export class RoomWorks implements Projection {
   readonly #results = new Map<number, Marked>()
   readonly #refusals = new Map<string, Kept>()
   /** Works with something that the market has not received, and works with a binding: few, even after years. */
-  readonly #unheard = new Set<Marked>()
+  readonly #unreported = new Set<Marked>()
   readonly #binding = new Set<Marked>()
   /** Messages recorded for another actor since this thread started. */
   made = 0
@@ -124,7 +124,7 @@ export class RoomWorks implements Projection {
   isBound(slot: number): boolean {
     const original = this.#marks.original(slot)
     return [...this.#binding].some(
-      (marked) => marked.told?.live !== false && this.#boundOf(marked, original).length > 0,
+      (marked) => marked.lastTell?.live !== false && this.#boundOf(marked, original).length > 0,
     )
   }
 
@@ -158,8 +158,9 @@ export class RoomWorks implements Projection {
   /** Id of a live work in this room to which this identity is a party. */
   liveWorkOf(room: number, identity: string): string | undefined {
     const { events } = this.#core.board
-    for (const [slot, { work, told }] of this.#marked) {
-      if (told?.live !== true || ![told.requester, told.reviewer, told.worker].includes(identity)) continue
+    for (const [slot, { work, lastTell }] of this.#marked) {
+      if (lastTell?.live !== true || ![lastTell.requester, lastTell.reviewer, lastTell.worker].includes(identity))
+        continue
       if (events.room(slot) === room) return work
     }
     return undefined
@@ -170,8 +171,8 @@ export class RoomWorks implements Projection {
   }
 
   /** What the market has not received yet, in order for each work. */
-  unheard(): Observation[] {
-    return [...this.#unheard].flatMap(({ unheard }) => unheard)
+  unreported(): Observation[] {
+    return [...this.#unreported].flatMap(({ unreported }) => unreported)
   }
 
   /** Results that are bound but not known to be accepted. */
@@ -223,17 +224,17 @@ export class RoomWorks implements Projection {
   pack(): Packed {
     return [
       [...this.#marked.values()].map(
-        ({ work, command, told, bindings, result, delivered, hiddenByAuthor, observations, unheard }) =>
+        ({ work, command, lastTell, bindings, result, delivered, hiddenByAuthor, observations, unreported }) =>
           [
             work,
             command,
-            told ?? null,
+            lastTell ?? null,
             [...bindings],
             result ?? null,
             [...delivered],
             [...hiddenByAuthor],
             observations,
-            unheard,
+            unreported,
           ] as const,
       ),
       [...this.#refusals],
@@ -241,20 +242,30 @@ export class RoomWorks implements Projection {
   }
 
   restore([marked, refusals]: Packed): void {
-    for (const [work, command, told, bindings, result, delivered, hiddenByAuthor, observations, unheard] of marked) {
+    for (const [
+      work,
+      command,
+      lastTell,
+      bindings,
+      result,
+      delivered,
+      hiddenByAuthor,
+      observations,
+      unreported,
+    ] of marked) {
       const one: Marked = {
         work,
         command,
-        told: told ?? undefined,
+        lastTell: lastTell ?? undefined,
         bindings: new Map(bindings),
         result: result ?? undefined,
         delivered: new Map(delivered),
         hiddenByAuthor: new Set(hiddenByAuthor),
         observations,
-        unheard: [...unheard],
+        unreported: [...unreported],
       }
       this.#marked.set(this.#slotOf(work), one)
-      if (one.unheard.length > 0) this.#unheard.add(one)
+      if (one.unreported.length > 0) this.#unreported.add(one)
       if (one.bindings.size > 0) this.#binding.add(one)
       if (one.result !== undefined) this.#results.set(this.#slotOf(one.result.result), one)
     }
@@ -265,13 +276,13 @@ export class RoomWorks implements Projection {
     this.#marked.set(slot, {
       work: this.#core.board.events.idHex(slot),
       command,
-      told: undefined,
+      lastTell: undefined,
       bindings: new Map(),
       result: undefined,
       delivered: new Map(),
       hiddenByAuthor: new Set(),
       observations: 0,
-      unheard: [],
+      unreported: [],
     })
   }
 
@@ -282,14 +293,14 @@ export class RoomWorks implements Projection {
   }
 
   #unbind({ work, command }: UnbindArgs): void {
-    this.#letGo(this.find(work)!, command)
+    this.#releaseBinding(this.find(work)!, command)
   }
 
   #boundOf({ bindings }: Marked, original: number): (readonly [command: string, binding: Binding])[] {
     return [...bindings].filter(([, { result }]) => this.#slotOf(result) === original)
   }
 
-  #letGo(marked: Marked, command: string): void {
+  #releaseBinding(marked: Marked, command: string): void {
     marked.bindings.delete(command)
     if (marked.bindings.size === 0) this.#binding.delete(marked)
   }
@@ -303,21 +314,21 @@ export class RoomWorks implements Projection {
     this.#refusals.set(command, { refusal, at })
   }
 
-  #tell(told: TellArgs, place: RecordPlace): void {
-    const slot = this.#slotOf(told.work)
+  #tell(tell: TellArgs, place: RecordPlace): void {
+    const slot = this.#slotOf(tell.work)
     const marked = this.#marked.get(slot)!
-    const before = marked.told
-    marked.told = told
-    const current = this.#takeResult(marked, told)
-    if (!told.live || before?.worker !== told.worker) marked.delivered.clear()
-    if (told.live && current !== undefined) marked.delivered.set(this.#slotOf(told.result), current)
-    if (before === undefined) this.#lookBack(marked, slot, 'request')
+    const before = marked.lastTell
+    marked.lastTell = tell
+    const current = this.#takeResult(marked, tell)
+    if (!tell.live || before?.worker !== tell.worker) marked.delivered.clear()
+    if (tell.live && current !== undefined) marked.delivered.set(this.#slotOf(tell.result), current)
+    if (before === undefined) this.#observeEarlierChanges(marked, slot, 'request')
     const { board, changes } = this.#core
     const room = board.events.room(slot)
     // For public works, the market's own records put the changes in the feed.
     if (board.roomList[room]!.visibility === 'public') return
-    for (const [state, at] of told.states)
-      changes.add(`work.${state}`, { position: place.change, room, slot: none, subject: told.work, at })
+    for (const [state, at] of tell.states)
+      changes.add(`work.${state}`, { position: place.change, room, slot: none, subject: tell.work, at })
   }
 
   /**
@@ -326,7 +337,7 @@ export class RoomWorks implements Projection {
    */
   #takeResult(marked: Marked, { result, sha256: submitted }: TellArgs): string | undefined {
     const taken = [...marked.bindings].find(([, binding]) => binding.result === result)
-    if (taken !== undefined) this.#letGo(marked, taken[0])
+    if (taken !== undefined) this.#releaseBinding(marked, taken[0])
     if (marked.result !== undefined && marked.result.result !== result) {
       this.#results.delete(this.#slotOf(marked.result.result))
       marked.result = undefined
@@ -340,12 +351,12 @@ export class RoomWorks implements Projection {
     marked.result = bound
     this.#results.set(slot, marked)
     if (isEdited) this.#observe(marked, { event: 'result', change: 'edited', by: 'author', sha256: current })
-    this.#lookBack(marked, slot, 'result')
+    this.#observeEarlierChanges(marked, slot, 'result')
     return current
   }
 
   /** Records what happened to an event before the room knew that it belongs to a work. */
-  #lookBack(marked: Marked, slot: number, event: 'request' | 'result'): void {
+  #observeEarlierChanges(marked: Marked, slot: number, event: 'request' | 'result'): void {
     const redaction = this.#marks.redactionOf(slot)
     if (redaction === undefined && this.#marks.hideOf(slot) === undefined) return
     const by = this.isGoneByAuthor(slot) ? 'author' : 'other'
@@ -354,20 +365,20 @@ export class RoomWorks implements Projection {
 
   #observe(marked: Marked, what: Omit<Observation, 'work' | 'n'>): void {
     // Once the work is settled, only redactions of the request matter: its text must leave the market's disk too.
-    const matters = marked.told?.live === true || (what.event === 'request' && what.change === 'redacted')
-    if (marked.told === undefined || !matters) return
+    const matters = marked.lastTell?.live === true || (what.event === 'request' && what.change === 'redacted')
+    if (marked.lastTell === undefined || !matters) return
     marked.observations++
     const result = what.event === 'result' ? { result: marked.result!.result } : {}
-    marked.unheard.push({ work: marked.work, n: marked.observations, ...what, ...result })
-    this.#unheard.add(marked)
+    marked.unreported.push({ work: marked.work, n: marked.observations, ...what, ...result })
+    this.#unreported.add(marked)
     this.made++
   }
 
   #observed({ work, n }: ObservedArgs): void {
     const marked = this.find(work)!
-    const { unheard } = marked
-    while (unheard.length > 0 && unheard[0]!.n <= n) unheard.shift()
-    if (unheard.length === 0) this.#unheard.delete(marked)
+    const { unreported } = marked
+    while (unreported.length > 0 && unreported[0]!.n <= n) unreported.shift()
+    if (unreported.length === 0) this.#unreported.delete(marked)
   }
 
   #slotOf(id: string): number {
@@ -375,8 +386,8 @@ export class RoomWorks implements Projection {
   }
 
   /** Whether the author of the event at this slot works on this live work, as far as the room knows. */
-  #isOfWorker({ told }: Marked, slot: number): boolean {
-    return told?.live === true && told.worker === this.#authorOf(slot)
+  #isOfWorker({ lastTell }: Marked, slot: number): boolean {
+    return lastTell?.live === true && lastTell.worker === this.#authorOf(slot)
   }
 
   #authorOf(slot: number): string {
@@ -386,8 +397,8 @@ export class RoomWorks implements Projection {
 }
 
 function isHolder(marked: Marked | undefined, identity: string): boolean {
-  const told = marked?.told
-  return told?.live === true && told.fence > 0 && told.worker === identity
+  const lastTell = marked?.lastTell
+  return lastTell?.live === true && lastTell.fence > 0 && lastTell.worker === identity
 }
 
 /** Acts that remove or restore a text. */

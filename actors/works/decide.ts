@@ -141,20 +141,24 @@ const unbind = ({ state, now }: Situation, letter: WriteLetter<UnbindArgs>) => {
 /** Records the state and posts its notice in one turn. No caller waits until the notice is in the public log. */
 const tell = (situation: Situation, letter: WriteLetter<TellLetter>) => {
   const { state, board, now } = situation
-  const { notice, ...told } = letter.args
-  const marked = state.bound.find(told.work)
-  if (marked === undefined) throw new Error(`the market reported on work ${told.work}, which this room does not have`)
-  const page = board.page(board.events.find(Buffer.from(told.work, 'hex')))
-  const posted = notice === undefined ? noPost : postNotice(situation, letter, told.work, notice)
-  const isHeard = marked.told !== undefined && marked.told.n >= told.n
+  const { notice, ...update } = letter.args
+  const marked = state.bound.find(update.work)
+  if (marked === undefined) throw new Error(`the market reported on work ${update.work}, which is not in this room`)
+  const page = board.page(board.events.find(Buffer.from(update.work, 'hex')))
+  const posted = notice === undefined ? noPost : postNotice(situation, letter, update.work, notice)
+  const isKnown = marked.lastTell !== undefined && marked.lastTell.n >= update.n
   // The notice comes first: if the state was recorded, so was the notice.
-  const records = [...posted.records, ...(isHeard ? [] : [note(letter, now, 'work.tell', told)])]
+  const records = [...posted.records, ...(isKnown ? [] : [note(letter, now, 'work.tell', update)])]
   const isPublic = board.rooms.get(letter.to)!.visibility === 'public'
-  const reply: TellReply = { page, isPublic, ...(posted.unsaid === undefined ? {} : { unsaid: posted.unsaid }) }
+  const reply: TellReply = {
+    page,
+    isPublic,
+    ...(posted.noticeRefusal === undefined ? {} : { noticeRefusal: posted.noticeRefusal }),
+  }
   return { ...accept(records, reply), isAnsweredEarly: true as const }
 }
 
-type Posted = { readonly records: readonly Planned[]; readonly unsaid?: string }
+type Posted = { readonly records: readonly Planned[]; readonly noticeRefusal?: string }
 
 const noPost: Posted = { records: [] }
 
@@ -173,12 +177,12 @@ function postNotice(situation: Situation, letter: WriteLetter, work: string, not
     proofBits: 0,
   }
   const decision = decidePost(situation, { ...letter, op: 'post', id, sha, by, via: 'board', args })
-  return decision.ok ? decision : { records: [], unsaid: decision.refusal.message }
+  return decision.ok ? decision : { records: [], noticeRefusal: decision.refusal.message }
 }
 
 const observed = ({ state, now }: Situation, letter: WriteLetter<ObservedArgs>) => {
   const { work, n } = letter.args
-  const first = state.bound.find(work)?.unheard[0]
+  const first = state.bound.find(work)?.unreported[0]
   if (first === undefined || first.n > n) return nothingNew
   return noted(letter, now, 'work.observed', { work, n }, {})
 }
@@ -379,26 +383,26 @@ const lasting: ReadonlySet<string> = new Set(['room_reply_restricted', 'room_wri
 export const asksStanding: ReadonlySet<string> = new Set(['work.cancel', 'work.claim', 'work.rule'])
 export const asksResult: ReadonlySet<string> = new Set(['work.submit', 'work.claim'])
 
-type Said<Args> = { readonly args: Args; readonly records: readonly Planned[] }
+type WithRoomFacts<Args> = { readonly args: Args; readonly records: readonly Planned[] }
 
 /**
  * Adds to the arguments what only the room of a work knows and the market needs to decide: the signer's rights in the room, and
  * the result being submitted. `records`: what the room records about the result if the market accepts it. A room of the same
  * shard is read directly; any other is first queried by letter (delivery.ts).
  */
-export function roomSays<Args extends WorkArgs>(
+export function withRoomFacts<Args extends WorkArgs>(
   situation: Situation,
   letter: WriteLetter,
   room: string,
   args: Args,
-): Said<Args> {
+): WithRoomFacts<Args> {
   if (!situation.board.rooms.has(room)) return { args, records: [] }
   const { author, operator, op } = letter
   const standing = asksStanding.has(op) ? { standing: standingIn(situation, { room, author, operator }) } : {}
   const { work, result } = args
   if (!asksResult.has(op) || result === undefined) return { args: { ...args, ...standing }, records: [] }
   const bound = bind(situation, { ...letter, op: 'work.bind', to: room, args: { work, result } })
-  if (!bound.ok) throw new Error('a room never refuses to check a result')
+  if (!bound.ok) throw new Error('a room cannot refuse to check a result')
   const reply = bound.reply
   return { args: { ...args, ...standing, bound: boundOf(result, reply) }, records: bound.records }
 }

@@ -24,11 +24,11 @@ import type { Observation, RequestVerdict, SignedNotice } from './letters.ts'
 import {
   type Ask,
   type BoardSign,
+  type Notification,
   noticeOf,
   requestLetter,
+  roomUpdateOf,
   type Source,
-  type Told,
-  tellingOf,
   tellLetter,
 } from './mail.ts'
 import { marketName, type WorkArgs } from './market/letters.ts'
@@ -98,8 +98,8 @@ type Outcome =
 /** How many outcomes are remembered for repeated commands, and how many pages of works in other shards. */
 const recentMax = 10_000
 /** Delivered records of the market are marked in the next turn that writes anything; this many cause a turn of their own. */
-const saidMax = 128
-const againSeconds = 2
+const deliveredMax = 128
+const retrySeconds = 2
 
 export class WorkDelivery implements Mail {
   readonly #options: WorkDeliveryOptions
@@ -109,15 +109,15 @@ export class WorkDelivery implements Mail {
   /** Lines whose letter was refused, and when to retry it. */
   readonly #held = new Map<Line, number>()
   /** By number: letters that the main thread is carrying. */
-  readonly #away = new Map<number, Line>()
+  readonly #carrying = new Map<number, Line>()
   #outgoing: Carried[] = []
   #carried = 0
   /** The newest records taken from the outbox, and the observations already in a line. */
   #askTaken = 0
-  #toldTaken = 0
+  #notificationsTaken = 0
   readonly #observing = new Set<string>()
   #made = -1
-  #said: number[] = []
+  #deliveredSeqs: number[] = []
   #marksFrom = 0
   /** Commands (32 hex) that their room has not answered. */
   readonly #asking = new Set<string>()
@@ -149,13 +149,13 @@ export class WorkDelivery implements Mail {
         return {
           write: letter,
           answer: (answer, head) => answer.ok && covered?.(answer, head),
-          decided: (answer) => this.#heard(line, answer, now + againSeconds),
+          decided: (answer) => this.#answered(line, answer, now + retrySeconds),
         }
       const n = ++this.#carried
-      this.#away.set(n, line)
+      this.#carrying.set(n, line)
       this.#outgoing.push({ n, letter, once: refused !== undefined })
     }
-    return marks || this.#said.length >= saidMax ? this.#marking(now) : undefined
+    return marks || this.#deliveredSeqs.length >= deliveredMax ? this.#marking(now) : undefined
   }
 
   afterTurn(): void {
@@ -166,7 +166,7 @@ export class WorkDelivery implements Mail {
 
   /** Reports once that nothing is in progress. */
   #rest(): void {
-    if (this.#hasRested || this.isWaiting || this.#away.size > 0) return
+    if (this.#hasRested || this.isWaiting || this.#carrying.size > 0) return
     this.#hasRested = true
     this.#options.atRest()
   }
@@ -176,13 +176,13 @@ export class WorkDelivery implements Mail {
    * carried again.
    */
   carried(n: number, answer: ShardAnswer | undefined, head: Head | undefined): void {
-    const line = this.#away.get(n)
+    const line = this.#carrying.get(n)
     if (line === undefined) return
-    this.#away.delete(n)
+    this.#carrying.delete(n)
     if (answer === undefined) this.#drop(line)
     else {
       if (answer.ok) line.step!.covered?.(answer, head)
-      this.#heard(line, answer, 0)
+      this.#answered(line, answer, 0)
     }
     this.#rest()
   }
@@ -238,11 +238,11 @@ export class WorkDelivery implements Mail {
       this.#asking.add(hex(letter.id))
       this.#add(ask.work, this.#ask(ask, letter))
     }
-    for (const told of mail.told(this.#toldTaken, Number.POSITIVE_INFINITY)) {
-      this.#toldTaken = told.seq
-      this.#add(told.work, this.#tell(told))
+    for (const notification of mail.notifications(this.#notificationsTaken, Number.POSITIVE_INFINITY)) {
+      this.#notificationsTaken = notification.seq
+      this.#add(notification.work, this.#tell(notification))
     }
-    for (const each of bound.unheard()) {
+    for (const each of bound.unreported()) {
       const name = `${each.work} ${each.n}`
       if (this.#observing.has(name)) continue
       this.#observing.add(name)
@@ -260,23 +260,23 @@ export class WorkDelivery implements Mail {
 
   /** Advances a line to its next letter. `answer`: to the previous one. */
   #go(line: Line, answer?: Accepted): void {
-    let heard = answer
+    let previous = answer
     for (let [task] = line.tasks; task !== undefined; [task] = line.tasks) {
-      const step = this.#stepOf(task, heard)
+      const step = this.#stepOf(task, previous)
       if (step !== undefined) {
         line.step = step
         this.#ready.add(line)
         return
       }
-      heard = undefined
+      previous = undefined
       line.tasks.shift()
     }
     this.#lines.delete(line.key)
     for (const each of line.idle) each()
   }
 
-  #stepOf(task: Task, heard: Accepted | undefined): Step | undefined {
-    const found = this.#unlessDamaged(() => (heard === undefined ? task.next() : task.next(heard)))
+  #stepOf(task: Task, previous: Accepted | undefined): Step | undefined {
+    const found = this.#unlessDamaged(() => (previous === undefined ? task.next() : task.next(previous)))
     return found?.done === false ? found.value : undefined
   }
 
@@ -296,7 +296,7 @@ export class WorkDelivery implements Mail {
     this.#go(line)
   }
 
-  #heard(line: Line, answer: ShardAnswer, again: number): void {
+  #answered(line: Line, answer: ShardAnswer, retryAt: number): void {
     if (answer.ok) return this.#go(line, answer)
     const { letter, refused } = line.step!
     if (refused !== undefined) {
@@ -304,7 +304,7 @@ export class WorkDelivery implements Mail {
       return this.#drop(line)
     }
     this.#options.report({ op: letter.op, to: letter.to, code: answer.refusal.code })
-    this.#held.set(line, again)
+    this.#held.set(line, retryAt)
   }
 
   #whenIdle(work: string, then: () => void): void {
@@ -321,7 +321,7 @@ export class WorkDelivery implements Mail {
     else waiting.push(then)
   }
 
-  #came(command: string, outcome: Outcome): void {
+  #settleAsk(command: string, outcome: Outcome): void {
     this.#asking.delete(command)
     this.#outcomes.set(command, outcome)
     const waiting = this.#waiting.get(command) ?? []
@@ -366,7 +366,7 @@ export class WorkDelivery implements Mail {
     yield {
       letter: said,
       covered: ({ change }, head) =>
-        this.#came(
+        this.#settleAsk(
           command,
           verdict.taken
             ? { ok: true, leaf: posted.leaf, change, head: head ?? posted.head }
@@ -375,23 +375,23 @@ export class WorkDelivery implements Mail {
     }
   }
 
-  *#tell(told: Told): Task {
+  *#tell(notification: Notification): Task {
     const { board, sign, report } = this.#options
-    const telling = tellingOf(this.#options, told)
-    const { work } = told
-    let page = this.#pageOf(work, telling.room)
+    const update = roomUpdateOf(this.#options, notification)
+    const { work } = notification
+    let page = this.#pageOf(work, update.room)
     if (page === undefined) {
-      page = (yield* replyTo({ letter: tellLetter(telling, board) })).page
+      page = (yield* replyTo({ letter: tellLetter(update, board) })).page
       this.#pages.set(work, page)
     }
-    for (const facts of telling.notices) {
-      const notice = noticeOf(sign, telling, page, facts)
-      const { isPublic, unsaid } = yield* replyTo({ letter: tellLetter(telling, board, notice) })
-      if (unsaid !== undefined) report({ work, transition: facts.number, answer: unsaid })
+    for (const facts of update.notices) {
+      const notice = noticeOf(sign, update, page, facts)
+      const { isPublic, noticeRefusal } = yield* replyTo({ letter: tellLetter(update, board, notice) })
+      if (noticeRefusal !== undefined) report({ work, transition: facts.number, answer: noticeRefusal })
       else if (isPublic && !this.#isIntroduced) yield { letter: this.#introduction(notice) }
       this.#isIntroduced ||= isPublic
     }
-    this.#said.push(told.seq)
+    this.#deliveredSeqs.push(notification.seq)
   }
 
   /** The room of a work whose request is in this shard. */
@@ -440,21 +440,21 @@ export class WorkDelivery implements Mail {
     if (!asksResult.has(letter.op) || result === undefined) return go({ ...letter, args }, answer)
     const binding = { ...internalLetter('work.bind', room, author, { work, result }), id, sha }
     const reply = yield* replyTo({ letter: binding, refused })
-    const letGo = (): void => this.#add(work, this.#unbind(work, hex(id), room))
+    const releaseBinding = (): void => this.#add(work, this.#unbind(work, hex(id), room))
     go({ ...letter, args: { ...args, bound: boundOf(result, reply) } }, (found, head) => {
-      if (!('fault' in reply) && (!found.ok || found.duplicate === true)) letGo()
+      if (!('fault' in reply) && (!found.ok || found.duplicate === true)) releaseBinding()
       answer(found, head)
     })
   }
 
   /** Marks all delivered records of the market in one record. */
   #marking(now: number): Delivery | undefined {
-    if (this.#said.length === 0 || now < this.#marksFrom) return undefined
-    const seqs = this.#said.splice(0)
+    if (this.#deliveredSeqs.length === 0 || now < this.#marksFrom) return undefined
+    const seqs = this.#deliveredSeqs.splice(0)
     const decided = (answer: ShardAnswer): void => {
       if (answer.ok) return
-      this.#said.push(...seqs)
-      this.#marksFrom = now + againSeconds
+      this.#deliveredSeqs.push(...seqs)
+      this.#marksFrom = now + retrySeconds
     }
     const write = internalLetter('mail.sent', marketName, this.#options.board, { seqs })
     return { write, answer: () => {}, decided }

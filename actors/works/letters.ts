@@ -102,8 +102,8 @@ export type SignedNotice = {
 /** Arguments of `work.tell`. A room that knows the transition still posts a notice that it lacks. */
 export type TellLetter = TellArgs & { readonly notice?: SignedNotice }
 
-/** The room's answer to it. `isPublic`: everyone can read the room. `unsaid`: why it will never accept the notice. */
-export type TellReply = { readonly page: string; readonly isPublic: boolean; readonly unsaid?: string }
+/** The room's answer to it. `isPublic`: everyone can read the room. `noticeRefusal`: why it will never accept the notice. */
+export type TellReply = { readonly page: string; readonly isPublic: boolean; readonly noticeRefusal?: string }
 
 /** Arguments of `work.observe`, as the market receives them. `n` counts per work, from 1. */
 export type Observation = {

@@ -33,7 +33,7 @@ import { type Changing, finalStates, type Work } from './market/work.ts'
 export type Ask = { readonly work: string; readonly kind: 'create' | 'edit'; readonly seq: number }
 
 /** A record of the market with transitions of a work. */
-export type Told = {
+export type Notification = {
   readonly work: string
   readonly seq: number
   /** Number of the first of its transitions, counted over the life of the work from 1. */
@@ -44,10 +44,10 @@ export type Told = {
 
 type Packed = readonly [
   asks: readonly Ask[],
-  told: readonly Told[],
+  notifications: readonly Notification[],
   workers: readonly (readonly [work: string, worker: string])[],
   texts: readonly (readonly [work: string, seqs: readonly number[]])[],
-  takenBack: readonly number[],
+  redactedActs: readonly number[],
 ]
 
 const factsMax = 256
@@ -63,7 +63,7 @@ export class Mail implements Projection {
   readonly acts: Projection['acts'] = {
     'mail.sent': ({ facts }: FactRecord<SentArgs>) => {
       for (const seq of facts.seqs) {
-        this.#told.delete(seq)
+        this.#notifications.delete(seq)
         this.#facts.delete(seq)
       }
     },
@@ -73,7 +73,7 @@ export class Mail implements Projection {
   readonly #find: (work: string) => Work | undefined
   /** By the number of the record, in order. */
   readonly #asks = new Map<number, Ask>()
-  readonly #told = new Map<number, Told>()
+  readonly #notifications = new Map<number, Notification>()
   /** Facts of the newest of these records: they are delivered moments after they were made, so they need not be read again. */
   readonly #facts = new BoundedMap<number, StepFacts | OpenFacts>(factsMax)
   /** Work -> its current or last worker, while it is not settled. */
@@ -81,7 +81,7 @@ export class Mail implements Projection {
   /** Work -> records whose signed commands contain texts of its request. */
   readonly #texts = new Map<string, number[]>()
   /** Records whose signed commands contain a text that was permanently removed. */
-  readonly #takenBack: number[] = []
+  readonly #redactedActs: number[] = []
   /** Messages recorded for another actor since this thread started. */
   made = 0
 
@@ -93,11 +93,11 @@ export class Mail implements Projection {
 
   /** Records after the one with this number, in order, at most `max`. */
   asks(after: number, max: number): readonly Ask[] {
-    return behind(this.#asks, after, max)
+    return entriesAfter(this.#asks, after, max)
   }
 
-  told(after: number, max: number): readonly Told[] {
-    return behind(this.#told, after, max)
+  notifications(after: number, max: number): readonly Notification[] {
+    return entriesAfter(this.#notifications, after, max)
   }
 
   /** The facts of the record; undefined if it must be read. */
@@ -106,11 +106,11 @@ export class Mail implements Projection {
   }
 
   isOpen(seq: number): boolean {
-    return this.#told.has(seq)
+    return this.#notifications.has(seq)
   }
 
-  takenBack(): readonly number[] {
-    return this.#takenBack
+  redactedActs(): readonly number[] {
+    return this.#redactedActs
   }
 
   onAct(act: FactRecord, place: RecordPlace): void {
@@ -122,20 +122,26 @@ export class Mail implements Projection {
     if (kind !== undefined) this.#ask({ work, kind, seq: place.seq })
     this.#answer(act, work)
     if (!movesWork(act)) return
-    this.#tell(work, act.facts.steps.length, place.seq)
+    this.#addNotification(work, act.facts.steps.length, place.seq)
     this.#facts.set(place.seq, act.facts)
   }
 
   pack(): Packed {
-    return [[...this.#asks.values()], [...this.#told.values()], [...this.#workers], [...this.#texts], this.#takenBack]
+    return [
+      [...this.#asks.values()],
+      [...this.#notifications.values()],
+      [...this.#workers],
+      [...this.#texts],
+      this.#redactedActs,
+    ]
   }
 
-  restore([asks, told, workers, texts, takenBack]: Packed): void {
+  restore([asks, notifications, workers, texts, redactedActs]: Packed): void {
     for (const ask of asks) this.#asks.set(ask.seq, ask)
-    for (const each of told) this.#told.set(each.seq, each)
+    for (const each of notifications) this.#notifications.set(each.seq, each)
     for (const [work, worker] of workers) this.#workers.set(work, worker)
     for (const [work, seqs] of texts) this.#texts.set(work, [...seqs])
-    this.#takenBack.push(...takenBack)
+    this.#redactedActs.push(...redactedActs)
   }
 
   #ask(ask: Ask): void {
@@ -152,23 +158,23 @@ export class Mail implements Projection {
       if (ask.work !== work || ask.kind !== kind) continue
       this.#asks.delete(ask.seq)
       // What the room refused was never shown, and is not retained either.
-      if (act.facts.voids !== undefined) this.#takeBack(work, [ask.seq])
+      if (act.facts.voids !== undefined) this.#redact(work, [ask.seq])
     }
     if (observed.is(act) && act.facts.event === 'request' && act.facts.change === 'redacted')
-      this.#takeBack(work, this.#texts.get(work) ?? [])
+      this.#redact(work, this.#texts.get(work) ?? [])
   }
 
-  #takeBack(work: string, seqs: readonly number[]): void {
-    this.#takenBack.push(...seqs)
+  #redact(work: string, seqs: readonly number[]): void {
+    this.#redactedActs.push(...seqs)
     const left = (this.#texts.get(work) ?? []).filter((seq) => !seqs.includes(seq))
     if (left.length > 0) this.#texts.set(work, left)
     else this.#texts.delete(work)
   }
 
-  #tell(work: string, count: number, seq: number): void {
+  #addNotification(work: string, count: number, seq: number): void {
     const found = this.#find(work)!
     const worker = found.worker === '' ? (this.#workers.get(work) ?? '') : found.worker
-    this.#told.set(seq, { work, seq, first: found.steps - count + 1, worker })
+    this.#notifications.set(seq, { work, seq, first: found.steps - count + 1, worker })
     // A former worker is concerned when their work is open again, but not by anything after that.
     if (found.worker === '' || finalStates.has(found.state)) this.#workers.delete(work)
     else this.#workers.set(work, worker)
@@ -189,7 +195,7 @@ export class Mail implements Projection {
 
 const observed = new ActsOf<ObserveFacts>('work.observe')
 
-function behind<Each>(table: ReadonlyMap<number, Each>, after: number, max: number): Each[] {
+function entriesAfter<Each>(table: ReadonlyMap<number, Each>, after: number, max: number): Each[] {
   const found: Each[] = []
   for (const [seq, each] of table) {
     if (seq <= after) continue
@@ -227,39 +233,39 @@ function noticeText(facts: NoticeFacts): string {
 
 const texts: Readonly<Record<TransitionName, (facts: NoticeFacts) => string>> = {
   create: ({ amount, deadline }) =>
-    `Open: ${credits(amount)} held for whoever does this. Claim it with work.claim; a result is due before ${time(deadline)}.`,
+    `Open: ${credits(amount)} in escrow for this work. Claim it with work.claim; a result is due before ${time(deadline)}.`,
   edit: () => 'The request has a new version: claim the newest one.',
-  raise: ({ set }) => `The reward is ${credits(set.amount ?? 0)} now.`,
-  cancel: () => 'Cancelled: what was held went back.',
-  request_gone: () => 'Cancelled, as its request was taken away: what was held went back.',
+  raise: ({ set }) => `The reward is now ${credits(set.amount ?? 0)}.`,
+  cancel: () => 'Cancelled: the held credits were released.',
+  request_gone: () => 'Cancelled because its request was removed: the held credits were released.',
   claim: ({ set, fence }) => `Claimed until ${time(set.claim_expires_at ?? 0)}, fence ${fence}.`,
-  renew: ({ set }) => `The claim runs until ${time(set.claim_expires_at ?? 0)} now.`,
+  renew: ({ set }) => `The claim now runs until ${time(set.claim_expires_at ?? 0)}.`,
   release: () => 'Released by its worker: open again.',
-  lapse: () => 'The claim ran out: open again.',
+  lapse: () => 'The claim expired: open again.',
   submit: submitted,
   accept: ({ paid }) => `Accepted: ${credits(paid)} paid to the worker.`,
-  silence: ({ paid }) => `Nobody judged the result in time, so it is accepted: ${credits(paid)} paid to the worker.`,
+  silence: ({ paid }) => `There was no review in time, so the result is accepted: ${credits(paid)} paid to the worker.`,
   silence_disputed: ({ set }) =>
-    `Nobody judged the result in time, and it is no longer what was submitted: disputed. ${ruledUntil(set)}`,
-  revise: ({ set }) => `A revision is asked for, until ${time(set.claim_expires_at ?? 0)}.`,
+    `There was no review in time, and the result has changed since it was submitted: disputed. ${ruledUntil(set)}`,
+  revise: ({ set }) => `A revision was requested; it is due by ${time(set.claim_expires_at ?? 0)}.`,
   resubmit: submitted,
-  revision_lapse: ({ set }) => `No revision came in time: rejected. ${disputedUntil(set)}`,
+  revision_lapse: ({ set }) => `No revision was submitted in time: rejected. ${disputedUntil(set)}`,
   give_up: ({ set }) => `Given up by its worker: rejected. ${disputedUntil(set)}`,
-  reject: ({ set }) => `Rejected; the reason stands in work.history. ${disputedUntil(set)}`,
+  reject: ({ set }) => `Rejected; work.history shows the reason. ${disputedUntil(set)}`,
   dispute: ({ set }) => `Disputed by the worker. ${ruledUntil(set)}`,
   concede_reopen: () => 'Conceded by the worker: open again.',
-  concede: () => 'Conceded by the worker: what was held went back.',
-  wish: () => 'To be reopened, as the requester asked, if the worker does not dispute.',
+  concede: () => 'Conceded by the worker: the held credits were released.',
+  wish: () => 'The requester asked to reopen it: it reopens if the worker does not dispute.',
   undisputed_reopen: () => 'Not disputed in time: open again.',
-  undisputed: () => 'Not disputed in time: what was held went back.',
+  undisputed: () => 'Not disputed in time: the held credits were released.',
   rule_all: ({ paid }) => `Ruled for the worker: ${credits(paid)} paid.`,
-  rule_none: () => 'Ruled for the requester: what was held went back.',
+  rule_none: () => 'Ruled for the requester: the held credits were released.',
   rule_split: ({ set, paid }) =>
-    `Ruled ${set.percent ?? 0} percent for the worker: ${credits(paid)} paid, the rest went back.`,
+    `Ruled ${set.percent ?? 0} percent for the worker: ${credits(paid)} paid, the rest was released.`,
   unruled_split: ({ paid }) =>
-    `Nobody ruled in time, so it is split: ${credits(paid)} paid to the worker, the rest went back.`,
-  unruled: () => 'Nobody ruled in time, so the rejection stands: what was held went back.',
-  expire: () => 'The deadline has passed without a result: what was held went back.',
+    `There was no ruling in time, so it is split: ${credits(paid)} paid to the worker, the rest was released.`,
+  unruled: () => 'There was no ruling in time, so the rejection is final: the held credits were released.',
+  expire: () => 'The deadline has passed without a result: the held credits were released.',
   confirm_claim: confirmed,
   confirm_revision: confirmed,
   confirm_result: confirmed,
@@ -270,7 +276,7 @@ const texts: Readonly<Record<TransitionName, (facts: NoticeFacts) => string>> = 
 }
 
 function submitted({ set }: NoticeFacts): string {
-  return `A result was submitted: ${set.result?.id ?? ''}. Unless it is judged before ${time(set.review_due ?? 0)} it is accepted.`
+  return `A result was submitted: ${set.result?.id ?? ''}. If there is no review before ${time(set.review_due ?? 0)}, it is accepted.`
 }
 
 function confirmed(): string {
@@ -282,7 +288,7 @@ function disputedUntil({ dispute_due: due = 0 }: Partial<Changing>): string {
 }
 
 function ruledUntil({ arbitration_due: due = 0 }: Partial<Changing>): string {
-  return `A moderator of the room or the operator rules before ${time(due)}, or it ends by itself.`
+  return `A moderator of the room or the operator must rule before ${time(due)}; otherwise the dispute ends automatically.`
 }
 
 function credits(count: number): string {
@@ -328,7 +334,7 @@ export function requestLetter(
 }
 
 /** The state sent to a room, and the notices that it posts, one per transition. */
-type Telling = {
+type RoomUpdate = {
   readonly room: string
   readonly tell: TellArgs
   readonly worker: string
@@ -338,12 +344,12 @@ type Telling = {
 const asked = new ActsOf<ReserveFacts | EditFacts>('work.create', 'work.edit')
 
 function stepsIn(record: BoardRecord): StepFacts | OpenFacts {
-  if (!isOfMarket(record) || !movesWork(record)) throw new Error('the record moves no work')
+  if (!isOfMarket(record) || !movesWork(record)) throw new Error('the record has no transition of a work')
   return record.facts
 }
 
 /** What to tell a room about one record of the market: the state of the work, and the facts for the notices. */
-export function tellingOf({ state, record }: Source, { work: id, seq, first, worker }: Told): Telling {
+export function roomUpdateOf({ state, record }: Source, { work: id, seq, first, worker }: Notification): RoomUpdate {
   const facts = state.mail.factsOf(seq) ?? stepsIn(record(seq))
   const { steps, begun } = facts
   const work = state.market.find(id)!
@@ -377,7 +383,7 @@ export function tellingOf({ state, record }: Source, { work: id, seq, first, wor
 /** A post by the board in the work's thread, addressed to its worker; because it is a reply, the requester gets it too. */
 export function noticeOf(
   sign: BoardSign,
-  { room, tell, worker }: Telling,
+  { room, tell, worker }: RoomUpdate,
   page: string,
   facts: NoticeFacts,
 ): SignedNotice {
@@ -388,7 +394,7 @@ export function noticeOf(
 }
 
 export function tellLetter(
-  { room, tell }: Telling,
+  { room, tell }: RoomUpdate,
   board: string,
   notice?: SignedNotice,
 ): WriteLetter<TellLetter, TellReply> {

@@ -18,7 +18,7 @@ import {
   type WriteLetter,
 } from '../records/write.ts'
 import { mayTouchOthers } from '../rooms/policy.ts'
-import { roomSays } from './decide.ts'
+import { withRoomFacts } from './decide.ts'
 import { after, stateOf, stepOf } from './market/clock.ts'
 import { codes, postingsOf } from './market/ledger.ts'
 import type {
@@ -35,7 +35,7 @@ import type { Market } from './market/market.ts'
 import { holds, type Known, type Objection, objectionTo, unaffordable } from './market/rows.ts'
 import { type Actor, type Transition, transitionNamed, transitions, transitionsOn } from './market/table.ts'
 import { Turn } from './market/turn.ts'
-import { type Fixed, partiesOf, type Result, untouched, type Work } from './market/work.ts'
+import { type Fixed, initialState, partiesOf, type Result, type Work } from './market/work.ts'
 
 /** Fee on a reward, and bond for a dispute about it: configuration, passed with the command. */
 type Rates = { readonly fee_basis_points: number; readonly bond_percent: number }
@@ -57,18 +57,18 @@ function decideWork(op: string) {
     const given = letter.args
     const stored = market.find(given.work)
     if (stored === undefined) return unknown(given.work)
-    const { args, records } = roomSays(situation, letter, stored.room, given)
+    const { args, records } = withRoomFacts(situation, letter, stored.room, given)
     if (!mayKnow(stored, letter.author, args)) return unknown(args.work)
     const turn = new Turn(market, now)
     turn.bringUp(stored, letter.author)
     const found: Case = { op, market, turn, letter, args, now }
-    const first = stepOn(found, turn.work(stored))
+    const first = nextStep(found, turn.work(stored))
     if ('ok' in first) return first
     const { from = '' } = args
     const more = from !== '' && stored.is_public ? { from } : {}
     if (op !== 'work.claim' || args.bound === undefined)
       return preceded(records, turn.finish(letter, stored, [first], more))
-    const second = stepOn({ ...found, op: 'work.submit' }, after(turn.work(stored), first), first.fence)
+    const second = nextStep({ ...found, op: 'work.submit' }, after(turn.work(stored), first), first.fence)
     return 'ok' in second ? second : preceded(records, turn.finish(letter, stored, [first, second], more))
   }
 }
@@ -83,7 +83,7 @@ function mayKnow(work: Work, author: string, { standing }: Pick<WorkArgs, 'stand
 }
 
 /** `fence`: for a second step, the one that the first step has assigned. */
-function stepOn(found: Case, work: Work, fence = found.args.amount): Step | Refused {
+function nextStep(found: Case, work: Work, fence = found.args.amount): Step | Refused {
   const { op, market, letter, args, now } = found
   const rows = transitionsOn.get(op)!
   const barred = barredFrom(rows[0]!.by, work, found, fence)
@@ -92,7 +92,7 @@ function stepOn(found: Case, work: Work, fence = found.args.amount): Step | Refu
   const { author } = letter
   const asking = { work, at: now, author, args }
   const row = rows.find((each) => each.from.includes(state) && holds(each, asking))
-  if (row === undefined) return refuse(...notNow(op, state, rows, work))
+  if (row === undefined) return refuse(...wrongState(op, state, rows, work))
   const doing = {
     at: now,
     // The market's generation comes first: the command's may be one that the market has not heard of yet.
@@ -129,7 +129,7 @@ function barredFrom(by: Actor, work: Work, { letter, args }: Case, fence: number
         return [
           'stale_fence',
           work.fence === 0
-            ? `this work has no claim now: claim ${fence} has ended, and work.claim makes a new one`
+            ? `this work has no claim now: claim ${fence} has ended; make a new one with work.claim`
             : `the current claim of this work is ${work.fence}, not ${fence}`,
           'amount',
         ]
@@ -159,18 +159,22 @@ function barredFrom(by: Actor, work: Work, { letter, args }: Case, fence: number
 /** Operations that only make sense before the deadline get their own refusal after it. */
 const bounded: ReadonlySet<string> = new Set(['work.claim', 'work.renew', 'work.submit'])
 
-function notNow(op: string, state: string, rows: readonly Transition[], work: Work): Objection {
+function wrongState(op: string, state: string, rows: readonly Transition[], work: Work): Objection {
   if (bounded.has(op) && work.state === 'expired')
     return ['expired', `the deadline of this work passed at ${work.deadline}`, 'event_id']
   const from = [...new Set(rows.flatMap((row) => row.from))].join(' or ')
-  return ['wrong_state', `this work is ${state}, and ${op} needs one that is ${from}; ${nextWords(state)}`, 'event_id']
+  return [
+    'wrong_state',
+    `this work is ${state}, and ${op} needs one that is ${from}; ${nextOperations(state)}`,
+    'event_id',
+  ]
 }
 
 /** Completes a sentence that names a state, with the operations that lead out of it. */
-function nextWords(state: string): string {
+function nextOperations(state: string): string {
   const rows = transitions.filter(({ from, on }) => on.startsWith('work.') && from.some((each) => each === state))
   const next = [...new Set(rows.map(({ on }) => on))]
-  return next.length === 0 ? 'its state is final' : `what can be done now: ${next.join(', ')}`
+  return next.length === 0 ? 'its state is final' : `possible operations: ${next.join(', ')}`
 }
 
 function knownTo(
@@ -255,7 +259,7 @@ const reserve = ({ state: { market }, now }: Situation, letter: WriteLetter<Rese
   const moved = { ...fixed, amount, fee, worker: '', hold: '', bond: '', bond_amount: 0 }
   const postings = postingsOf(transitionNamed.create.postings, moved, { cause, at: now })
   const hold = postings.find(({ code }) => code === codes.hold)!.id
-  const begun = untouched('', args.generation, amount, fee, hold)
+  const begun = initialState('', args.generation, amount, fee, hold)
   const decision = turn.decide(letter, {
     op: letter.op,
     facts: { work: id, command, post: postOf(letter, args.proof_bits), fixed, begun, postings, ...fromOf(args) },
@@ -316,7 +320,7 @@ const edit = ({ state: { market }, now }: Situation, letter: WriteLetter<WorkArg
   if (state !== 'open')
     return refuse(
       'wrong_state',
-      `this work is ${state}: its request can be edited only while it is open; ${nextWords(state)}`,
+      `this work is ${state}: its request can be edited only while it is open; ${nextOperations(state)}`,
       'event_id',
     )
   if (work.editing !== '')

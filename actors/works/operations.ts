@@ -58,12 +58,12 @@ const workCreate = declare({
       ),
       reviewer: Type.Optional(
         identityId(
-          'identity that reviews the result, by default you. If a dispute is not ruled on, the rejection of another reviewer stands; after yours the reward is split in half',
+          'identity that reviews the result, by default you. If a dispute gets no ruling, a rejection by another reviewer is final; after one by you the reward is split in half',
         ).schema,
       ),
       eligibility: Type.Optional(
         Type.Union([Type.Literal('open'), Type.Literal('first_work')], {
-          description: 'open (default), or first_work: only those who never had a result accepted',
+          description: 'open (default), or first_work: only identities that have had no result accepted',
         }),
       ),
       simulated: Type.Optional(

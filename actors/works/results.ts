@@ -161,7 +161,7 @@ export const WorkSchema = Type.Object(
     reward: Reward,
     reviewer: Party,
     eligibility: Type.Union([Type.Literal('open'), Type.Literal('first_work')], {
-      description: 'who may claim it: anyone, or only those who never had a result accepted',
+      description: 'who may claim it: anyone, or only identities that have had no result accepted',
     }),
     request: Request,
     claimed_version_id: Type.Optional(id('the version of the request that its worker claimed')),

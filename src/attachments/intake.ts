@@ -4,7 +4,7 @@
  */
 
 import { hash } from 'node:crypto'
-import { inside } from '../../actors/kernel/limits.ts'
+import { internalLimits } from '../../actors/kernel/limits.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import type { ShardAnswer } from '../../actors/records/answer.ts'
 import type { BlobFiles } from '../../storage/blob-files.ts'
@@ -66,7 +66,7 @@ export class BlobIntake {
 
   /** Writes the file. `done` is called once; the command must not proceed before that. */
   store({ room, author, bytes }: Incoming, done: (stored: Stored | Refusal) => void): void {
-    if (this.#open >= inside.blobsUnderWay) return done(overloaded)
+    if (this.#open >= internalLimits.blobUploadsMax) return done(overloaded)
     const sha256 = hash('sha256', bytes, 'hex')
     this.#count(author, bytes.length, 1)
     this.files.hold(room, sha256, bytes).then(

@@ -8,7 +8,7 @@
  */
 
 import { createHash } from 'node:crypto'
-import { inside, rates } from '../../actors/kernel/limits.ts'
+import { internalLimits, rates } from '../../actors/kernel/limits.ts'
 import { refusal } from '../../actors/kernel/refusals.ts'
 import { type BlobFiles, blobDamage } from '../../storage/blob-files.ts'
 import type { ReadHandle } from '../../storage/disk.ts'
@@ -49,7 +49,12 @@ const pieceBytes = 65_536
 export function blobRoute(options: BlobRouteOptions): RouteHandler {
   const { throttle } = options
   const each = rates.downloads_per_address
-  const places = new Places({ limit: 'downloads_per_address', each, max: inside.blobsRead, keeper: throttle })
+  const places = new Places({
+    limit: 'downloads_per_address',
+    each,
+    max: internalLimits.blobDownloadsMax,
+    keeper: throttle,
+  })
   return (exchange, target) => {
     const send = (found: Parameters<typeof refused>[0]) => options.replies.refuse(exchange, found)
     const address = options.addressOf(exchange)

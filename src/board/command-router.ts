@@ -11,7 +11,7 @@ import { type Command, fields } from '../../actors/kernel/fields.ts'
 import { isSigned } from '../../actors/kernel/operation.ts'
 import { type Refusal, refusal, tooBusy } from '../../actors/kernel/refusals.ts'
 import { type AnsweredBy, type AnyReadName, operationByName, type ReadOperation } from '../../actors/operations.ts'
-import { delegationOver, staleWords, windowSeconds } from '../../actors/records/write.ts'
+import { delegationOver, staleTimestampMessage, windowSeconds } from '../../actors/records/write.ts'
 import type { BlobIntake } from '../attachments/intake.ts'
 import { checkOperation, isGiven, readCommand } from '../command/check.ts'
 import type { Reading } from '../command/clerk.ts'
@@ -271,7 +271,7 @@ export class CommandRouter implements CommandPath, ReadPath {
         return forwardReadInOrder(forward, command, source, respond)
       const now = this.#options.wallSeconds()
       if (Math.abs(now - command.timestamp) > windowSeconds) {
-        const message = staleWords(command.timestamp, now)
+        const message = staleTimestampMessage(command.timestamp, now)
         return respond(refused(refusal('stale_timestamp', message, 'timestamp')))
       }
       if (this.#options.news.isRetired(signer.text))

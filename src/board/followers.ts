@@ -1,6 +1,6 @@
 /** Streams (tails) and long polls, and how both get news from the actor threads. Wiring only. */
 
-import { inside, rates, sizes } from '../../actors/kernel/limits.ts'
+import { internalLimits, rates, sizes } from '../../actors/kernel/limits.ts'
 import { shardOf } from '../../actors/shard.ts'
 import type { BoardDirectory } from '../board-directory.ts'
 import type { Clock } from '../clock.ts'
@@ -69,8 +69,8 @@ export class Followers implements ActorListener {
       now: clock.monotonicMs,
       timers: clock,
       outbox,
-      queueBytesMax: inside.streamQueueBytes,
-      stallMs: inside.streamStallMs,
+      queueBytesMax: internalLimits.streamQueueBytes,
+      stallMs: internalLimits.streamStallMs,
       lastMax: sizes.tail_last_maximum,
     })
     this.members = new Subscriptions({
@@ -91,7 +91,7 @@ export class Followers implements ActorListener {
       handleOf: (reader) => news.handles.get(reader) ?? '',
       keyOver: (key) => keyRefusal(news, key),
       newest: () => Math.max(actorHost.seen, news.change),
-      waitersMax: inside.waitersMax,
+      waitersMax: internalLimits.waitersMax,
       waitsPerAddress: rates.waits_per_address,
       keeper: throttle,
       now: clock.monotonicMs,

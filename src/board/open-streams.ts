@@ -1,5 +1,5 @@
 /** Opens /v1/stream with the parts of the board that it needs. Wiring only. */
-import { inside } from '../../actors/kernel/limits.ts'
+import { internalLimits } from '../../actors/kernel/limits.ts'
 import { refusal } from '../../actors/kernel/refusals.ts'
 import type { Clock } from '../clock.ts'
 import { keyRefusal } from '../command/dispatch.ts'
@@ -45,7 +45,7 @@ export function openStreams(
     replies,
     now: clock.monotonicMs,
     timers: clock,
-    stallMs: inside.streamStallMs,
+    stallMs: internalLimits.streamStallMs,
     onReply: (status) => counters.reply(status),
     onClosed: (code) => {
       counters.add(`${closedCounter}${code}`)

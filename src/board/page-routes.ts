@@ -9,7 +9,7 @@
 import { promisify } from 'node:util'
 import { gzip as gzipCallback } from 'node:zlib'
 import { type FieldName, fields } from '../../actors/kernel/fields.ts'
-import { inside, sizes } from '../../actors/kernel/limits.ts'
+import { internalLimits, sizes } from '../../actors/kernel/limits.ts'
 import { networkOf } from '../../actors/kernel/networks.ts'
 import { type Refusal, refusal, statusOf } from '../../actors/kernel/refusals.ts'
 import type { Schema } from '../../actors/kernel/schema.ts'
@@ -177,7 +177,7 @@ function draftIn(body: Buffer): Draft | undefined {
 
 class PageServer {
   readonly #options: PageRoutesOptions
-  readonly #ready = new ReadyAnswers(inside.pageCacheBytes)
+  readonly #ready = new ReadyAnswers(internalLimits.pageCacheBytes)
   readonly #renderer: Renderer
   /** Pages that are being rendered, by key. */
   readonly #pending = new TurnoverMap<string, PendingPage>()

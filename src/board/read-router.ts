@@ -1,6 +1,6 @@
 /** Where each read is answered: by the feed, by one shard, by several shards together, or by the search threads. */
 
-import { inside } from '../../actors/kernel/limits.ts'
+import { internalLimits } from '../../actors/kernel/limits.ts'
 import type { AnyReadName } from '../../actors/operations.ts'
 import type { Head } from '../../actors/records/answer.ts'
 import { shardOf } from '../../actors/shard.ts'
@@ -42,7 +42,7 @@ export class ReadRouter implements ReadPath {
   constructor(options: ReadRouterOptions) {
     this.#options = options
     const queue = options.limitsOn
-      ? { ...inside.searchQueue, now: options.clock.monotonicMs, timers: options.clock }
+      ? { ...internalLimits.searchQueue, now: options.clock.monotonicMs, timers: options.clock }
       : undefined
     this.#searches = new Searches({ actors: options.actors, queue })
   }

@@ -4,7 +4,7 @@
  */
 
 import { fields } from '../../actors/kernel/fields.ts'
-import { inside, sizes } from '../../actors/kernel/limits.ts'
+import { internalLimits, sizes } from '../../actors/kernel/limits.ts'
 import { type Operation, pathField } from '../../actors/kernel/operation.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { operations, type ReadOperation } from '../../actors/operations.ts'
@@ -58,7 +58,7 @@ type Found = { readonly operation: ReadOperation; readonly parameter: string }
 export class Routes {
   readonly #options: RoutesOptions
   readonly #replies: Replies
-  readonly #ready = new ReadyAnswers(inside.answerCacheBytes)
+  readonly #ready = new ReadyAnswers(internalLimits.answerCacheBytes)
   /** By address. */
   readonly #pending = new TurnoverMap<string, PendingRead>()
   readonly #gets = new Map<string, ReadOperation>()

@@ -387,7 +387,7 @@ function scrubberOf(board: OpenBoard): Scrubber {
         path: nodesFile(logDirectory(directory.path), place === 0 ? '' : nameOf(origin)),
         leaves: size,
       })),
-    mendTree: (path) => actorHost.mendTree(path),
+    repairTree: (path) => actorHost.repairTree(path),
     notices,
     counters,
     report: log,

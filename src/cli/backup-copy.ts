@@ -15,7 +15,7 @@ import { basename, dirname, join } from 'node:path'
 import { decodeLogFrame } from '../../actors/log/frame.ts'
 import type { Disk } from '../../storage/disk.ts'
 import { JournalReader } from '../../storage/journal.ts'
-import { copyFile, copySegment, endsAtOneMoment, JournalEnd, segmentsThrough } from '../../storage/journal-copy.ts'
+import { consistentEnds, copyFile, copySegment, JournalEnd, segmentsThrough } from '../../storage/journal-copy.ts'
 import { segmentPath } from '../../storage/segment.ts'
 import { lostActsFile } from '../board/lost-acts.ts'
 import {
@@ -79,9 +79,9 @@ function lastBackup({ disk, source, target }: BackupOptions): Manifest | undefin
   // The process was killed between the two renames.
   if (!existsSync(target) && existsSync(join(old, manifestName))) disk.renameDurable(old, target)
   if (!existsSync(target)) return undefined
-  if (!disk.look(target).isFile && disk.listFiles(target).length + disk.listDirectories(target).length === 0)
+  if (!disk.stat(target).isFile && disk.listFiles(target).length + disk.listDirectories(target).length === 0)
     return undefined
-  if (disk.look(target).isFile || !existsSync(join(target, manifestName)))
+  if (disk.stat(target).isFile || !existsSync(join(target, manifestName)))
     throw new CommandFailed(`${target} exists and is not a backup. Name a new directory, or that of the last backup.`)
   const last = readManifest(target)
   const { service_id } = readFacts(disk, source)
@@ -149,7 +149,7 @@ class BackupCopy {
   #ends(directories: readonly string[]): { readonly log: number; readonly shards: readonly number[] } {
     const { disk, source } = this.#options
     const journals = directories.map((directory) => new JournalEnd(disk, directory))
-    const shards = endsAtOneMoment(journals)
+    const shards = consistentEnds(journals)
     for (const journal of journals) journal.close()
     if (shards === undefined)
       throw new CommandFailed('The shards were too busy for a consistent copy. Try again when the board is less busy.')

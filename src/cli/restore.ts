@@ -31,7 +31,7 @@ export const restoreCommand: Command = {
       const given = resolve(args.positionals[0]!)
       if (!existsSync(given)) throw new CommandFailed(`There is no backup ${given}.`)
       refuseUnlessEmpty(target)
-      const isTar = machine.disk.look(given).isFile
+      const isTar = machine.disk.stat(given).isFile
       const backup = isTar ? `${target}.unpacked` : given
       try {
         if (isTar) unpack(given, backup)
@@ -122,7 +122,7 @@ function keyFilesOf({ keys }: Restoration, manifest: Manifest): (readonly [from:
 
 function refuseUnlessEmpty(target: string): void {
   if (!existsSync(target)) return
-  const found = machine.disk.look(target).isFile ? [target] : readdirSync(target)
+  const found = machine.disk.stat(target).isFile ? [target] : readdirSync(target)
   const isUnfinished = found.includes('restored.json') && !found.includes('LOCK') && !existsSync(join(target, 'search'))
   if (found.length === 0) return
   throw new CommandFailed(

@@ -6,7 +6,7 @@
 import type { ActorRefusal as Decided, Refusal } from '../../actors/kernel/refusals.ts'
 import type { ShardAnswer } from '../../actors/records/answer.ts'
 import { overLimitWords } from '../../actors/records/write.ts'
-import { noRoomLeftWords } from '../../actors/rooms/room.ts'
+import { noRoomLeftMessage } from '../../actors/rooms/room.ts'
 import { type Reply, refused } from '../format/reply.ts'
 import { Charge } from '../rates/meters.ts'
 import type { Throttle, Writer } from '../rates/throttle.ts'
@@ -86,7 +86,7 @@ export function refundUnlessCreated(charge: Charge): Pick<Asked, 'settle' | 'lim
     const isMade = answer?.ok === true && answer.duplicate !== true && answer.reply.madeRoom === true
     if (!isMade) charge.giveBack()
   }
-  return { settle, limit: { words: noRoomLeftWords, charge } }
+  return { settle, limit: { words: noRoomLeftMessage, charge } }
 }
 
 /** For callers that ask another actor than the room: finds out whether the room exists. `undefined`: no answer came. */

@@ -5,7 +5,7 @@
  * update (a post that is also a mention), so a page may end in the middle of it without losing or repeating any.
  */
 
-import { spokenTo } from '../../actors/conversations/conversations.ts'
+import { addresseesOf } from '../../actors/conversations/conversations.ts'
 import type { UpdateKind } from '../../actors/follow/operations.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { type Change, nowhere, type Room } from '../../actors/records/board.ts'
@@ -132,7 +132,7 @@ export function updatesPage(context: ReadContext, request: UpdatesRequest): Upda
 /** The updates that a public change produces: for everyone, and for those whom it addresses. */
 export function publicRows(context: ReadContext, change: Change): PushedRow[] {
   const rows = pushedRow(context, change, change.kind, [''])
-  return [...rows, ...addresseesOf(context, change).flatMap((reader) => personalRows(context, change, reader))]
+  return [...rows, ...concernedReaders(context, change).flatMap((reader) => personalRows(context, change, reader))]
 }
 
 /** The updates that a change produces for these readers, all of whom may know of it. */
@@ -173,9 +173,9 @@ function authorOf({ board: { events, authors } }: ReadContext, { slot }: Change)
 }
 
 /** Identities that a new public post or version may reply to, address or mention. */
-function addresseesOf({ board, body }: ReadContext, { kind, slot }: Change): readonly string[] {
+function concernedReaders({ board, body }: ReadContext, { kind, slot }: Change): readonly string[] {
   if (kind !== 'event.posted' && kind !== 'event.superseded') return []
-  const { to, handles } = spokenTo(eventOf(body(slot)))
+  const { to, handles } = addresseesOf(eventOf(body(slot)))
   const parent = board.events.parent(slot)
   const parentAuthor = parent === none ? undefined : board.authors.idOf(board.events.author(parent))
   const found = [to || undefined, parentAuthor, ...[...handles].map((handle) => board.handles.get(handle))]

@@ -37,7 +37,7 @@ const byKind: Readonly<Record<Finding['kind'], string>> = {
 }
 
 export function explanationOf({ kind, where, what }: Finding): string {
-  if (kind === 'derived') return what.startsWith('torn-tail') || what.startsWith('unborn') ? tail : byKind.derived
+  if (kind === 'derived') return what.startsWith('torn-tail') || what.startsWith('headerless') ? tail : byKind.derived
   const found = kind === 'damage' ? explanations.find(([fits]) => fits.test(where) || fits.test(what)) : undefined
   return found?.[1] ?? byKind[kind]
 }

@@ -16,7 +16,7 @@ import { basename, join } from 'node:path'
 import type { BlobFacts, DeletedFacts } from '../../actors/attachments/attachments.ts'
 import { nameOf } from '../../actors/log/book.ts'
 import { closedBefore, decodeLogFrame, type LogFrame, openFrameType } from '../../actors/log/frame.ts'
-import { remakeTree } from '../../actors/log/tree.ts'
+import { rebuildTree } from '../../actors/log/tree.ts'
 import type { RedactFacts } from '../../actors/posts/marks.ts'
 import { parseEntry } from '../../actors/records/entry.ts'
 import {
@@ -38,9 +38,14 @@ import { ReadableFrames } from '../../storage/around-damage.ts'
 import { readBlob } from '../../storage/blob-files.ts'
 import { Damage, type Disk, isUnreadable, unlessUnreadable } from '../../storage/disk.ts'
 import { type Durable, newestDurable } from '../../storage/durable-mark.ts'
-import { type JournalCheck, type JournalProblem, remakeIndex, verifyJournal } from '../../storage/fsck-journal.ts'
+import {
+  type JournalCheck,
+  type JournalProblem,
+  rebuildSegmentIndex,
+  verifyJournal,
+} from '../../storage/fsck-journal.ts'
 import { type Frame, JournalReader } from '../../storage/journal.ts'
-import { areSound, markEnding, markOf } from '../../storage/shelved-rows.ts'
+import { areIntact, markEnding, markOf } from '../../storage/shelved-rows.ts'
 import { badSnapshots, loadNewest, reachOf } from '../../storage/snapshot.ts'
 import {
   blobsDirectory,
@@ -205,7 +210,7 @@ function journalFinding(disk: Disk, directory: string, problem: JournalProblem):
     where: `${path} at byte ${offset}`,
     what: `${kind}: expected ${expected}, found ${found}`,
     // An unconfirmed tail is not derived from anything: the next start saves it and cuts it off.
-    ...(kind === 'index' ? { rebuild: () => remakeIndex(disk, directory, firstSeq) } : {}),
+    ...(kind === 'index' ? { rebuild: () => rebuildSegmentIndex(disk, directory, firstSeq) } : {}),
   }
 }
 
@@ -242,7 +247,7 @@ function checkOldEvents(disk: Disk, directory: string, onFinding: (finding: Find
       },
     )
     const isSound =
-      bytes !== undefined && areSound(bytes) && name.endsWith(`${markEnding(markOf(bytes))}${oldEventsSuffix}`)
+      bytes !== undefined && areIntact(bytes) && name.endsWith(`${markEnding(markOf(bytes))}${oldEventsSuffix}`)
     if (!isSound) onFinding({ kind: 'derived', where: path, what, rebuild: () => disk.removeFile(path) })
   }
 }
@@ -439,7 +444,7 @@ function rebuildNodes(disk: Disk, path: string, { path: file, first, last }: Nod
   const log = JournalReader.open(disk, logDirectory(path))
   log.advance(last)
   try {
-    const tree = remakeTree({ disk, path: file, journal: log, first, last, report: () => {} })
+    const tree = rebuildTree({ disk, path: file, journal: log, first, last, report: () => {} })
     tree.sync()
     tree.close()
   } finally {

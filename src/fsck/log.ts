@@ -162,7 +162,8 @@ export class LogChainCheck {
   #openNodes(path: string): void {
     const { disk, onFinding } = this.#options
     if (!disk.fileExists(path)) this.#nodesProblem = { where: path, what: 'missing' }
-    else if (!disk.look(path).isFile) onFinding({ kind: 'start', where: path, what: 'it is not a file: move it away' })
+    else if (!disk.stat(path).isFile)
+      onFinding({ kind: 'start', where: path, what: 'it is not a regular file: move it out of the way' })
     else this.#nodes = unlessUnreadable(() => disk.openFile(path, 'read'), this.#noNodes)
   }
 

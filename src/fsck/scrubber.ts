@@ -5,7 +5,7 @@
  */
 import { join, relative } from 'node:path'
 import { type Disk, DiskFull, type ReadHandle } from '../../storage/disk.ts'
-import { remakeIndex } from '../../storage/fsck-journal.ts'
+import { rebuildSegmentIndex } from '../../storage/fsck-journal.ts'
 import { indexPath, listSegments, segmentPath } from '../../storage/segment.ts'
 import { blobsDirectory, logDirectory, shardDirectories } from '../board-directory.ts'
 import type { Clock } from '../clock.ts'
@@ -44,7 +44,7 @@ type ScrubberOptions = {
   /** The tree file of each log, and how many leaves it must have by now. */
   readonly trees: () => readonly { readonly path: string; readonly leaves: number }[]
   /** Repairs a tree file. */
-  readonly mendTree: (path: string) => void
+  readonly repairTree: (path: string) => void
   readonly notices: Notices
   readonly counters: Counters
   readonly report: typeof log
@@ -126,11 +126,11 @@ export class Scrubber {
   }
 
   async *#files(): AsyncGenerator<FileToCheck, void, undefined> {
-    const { directory, shards, trees, mendTree } = this.#options
+    const { directory, shards, trees, repairTree } = this.#options
     for (const journal of [...shardDirectories(directory, shards), logDirectory(directory)])
       yield* this.#journal(journal)
     for (const { path, leaves } of trees())
-      yield { path, kind: 'tree', check: checkTree(leaves), mend: () => mendTree(path) }
+      yield { path, kind: 'tree', check: checkTree(leaves), mend: () => repairTree(path) }
     yield* this.#attachments(blobsDirectory(directory))
   }
 
@@ -153,7 +153,7 @@ export class Scrubber {
     yield { path, kind: 'segment', check: check.next(firstSeq) }
     // A damaged segment cannot be indexed.
     if (this.#damaged.has(path)) return
-    const mend = (): void => remakeIndex(disk, directory, firstSeq)
+    const mend = (): void => rebuildSegmentIndex(disk, directory, firstSeq)
     yield { path: indexPath(directory, firstSeq), kind: 'index', check: checkIndex(disk, directory, firstSeq), mend }
   }
 

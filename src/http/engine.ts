@@ -1,7 +1,7 @@
 /** The port: which engine serves it, how many connections it accepts, and what it answers on its own, in the board's format. */
 
 import { randomUUID } from 'node:crypto'
-import { inside } from '../../actors/kernel/limits.ts'
+import { internalLimits } from '../../actors/kernel/limits.ts'
 import { descriptorsMax } from '../../storage/machine-disk.ts'
 import { descriptorsForSegments } from '../../storage/sealed-segments.ts'
 import type { Clock } from '../clock.ts'
@@ -34,7 +34,7 @@ export async function createHttpServer(
  * thread that gets none for a journal file stops the board, so some descriptors are reserved.
  */
 export function connectionsMaxOf(descriptors: number): number {
-  const kept = inside.descriptorsKept + descriptorsForSegments(descriptors)
+  const kept = internalLimits.descriptorsReserved + descriptorsForSegments(descriptors)
   return Math.max(1, descriptors - Math.min(kept, Math.ceil(descriptors / 2)))
 }
 

@@ -63,7 +63,7 @@ export function readMarks(disk: Disk, place: MarkPlace): HighWaterMark[] {
   const files = [place.markFile, strayMark(place)].filter((file) => file !== undefined)
   const found = files.filter((file) => disk.fileExists(file))
   return found.map((file) => {
-    const mark = disk.look(file).isFile
+    const mark = disk.stat(file).isFile
       ? parseMark(disk.readWhole(file).toString('utf8'))
       : unreadable('it is not a file')
     if (!mark.ok) throw new UnusableMark(unusable(file, mark.problem))

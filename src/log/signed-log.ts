@@ -5,7 +5,7 @@
  * log and its key, whose file was written earlier.
  */
 
-import { inside } from '../../actors/kernel/limits.ts'
+import { internalLimits } from '../../actors/kernel/limits.ts'
 import type { Timers } from '../../actors/kernel/timers.ts'
 import { nameOf } from '../../actors/log/book.ts'
 import {
@@ -20,7 +20,7 @@ import {
 } from '../../actors/log/frame.ts'
 import { Log, type LogOptions, stateAfter } from '../../actors/log/log.ts'
 import { closeEntry, closeFrame, nextOf, openEntry, openFrame } from '../../actors/log/rotation.ts'
-import { openTree, provenRoot, remakeTree } from '../../actors/log/tree.ts'
+import { openTree, provenRoot, rebuildTree } from '../../actors/log/tree.ts'
 import { formatCheckpoint, openCheckpoint } from '../../storage/checkpoint.ts'
 import type { Disk } from '../../storage/disk.ts'
 import { newestDurable } from '../../storage/durable-mark.ts'
@@ -155,7 +155,7 @@ export class SignedLog {
       tree: this.#tree,
       sign: (size, root) => this.sign(size, root),
       leafHash: writeLeafHash,
-      entriesPerFrameMax: inside.entriesPerLogFrame,
+      entriesPerFrameMax: internalLimits.entriesPerLogFrame,
       start: stateAfter(this.#newest),
     })
   }
@@ -333,12 +333,12 @@ export class SignedLog {
   #rootsOf(log?: ClosedLog): (size: number) => Buffer {
     if (log !== undefined) {
       const filed = this.#filed(log.origin, log.first, log.last)
-      return rootsOf(filed, headOf(log), () => remakeTree(filed).close())
+      return rootsOf(filed, headOf(log), () => rebuildTree(filed).close())
     }
     const filed = this.#filed(this.origin, this.#firstFrame())
     return rootsOf(filed, this.#newest, () => {
       this.#tree.close()
-      this.#tree = remakeTree(filed)
+      this.#tree = rebuildTree(filed)
     })
   }
 

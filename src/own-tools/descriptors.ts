@@ -125,7 +125,7 @@ const verifyProof: OwnTool = {
   }),
   example: {
     input: { proof: proofExample },
-    output: { valid: false, why: 'the proof cannot be read: a note has an empty line before its signatures' },
+    output: { valid: false, why: 'the proof cannot be read: a note must have an empty line before its signatures' },
   },
   where: 'board',
 }

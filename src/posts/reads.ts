@@ -250,6 +250,6 @@ function leftOut({ board: { events }, marks }: State, now: number, room: number 
     if (room === undefined || events.room(slot) === room) found.add(slot)
   }
   for (const slot of marks.marked()) add(slot)
-  for (const slot of marks.takenBack(now)) add(slot)
+  for (const slot of marks.removedTextSlots(now)) add(slot)
   return found
 }

@@ -1,7 +1,7 @@
 /** Events in the answers of lists and threads: their JSON, and the facts that an answer needs about them. */
 
 import { charsIn, textIn, toUtf8, type Utf8 } from '../../actors/kernel/utf8.ts'
-import { Damage, prefetchedAtOnce } from '../../storage/disk.ts'
+import { Damage, prefetchBatchMax } from '../../storage/disk.ts'
 import { eventJson, type PlainPost, plainPost } from './event-json.ts'
 import type { EventView } from './event-view.ts'
 import { endOf, listed, pageCharsMax, type ReadContext, type Scope, soonest } from './read.ts'
@@ -54,7 +54,7 @@ export function prefetchGroup<Item>(
   n: number,
   prefetch: (some: readonly Item[]) => void,
 ): void {
-  if (n % prefetchedAtOnce === 0) prefetch(items.slice(n, n + prefetchedAtOnce))
+  if (n % prefetchBatchMax === 0) prefetch(items.slice(n, n + prefetchBatchMax))
 }
 
 type Within<Item, Shown> = { readonly shown: readonly Shown[]; readonly cut: Item | undefined }

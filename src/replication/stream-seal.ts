@@ -176,7 +176,7 @@ export class StreamSeal {
 /** Anyone who can read the file can read every message that still exists anywhere. */
 function refuseShared({ disk, dataDirectory }: StreamSealOptions): void {
   const file = sealFile(dataDirectory)
-  if (disk.fileExists(file) && (disk.look(file).mode & 0o077) !== 0)
+  if (disk.fileExists(file) && (disk.stat(file).mode & 0o077) !== 0)
     throw new Halted(`The key file ${file} can be read by others. Run: chmod 600 ${file}`)
 }
 

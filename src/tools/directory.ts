@@ -17,7 +17,7 @@ import {
   registryName,
 } from '../../actors/records/record.ts'
 import type { RelayFacts } from '../../actors/tool-calls/tool-calls.ts'
-import { type Listing, listingOf, saidBy, siteOf } from '../../actors/tools/listing.ts'
+import { type Listing, listingFieldsIn, listingOf, siteOf } from '../../actors/tools/listing.ts'
 import {
   type Entry,
   type ImportFacts,
@@ -167,7 +167,7 @@ export class Directory {
   /** The latest content of the listing. */
   listing({ id, shard, seq, row }: Entry): Listing {
     const record = actIn(this.#options.record(shard, seq))
-    return listingOf(id, saidBy(record)[row]!, record.at)
+    return listingOf(id, listingFieldsIn(record)[row]!, record.at)
   }
 
   /** Why the index does not have a listing, or ''. */
@@ -211,7 +211,7 @@ export class Directory {
     for (const entries of byRecord.values()) {
       const { shard, seq } = entries[0]!
       const act = actIn(record(shard, seq))
-      const said = saidBy(act)
+      const said = listingFieldsIn(act)
       for (const { id, row, owner } of entries) {
         const listing = listingOf(id, said[row]!, act.at)
         index.put((number) => ofListing(number, listing, owner))
@@ -268,7 +268,7 @@ export class Directory {
 
   #touch(act: FactRecord): void {
     if (imports.is(act)) {
-      const rows = saidBy(act)
+      const rows = listingFieldsIn(act)
       for (const row of act.facts.applied) this.#touched.add(rows[row]!.id!)
     } else if (probedActs.is(act)) {
       const { host, tool, isGood, verdict } = act.facts

@@ -3,10 +3,10 @@
  * All requests to actors go through here.
  */
 
-import { inside, type Queues } from '../../actors/kernel/limits.ts'
+import { internalLimits, type Queues } from '../../actors/kernel/limits.ts'
 import { type Answered, Link, type Port } from '../../actors/kernel/link.ts'
 import type { Refusal } from '../../actors/kernel/refusals.ts'
-import { type LastWords, Supervised, type ThreadUsage } from '../../actors/kernel/supervisor.ts'
+import { Supervised, type ThreadError, type ThreadUsage } from '../../actors/kernel/supervisor.ts'
 import type { Cancel } from '../../actors/kernel/timers.ts'
 import type { ClosedLog } from '../../actors/log/frame.ts'
 import type { AnyReadName } from '../../actors/operations.ts'
@@ -75,7 +75,7 @@ type ActorHostOptions = Pick<Platform, 'clock' | 'disk' | 'startThread' | 'chann
   /** Listeners that receive all news from the start. A part created later adds itself with `listen`. */
   readonly listeners: readonly ActorListener[]
   /** Called when the process cannot continue. */
-  readonly onFatal: (thread: string, words: LastWords) => void
+  readonly onFatal: (thread: string, error: ThreadError) => void
 }
 
 /** `isAwaited`: nothing may be shown until the stream has been told that this board no longer waits for it. */
@@ -302,7 +302,7 @@ export class ActorHost implements Actors {
   }
 
   /** Repairs the tree file with this path, or rebuilds it if it is missing. Throws the disk error if the repair cannot start. */
-  mendTree(path: string): void {
+  repairTree(path: string): void {
     const { disk } = this.#options
     if (!disk.fileExists(path)) disk.openFile(path, 'create').close()
     // The log's new entries already go to this file. The feed adds the earlier ones once it has applied them all.
@@ -415,7 +415,7 @@ export class ActorHost implements Actors {
     const thread = this.#supervise({
       name: 'back',
       file: threadFile('back'),
-      birth: () => {
+      startData: () => {
         const toFeed = this.#options.channel()
         feedPort = toFeed.port2
         const shard = this.#shardStart(0)
@@ -485,7 +485,7 @@ export class ActorHost implements Actors {
     const thread = this.#supervise({
       name: `shard-${number}`,
       file: threadFile('shard'),
-      birth: () => {
+      startData: () => {
         const toLog = this.#options.channel()
         logPort = toLog.port2
         const data: ShardThread = { ...this.#shardStart(number), log: toLog.port1 }
@@ -537,7 +537,7 @@ export class ActorHost implements Actors {
     this.#logThread = this.#supervise({
       name: 'log',
       file: threadFile('log'),
-      birth: () => ({ data, transfer: [data.front, feed, ...toShards] }),
+      startData: () => ({ data, transfer: [data.front, feed, ...toShards] }),
       mayRestart: () => false,
     })
     return this.#logThread.start()
@@ -564,7 +564,7 @@ export class ActorHost implements Actors {
     this.#feedThread = this.#supervise({
       name: 'feed',
       file: threadFile('feed'),
-      birth: () => ({ data, transfer: [front.port2, logPort] }),
+      startData: () => ({ data, transfer: [front.port2, logPort] }),
       mayRestart: () => false,
     })
     return this.#feedThread.start()
@@ -716,7 +716,7 @@ export class ActorHost implements Actors {
     const link: Link = new Link({
       port,
       openMax: this.#options.queues.openAsks,
-      patienceMs: inside.patienceMs,
+      patienceMs: internalLimits.patienceMs,
       now: this.#options.clock.monotonicMs,
       timers: this.#options.clock,
       onReceived: this.#options.onBytesReleased,
@@ -729,11 +729,11 @@ export class ActorHost implements Actors {
   #supervise(options: {
     name: string
     file: URL
-    birth: () => { data: unknown; transfer: readonly Port[] }
+    startData: () => { data: unknown; transfer: readonly Port[] }
     onKnown?: (facts: Facts) => void
     onRestart?: (facts: Facts) => void
-    mayRestart?: (words: LastWords) => boolean
-    onFatal?: (name: string, words: LastWords) => void
+    mayRestart?: (error: ThreadError) => boolean
+    onFatal?: (name: string, error: ThreadError) => void
   }): Supervised {
     return new Supervised({
       mayRestart: mayBeForgotten,
@@ -748,7 +748,7 @@ export class ActorHost implements Actors {
 }
 
 /** After a failed sync, nothing read back can be trusted; and damage does not go away by reading again. */
-function mayBeForgotten({ name }: LastWords): boolean {
+function mayBeForgotten({ name }: ThreadError): boolean {
   return !['SyncFailed', 'Damage', 'Poisoned'].includes(name)
 }
 
@@ -762,7 +762,7 @@ function isOfReader([kind, asked]: ShardAsk): boolean {
   return kind !== 'hooks' && asked.reader !== ''
 }
 
-const anotherLog: LastWords = {
+const anotherLog: ThreadError = {
   name: 'LogRotated',
   message: 'the leader closed its log and began another: restart this follower',
   stack: '',

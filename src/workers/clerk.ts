@@ -1,5 +1,5 @@
 /** The thread of a clerk: parses commands and checks signatures for the main thread. Stateless except for its cache of examined keys. */
-import { inside } from '../../actors/kernel/limits.ts'
+import { internalLimits } from '../../actors/kernel/limits.ts'
 import { Link, type Port } from '../../actors/kernel/link.ts'
 import { type Reading, readAsClerk } from '../command/clerk.ts'
 import { chooseBackend, type Ed25519Backend, judge } from '../verify/backends.ts'
@@ -23,7 +23,7 @@ export const thread: ThreadStarter<ClerkThread> = ({ front, ...facts }, { clock,
   const link = new Link({
     port: front,
     openMax: 1,
-    patienceMs: inside.patienceMs,
+    patienceMs: internalLimits.patienceMs,
     now: clock.monotonicMs,
     timers: clock,
     onAsk: (body, id) => {

@@ -5,9 +5,9 @@
  * Every queue is bounded: beyond the bounds, and when a clerk died with pending commands, the verdict is `overloaded`.
  */
 
-import { inside, sizes } from '../../actors/kernel/limits.ts'
+import { internalLimits, sizes } from '../../actors/kernel/limits.ts'
 import { type Answered, Link } from '../../actors/kernel/link.ts'
-import { type LastWords, Supervised } from '../../actors/kernel/supervisor.ts'
+import { Supervised, type ThreadError } from '../../actors/kernel/supervisor.ts'
 import type { Reading } from '../command/clerk.ts'
 import { log } from '../observe.ts'
 import type { Platform } from '../platform.ts'
@@ -24,7 +24,7 @@ type ClerksOptions = Pick<Platform, 'clock' | 'startThread' | 'channel'> &
     /** How many commands and signatures may wait. */
     readonly waitingMax: number
     /** Called when the process cannot continue. */
-    readonly onFatal: (thread: string, words: LastWords) => void
+    readonly onFatal: (thread: string, error: ThreadError) => void
   }
 
 /** The member name that precedes a key. */
@@ -104,13 +104,13 @@ export class Clerks implements Checks {
     return new Supervised({
       name: `clerk-${number}`,
       file: threadFile('clerk'),
-      birth: () => {
+      startData: () => {
         const front = channel()
         this.#links[number]?.close()
         this.#links[number] = new Link({
           port: front.port1,
           openMax: Math.ceil(waitingMax / threads),
-          patienceMs: inside.patienceMs,
+          patienceMs: internalLimits.patienceMs,
           now: clock.monotonicMs,
           timers: clock,
         })

@@ -66,10 +66,10 @@ export class Compactor {
   #look(): void {
     if (this.#isRunning) return
     const { state, clock } = this.#options
-    const events = state.marks.takenBack(clock.readingSeconds())
+    const events = state.marks.removedTextSlots(clock.readingSeconds())
     // The market also holds the command of a work's request until it is redacted.
-    const commands = state.mail.takenBack()
-    const profiles = state.people.takenBack()
+    const commands = state.mail.redactedActs()
+    const profiles = state.people.redactedActs()
     const seen = this.#seen
     const slice = (): void => {
       if (this.#closed) return

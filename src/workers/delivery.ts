@@ -3,7 +3,7 @@
  * thread, which queries the feed or a shard. The logic is in src/webhooks/.
  */
 
-import { inside, rates, sizes } from '../../actors/kernel/limits.ts'
+import { internalLimits, rates, sizes } from '../../actors/kernel/limits.ts'
 import { Link, type Port } from '../../actors/kernel/link.ts'
 import { type Clock, pause } from '../clock.ts'
 import { CursorSealer, type PlacesEpoch, type SealingKeys } from '../format/cursor.ts'
@@ -122,7 +122,7 @@ class Deliverer {
     this.#front = new Link({
       port: data.front,
       openMax: asksMax,
-      patienceMs: inside.patienceMs,
+      patienceMs: internalLimits.patienceMs,
       now: clock.monotonicMs,
       timers: clock,
       onAsk: (body, id) => this.#onAsk(body as EngineAsk, id),
@@ -172,9 +172,9 @@ class Deliverer {
       timers: this.#clock,
       chance: () => this.#random(4).readUInt32LE() / 2 ** 32,
       scale,
-      slots: inside.deliverySlots,
-      perHost: inside.deliverySlotsPerHost,
-      headEveryMs: inside.headEveryMs * scale,
+      slots: internalLimits.deliverySlots,
+      perHost: internalLimits.deliverySlotsPerHost,
+      headEveryMs: internalLimits.headIntervalMsMin * scale,
       report: (event, facts) => this.#report('error', event, facts),
     })
   }

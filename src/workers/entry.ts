@@ -15,7 +15,7 @@ function send(message: FromThread): void {
 /** Reports what killed this thread, and exits. */
 function die(error: unknown): void {
   const { name, message, stack } = error instanceof Error ? error : new Error(String(error))
-  send({ kind: 'dying', words: { name, message, stack: stack ?? '' } })
+  send({ kind: 'dying', error: { name, message, stack: stack ?? '' } })
   machine.clock.soon(() => process.exit(70))
 }
 

@@ -120,7 +120,7 @@ export class EventFiles implements EventShelf {
     return {
       readAt: (into, position) => file.readAt(into, position),
       prefetch: (position, bytes) => file.prefetch(position, bytes),
-      unsound: (problem) => {
+      onDamage: (problem) => {
         report('error', 'events.unsound', { file: file.path, problem: problem.message })
         if (disk.fileExists(file.path)) disk.removeUnsynced(file.path)
         // If the damage is found while restoring a snapshot, that snapshot is not used.

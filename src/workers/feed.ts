@@ -4,7 +4,7 @@
  */
 
 import { Feed } from '../../actors/feed.ts'
-import { inside } from '../../actors/kernel/limits.ts'
+import { internalLimits } from '../../actors/kernel/limits.ts'
 import { Link, type Port } from '../../actors/kernel/link.ts'
 import { takedowns } from '../../actors/moderation/moderation.ts'
 import type { Rotation } from '../../actors/people/people.ts'
@@ -135,7 +135,7 @@ class FeedFollower {
     this.#publisher = new Publisher(data.report, this.#answers.context, (live) =>
       this.#front.tell(live satisfies FeedNews),
     )
-    const common = { openMax: 1, patienceMs: inside.patienceMs, now: clock.monotonicMs, timers: clock }
+    const common = { openMax: 1, patienceMs: internalLimits.patienceMs, now: clock.monotonicMs, timers: clock }
     this.#front = new Link({
       ...common,
       port: data.front,

@@ -1,5 +1,5 @@
 /** The thread of a follower that fetches the leader's frames. The main thread passes them to the threads that own the journals. */
-import { inside } from '../../actors/kernel/limits.ts'
+import { internalLimits } from '../../actors/kernel/limits.ts'
 import { type Answered, Link, type Port } from '../../actors/kernel/link.ts'
 import { type CopiedFrames, Diverged, type JournalPlace } from '../../storage/copied-frames.ts'
 import type { FollowSettings, ReplicationSettings, StreamSettings } from '../config.ts'
@@ -77,7 +77,7 @@ export function following(
   const front = new Link({
     port: data.front,
     openMax: 2,
-    patienceMs: inside.patienceMs,
+    patienceMs: internalLimits.patienceMs,
     now: clock.monotonicMs,
     timers: clock,
   })

@@ -5,9 +5,9 @@
  * A thread that dies loses its connections and is replaced.
  */
 
-import { inside } from '../../actors/kernel/limits.ts'
+import { internalLimits } from '../../actors/kernel/limits.ts'
 import { Link } from '../../actors/kernel/link.ts'
-import { type LastWords, Supervised, type ThreadUsage } from '../../actors/kernel/supervisor.ts'
+import { Supervised, type ThreadError, type ThreadUsage } from '../../actors/kernel/supervisor.ts'
 import type { Cancel } from '../../actors/kernel/timers.ts'
 import { TurnoverMap } from '../../storage/turnover-map.ts'
 import type { Clock } from '../clock.ts'
@@ -31,7 +31,7 @@ type HttpThreadsOptions = Pick<Platform, 'clock' | 'startThread' | 'channel' | '
   /** The longest body that any handler reads. */
   readonly bodyBytesMax: number
   /** Called when the process cannot continue. */
-  readonly onFatal: (thread: string, words: LastWords) => void
+  readonly onFatal: (thread: string, error: ThreadError) => void
 }
 
 const stopWithinMs = 2_000
@@ -226,14 +226,14 @@ class HttpThreadClients implements ClientThread {
     return new Supervised({
       name,
       file: threadFile('http'),
-      birth: () => {
+      startData: () => {
         const front = channel()
         this.#lose()
         this.#link?.close()
         this.#link = new Link({
           port: front.port1,
           openMax: 1,
-          patienceMs: inside.patienceMs,
+          patienceMs: internalLimits.patienceMs,
           now: clock.monotonicMs,
           timers: clock,
           onTell: (body) => this.#take(body as FromClients),

@@ -1,5 +1,5 @@
 /** An HTTP thread: shares the board's port with other such threads, holds connections, and forwards requests to the main thread. */
-import { inside } from '../../actors/kernel/limits.ts'
+import { internalLimits } from '../../actors/kernel/limits.ts'
 import { Link, type Port } from '../../actors/kernel/link.ts'
 import type { EngineChoice } from '../config.ts'
 import { ConnectionCount } from '../http/connection-count.ts'
@@ -82,7 +82,7 @@ export const thread: ThreadStarter<HttpThread> = async (data, { clock, report })
   link = new Link({
     port: front,
     openMax: 1,
-    patienceMs: inside.patienceMs,
+    patienceMs: internalLimits.patienceMs,
     now: clock.monotonicMs,
     timers: clock,
     onTell: (body) => take(body as ToClients),

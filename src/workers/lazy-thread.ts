@@ -8,7 +8,7 @@
  */
 import type { Channel, Link, Port } from '../../actors/kernel/link.ts'
 import { type Refusal, refusal, tooBusy } from '../../actors/kernel/refusals.ts'
-import type { LastWords, Supervised } from '../../actors/kernel/supervisor.ts'
+import type { Supervised, ThreadError } from '../../actors/kernel/supervisor.ts'
 import { log } from '../observe.ts'
 
 type LazyThreadOptions = {
@@ -23,9 +23,9 @@ type LazyThreadOptions = {
   readonly supervise: (options: {
     name: string
     file: URL
-    birth: () => { data: unknown; transfer: readonly Port[] }
+    startData: () => { data: unknown; transfer: readonly Port[] }
     mayRestart: () => boolean
-    onFatal: (name: string, words: LastWords) => void
+    onFatal: (name: string, error: ThreadError) => void
   }) => Supervised
 }
 
@@ -98,7 +98,7 @@ export class LazyThread {
     const thread = supervise({
       name,
       file,
-      birth: () => {
+      startData: () => {
         const front = this.#options.channel()
         this.#link?.close()
         this.#link = link(front.port1)

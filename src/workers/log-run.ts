@@ -1,6 +1,6 @@
 /** Runs the log: opens the signed log, catches up with the shards' journals, and signs from then on. */
 
-import { inside } from '../../actors/kernel/limits.ts'
+import { internalLimits } from '../../actors/kernel/limits.ts'
 import { Link, type LinkOptions, type Port } from '../../actors/kernel/link.ts'
 import type { Timers } from '../../actors/kernel/timers.ts'
 import { type Log, type LogOptions, type LogState, stateAfter } from '../../actors/log/log.ts'
@@ -294,7 +294,7 @@ function linkOver(port: Port, clock: Clock, receivers: Pick<LinkOptions, 'onAsk'
   return new Link({
     port,
     openMax: 1,
-    patienceMs: inside.patienceMs,
+    patienceMs: internalLimits.patienceMs,
     now: clock.monotonicMs,
     timers: clock,
     ...receivers,

@@ -1,5 +1,5 @@
 /** The log's thread, when it has its own. */
-import { inside } from '../../actors/kernel/limits.ts'
+import { internalLimits } from '../../actors/kernel/limits.ts'
 import { Link, type Port } from '../../actors/kernel/link.ts'
 import { LogRun, type LogStart, type LogWord } from './log-run.ts'
 import type { ToLog } from './shard-run.ts'
@@ -20,7 +20,7 @@ export const thread: ThreadStarter<LogThread, LogWord> = async (data, here, word
       new Link({
         port: ports[shard]!,
         openMax: 1,
-        patienceMs: inside.patienceMs,
+        patienceMs: internalLimits.patienceMs,
         now: here.clock.monotonicMs,
         timers: here.clock,
         onTell: (message) => receive(message as ToLog),

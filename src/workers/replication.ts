@@ -1,5 +1,5 @@
 /** The thread that publishes the journals for followers. Started only on a board with REPLICATE set. It only reads the journals. */
-import { inside } from '../../actors/kernel/limits.ts'
+import { internalLimits } from '../../actors/kernel/limits.ts'
 import { Link, type Port } from '../../actors/kernel/link.ts'
 import type { JournalPlace } from '../../storage/copied-frames.ts'
 import { blobsDirectory, logDirectory, shardDirectories } from '../board-directory.ts'
@@ -68,7 +68,7 @@ export function publishing(
   const front = new Link({
     port: data.front,
     openMax: 1,
-    patienceMs: inside.patienceMs,
+    patienceMs: internalLimits.patienceMs,
     now: clock.monotonicMs,
     timers: clock,
     onAsk: (body, id) => front.answer(id, framesAfter((body as ReplicationAsk)[1], copies, report) ?? null),

@@ -8,7 +8,7 @@
  * Searches take turns, one step each, so that none waits for another to finish. A search that has used up its time answers with what it has
  * found and where it continues. A fault of the index affects only the index.
  */
-import { inside } from '../../actors/kernel/limits.ts'
+import { internalLimits } from '../../actors/kernel/limits.ts'
 import { Link, type Port } from '../../actors/kernel/link.ts'
 import { refusal } from '../../actors/kernel/refusals.ts'
 import type { Cancel } from '../../actors/kernel/timers.ts'
@@ -194,7 +194,7 @@ export const thread: ThreadStarter<SearchThread> = (data, { clock, disk, report 
   const front = new Link({
     port: data.front,
     openMax: 1,
-    patienceMs: inside.patienceMs,
+    patienceMs: internalLimits.patienceMs,
     now: clock.monotonicMs,
     timers: clock,
     onAsk: (body, id) => {

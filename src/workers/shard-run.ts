@@ -1,7 +1,7 @@
 /** Runs a shard: opens its journal, replays it, and wires it to the main thread and the log. Wiring only. */
 
 import { deciders } from '../../actors/deciders.ts'
-import { inside, type Queues, rates } from '../../actors/kernel/limits.ts'
+import { internalLimits, type Queues, rates } from '../../actors/kernel/limits.ts'
 import { Link, type Port } from '../../actors/kernel/link.ts'
 import type { Cancel } from '../../actors/kernel/timers.ts'
 import type { Head, ShardAnswer } from '../../actors/records/answer.ts'
@@ -157,7 +157,7 @@ export class ShardRun {
     const opened = this.#journal.nextSeq - 1
     storeShardEnd(data.ends, data.number, opened)
     if (opened > 0) here.tellKnown({ through: opened })
-    const link = { openMax: 1, patienceMs: inside.patienceMs, now: clock.monotonicMs, timers: clock }
+    const link = { openMax: 1, patienceMs: internalLimits.patienceMs, now: clock.monotonicMs, timers: clock }
     this.#log = linkLog((message) => this.#receiveFromLog(message))
     this.#front = new Link({
       ...link,
@@ -257,7 +257,7 @@ export class ShardRun {
             },
           }),
       deciders: eachNamed(deciders),
-      again: retryReply,
+      replyToRetry: retryReply,
       wallSeconds: this.#here.clock.wallSeconds,
       timeoutsHeldAt: () => this.#timeoutsHeldAt(),
       logDurable: () => durableLogEnd(data.ends),
@@ -272,7 +272,7 @@ export class ShardRun {
         this.#log.flush()
       },
       mailboxMax: data.queues.mailboxLetters,
-      lettersPerTurnMax: inside.lettersPerTurn,
+      lettersPerTurnMax: internalLimits.lettersPerTurn,
       unconfirmedMax: data.queues.unconfirmedFrames,
       ...(data.limitsOn ? { shares: retryShares } : {}),
     }

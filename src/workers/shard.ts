@@ -1,5 +1,5 @@
 /** The thread of a shard. */
-import { inside } from '../../actors/kernel/limits.ts'
+import { internalLimits } from '../../actors/kernel/limits.ts'
 import { Link, type Port } from '../../actors/kernel/link.ts'
 import { type FromLog, ShardRun, type ShardStart } from './shard-run.ts'
 import type { ThreadStarter } from './thread.ts'
@@ -14,7 +14,7 @@ export const thread: ThreadStarter<ShardThread> = (data, here) => {
       new Link({
         port: data.log,
         openMax: 1,
-        patienceMs: inside.patienceMs,
+        patienceMs: internalLimits.patienceMs,
         now: here.clock.monotonicMs,
         timers: here.clock,
         onTell: (message) => receive(message as FromLog),

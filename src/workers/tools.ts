@@ -7,7 +7,7 @@
  * directory.
  */
 
-import { inside } from '../../actors/kernel/limits.ts'
+import { internalLimits } from '../../actors/kernel/limits.ts'
 import { Link, type Port } from '../../actors/kernel/link.ts'
 import { encode, Packr, Unpackr } from '../../actors/kernel/msgpack.ts'
 import { refusal } from '../../actors/kernel/refusals.ts'
@@ -115,7 +115,7 @@ class ToolsFollower {
     this.#front = new Link({
       port: front,
       openMax: 1,
-      patienceMs: inside.patienceMs,
+      patienceMs: internalLimits.patienceMs,
       now: clock.monotonicMs,
       timers: clock,
       onAsk: (body, id) => {

@@ -1,5 +1,5 @@
 /** Repairs the tree file of a running board. The request that found the damage waits; all others are served meanwhile. */
-import { mendTree } from '../../actors/log/tree.ts'
+import { repairTree } from '../../actors/log/tree.ts'
 import type { Disk } from '../../storage/disk.ts'
 import type { Frame } from '../../storage/journal.ts'
 import type { TreeReader } from '../../storage/tree-reader.ts'
@@ -40,7 +40,7 @@ export class TreeRepair {
     this.#isRunning = true
     const { disk, report, path, frames } = this.#options
     const startedAt = monotonicMs()
-    const steps = mendTree(disk, path, frames())
+    const steps = repairTree(disk, path, frames())
     const slice = (): void => {
       try {
         const until = monotonicMs() + sliceMs

@@ -3,7 +3,7 @@
  * the newest head, the existing hooks.
  */
 
-import { inside, rates } from '../../actors/kernel/limits.ts'
+import { internalLimits, rates } from '../../actors/kernel/limits.ts'
 import { Link } from '../../actors/kernel/link.ts'
 import { Supervised, type ThreadUsage } from '../../actors/kernel/supervisor.ts'
 import type { AnyReadName } from '../../actors/operations.ts'
@@ -176,13 +176,13 @@ export class WebhookThread implements ActorListener {
       now: clock.monotonicMs,
       timers: clock,
       startThread,
-      birth: () => {
+      startData: () => {
         const front = this.#options.channel()
         this.#link?.close()
         this.#link = new Link({
           port: front.port1,
-          openMax: inside.waitersMax,
-          patienceMs: inside.patienceMs,
+          openMax: internalLimits.waitersMax,
+          patienceMs: internalLimits.patienceMs,
           now: clock.monotonicMs,
           timers: clock,
           onAsk: (body, id) => {

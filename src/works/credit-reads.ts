@@ -2,7 +2,7 @@
 
 import { refusal } from '../../actors/kernel/refusals.ts'
 import { commandSha, fromFrame } from '../../actors/records/record.ts'
-import { balanceOf, unwritten } from '../../actors/works/market/credits.ts'
+import { balanceOf, unrecordedPostings } from '../../actors/works/market/credits.ts'
 import { user } from '../../actors/works/market/ledger.ts'
 import { isOfMarket, type Posting } from '../../actors/works/market/letters.ts'
 import {
@@ -87,7 +87,7 @@ function history(context: ReadContext, { args, reader, operator }: ReadRequest):
 const postingsMax = 16
 
 function dueEntries({ state, now }: ReadContext, name: string): Entry[] {
-  return unwritten(state.market, now())
+  return unrecordedPostings(state.market, now())
     .filter((posting) => concerns(posting, name))
     .reverse()
 }

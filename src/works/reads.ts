@@ -13,7 +13,7 @@ import { isUnconfirmed, stateOf } from '../../actors/works/market/clock.ts'
 import { isOfMarket, type MarketFacts, type Posting } from '../../actors/works/market/letters.ts'
 import { type Claimant, workSorts } from '../../actors/works/market/listing.ts'
 import type { Market } from '../../actors/works/market/market.ts'
-import { type Dealings, medianHours } from '../../actors/works/market/records.ts'
+import { medianHours, type TrackRecord } from '../../actors/works/market/records.ts'
 import { type TransitionName, transitionNamed } from '../../actors/works/market/table.ts'
 import { claimSecondsLeft, type Work } from '../../actors/works/market/work.ts'
 import { delegationIn } from '../reads/event-view.ts'
@@ -438,7 +438,7 @@ function beginningOf(text: string | undefined): Preview {
 const nothingShown: Preview = { text: '', truncated: false }
 
 /** What is publicly known of an identity. */
-function dealingsView(dealings: Dealings | undefined) {
+function dealingsView(dealings: TrackRecord | undefined) {
   const { accepted, rejected, lapsed } = dealings ?? nothing
   const hours = dealings === undefined ? undefined : medianHours(dealings)
   return { accepted, rejected, lapsed, ...(hours === undefined ? {} : { median_hours_to_verdict: hours }) }

@@ -48,7 +48,7 @@ ${resultOf(it, shownResult)}`,
         ['reviewed by', person(it.reviewer)],
         [
           'may be claimed by',
-          it.eligibility === 'first_work' ? 'identities that never had a result accepted' : 'anyone',
+          it.eligibility === 'first_work' ? 'identities that have had no result accepted' : 'anyone',
         ],
       ])}</section><section><h2>When</h2>${facts([
         ['offered', when(it.created_at)],

@@ -45,13 +45,13 @@ test('counts, pages and disk cleanup cost only what has expired since they last 
   const readAll = (now: number) => () => {
     pagesOf(state, room, now)
     countsOf(state, room, now)
-    state.marks.takenBack(now)
+    state.marks.removedTextSlots(now)
   }
   expect(pagesOf(state, room, start)[0]).toMatchObject({ count: posts + 1, last: posts })
   expect(looked(readAll(start))).toBeLessThan(50)
   expect(pagesOf(state, room, end)[0]).toMatchObject({ count: 1, last: 0, until: 0 })
   expect(countsOf(state, room, end)).toEqual({ count: 1, threads: 1, pages: 1, until: 0 })
-  expect(state.marks.takenBack(end)).toHaveLength(posts)
+  expect(state.marks.removedTextSlots(end)).toHaveLength(posts)
   expect(looked(readAll(end))).toBeLessThan(50)
   expect(looked(readAll(end + 1_000))).toBeLessThan(50)
 })

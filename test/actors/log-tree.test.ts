@@ -3,7 +3,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { Feed } from '../../actors/feed.ts'
 import { decodeLogFrame, encodeLogFrame } from '../../actors/log/frame.ts'
-import { mendTree, openTree, provenRoot, remakeTree } from '../../actors/log/tree.ts'
+import { openTree, provenRoot, rebuildTree, repairTree } from '../../actors/log/tree.ts'
 import { Journal, JournalReader } from '../../storage/journal.ts'
 import { machineDisk } from '../../storage/machine-disk.ts'
 import { CompactRange, leafHashes } from '../../storage/merkle.ts'
@@ -116,7 +116,7 @@ test('a wrong hash that no start checks gives no root of an older size, until th
   const newest = decodeLogFrame(journal.read(journal.nextSeq - 1)!)
   const file = { disk: machineDisk, path }
   const tree = { ...file, ...framesOf(journal), report: () => {} }
-  remakeTree(tree).close()
+  rebuildTree(tree).close()
   const older = Array.from(journal.scan(1), (frame) => {
     const { size, root } = decodeLogFrame(frame)
     return { size, root: Buffer.from(root) }
@@ -128,7 +128,7 @@ test('a wrong hash that no start checks gives no root of an older size, until th
     expect(found === undefined || found.equals(root), `size ${size}`).toBe(true)
   }
   expect(provenRoot(file, 1, newest)).toBeUndefined()
-  remakeTree(tree).close()
+  rebuildTree(tree).close()
   expect(provenRoot(file, 1, newest)?.equals(older[1]!.root)).toBe(true)
   expect(provenRoot(file, newest.size + 1, newest)).toBeUndefined()
   expect(provenRoot({ ...file, path: join(scratchDirectory(), 'none') }, 1, newest)).toBeUndefined()
@@ -144,7 +144,7 @@ test('a tree file is repaired from the frames, counting wrong hashes; frames wit
   const log = JournalReader.open(machineDisk, directory)
   log.advance(journal.nextSeq - 1)
   const mend = () => {
-    const steps = mendTree(machineDisk, path, log.scan(1))
+    const steps = repairTree(machineDisk, path, log.scan(1))
     let step = steps.next()
     while (!step.done) step = steps.next()
     return step.value
@@ -168,7 +168,7 @@ test('a tree file is repaired from the frames, counting wrong hashes; frames wit
   journal.append([encodeLogFrame({ ...wrong, bundle, entries: 1, checkpoint: '' })])
   const further = JournalReader.open(machineDisk, directory)
   further.advance(journal.nextSeq - 1)
-  const steps = mendTree(machineDisk, path, further.scan(1))
+  const steps = repairTree(machineDisk, path, further.scan(1))
   expect(() => {
     while (!steps.next().done);
   }).toThrow('do not give the root')

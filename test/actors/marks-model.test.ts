@@ -266,7 +266,7 @@ function seen(state: State, now: number, model: Model) {
       .sort((a, b) => a.name.localeCompare(b.name)),
     room: countsOf(state, rooms.get(room)!, now),
     takenBack: state.marks
-      .takenBack(now)
+      .removedTextSlots(now)
       .map((slot) => events.idHex(slot))
       .sort(),
   }

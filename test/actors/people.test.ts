@@ -1,6 +1,6 @@
 import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
-import { Direct, spokenTo } from '../../actors/conversations/conversations.ts'
+import { addresseesOf, Direct } from '../../actors/conversations/conversations.ts'
 import { Packr } from '../../actors/kernel/msgpack.ts'
 import { People } from '../../actors/people/people.ts'
 import { PostMarks } from '../../actors/posts/marks.ts'
@@ -64,7 +64,7 @@ describe('handles', () => {
 test('whom a post addresses is read from its signed bytes', () => {
   const read = (command: object) => {
     const signed = Buffer.from(JSON.stringify({ version: 1, service: 's', command }))
-    const { to, handles } = spokenTo({ by: { key: signed, sig: signed, signed } })
+    const { to, handles } = addresseesOf({ by: { key: signed, sig: signed, signed } })
     return [to, ...handles]
   }
   expect(read({ text: 'nobody' })).toEqual([''])
@@ -119,7 +119,7 @@ test('people are unchanged by a snapshot', () => {
   fc.assert(
     fc.property(fc.array(peopleAct, { maxLength: 40 }), (acts) => {
       const board = new Board()
-      const core = { board, changes: new Changes(board.events), tells: () => true }
+      const core = { board, changes: new Changes(board.events), notifiesOf: () => true }
       const people = new People(core)
       for (const [n, each] of acts.entries())
         people.acts[each.op]!(each as FactRecord<never>, {
@@ -154,7 +154,7 @@ test('conversations are unchanged by a snapshot', () => {
   fc.assert(
     fc.property(fc.array(step, { maxLength: 40 }), (steps) => {
       const board = new Board()
-      const core = { board, changes: new Changes(board.events), tells: () => true }
+      const core = { board, changes: new Changes(board.events), notifiesOf: () => true }
       const direct = new Direct(core, new PostMarks(core))
       let seq = 0
       const apply = (record: BoardRecord) => {

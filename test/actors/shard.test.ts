@@ -16,7 +16,7 @@ import { type Actors, type TakeReply, whenDecided } from '../../src/command/port
 import { signingBytes } from '../../src/format/signing.ts'
 import { EventFiles } from '../../src/workers/event-files.ts'
 import { retryReply } from '../../src/workers/retry-reply.ts'
-import { type Disk, prefetchedAtOnce } from '../../storage/disk.ts'
+import { type Disk, prefetchBatchMax } from '../../storage/disk.ts'
 import { Damage, Journal } from '../../storage/journal.ts'
 import { machineDisk } from '../../storage/machine-disk.ts'
 import { FaultyDisk } from '../support/faulty-disk.ts'
@@ -85,7 +85,7 @@ function startShard(
     number: 0,
     journal,
     deciders: { ...deciders, ...own },
-    again: retryReply,
+    replyToRetry: retryReply,
     wallSeconds: () => clock.seconds,
     soon: systemClock.soon,
     diskHasRoom: () => true,
@@ -474,7 +474,7 @@ test.each([
     expect(before.some(isIt)).toBe(true)
   }
   const turns = heard.filter(({ what }, n) => what === 'soon' && heard[n - 1]?.what !== 'soon')
-  expect(turns.length).toBeLessThanOrEqual(Math.ceil(90 / prefetchedAtOnce))
+  expect(turns.length).toBeLessThanOrEqual(Math.ceil(90 / prefetchBatchMax))
   journal.close()
 })
 

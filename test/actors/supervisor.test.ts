@@ -3,7 +3,7 @@ import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import { expect, test } from 'vitest'
-import { type LastWords, Supervised } from '../../actors/kernel/supervisor.ts'
+import { Supervised, type ThreadError } from '../../actors/kernel/supervisor.ts'
 import { machine } from '../../src/platform.ts'
 import { scratchDirectory } from '../support/scratch.ts'
 
@@ -31,20 +31,20 @@ function threadOf(program: string): URL {
 /** `births`: how many times it can be started. */
 function supervised(births: number, mayRestart = true) {
   let left = births
-  const fatal = Promise.withResolvers<{ name: string; words: LastWords }>()
+  const fatal = Promise.withResolvers<{ name: string; error: ThreadError }>()
   const restarted = Promise.withResolvers<Readonly<Record<string, unknown>>>()
   const events: string[] = []
   const thread = new Supervised({
     ...machine,
     name: 'mayfly',
     file: threadOf(program),
-    birth: () => {
+    startData: () => {
       if (left-- === 0) throw new Error('no thread can be made now')
       return { data: undefined, transfer: [] }
     },
     onRestart: restarted.resolve,
     onEvent: (_, event) => events.push(event),
-    onFatal: (name, words) => fatal.resolve({ name, words }),
+    onFatal: (name, error) => fatal.resolve({ name, error }),
     mayRestart: () => mayRestart,
     now: () => 0,
     timers: machine.clock,
@@ -66,7 +66,7 @@ test('one that cannot be restarted is given up, with the reason, and its heap is
   await thread.start()
   expect((await thread.usage()).heapBytes).toBeGreaterThan(0)
   thread.send('die')
-  expect(await fatal).toMatchObject({ name: 'mayfly', words: { message: 'no thread can be made now' } })
+  expect(await fatal).toMatchObject({ name: 'mayfly', error: { message: 'no thread can be made now' } })
   expect(await thread.usage()).toEqual({ heapBytes: 0, activeSeconds: 0 })
 })
 
@@ -74,7 +74,7 @@ test('the reason given is its first failure, not what else failed before it was 
   const { thread, fatal } = supervised(1, false)
   await thread.start()
   thread.send('fail twice')
-  expect(await fatal).toMatchObject({ words: { message: 'the first failure' } })
+  expect(await fatal).toMatchObject({ error: { message: 'the first failure' } })
 })
 
 test('one that cannot be started at all reports that to its starter', async () => {

@@ -144,7 +144,7 @@ function startShard(directory: string, at: number, first: readonly FirstRoom[] =
     number: 0,
     journal,
     deciders,
-    again: retryReply,
+    replyToRetry: retryReply,
     wallSeconds: () => at,
     soon: systemClock.soon,
     diskHasRoom: () => true,

@@ -100,7 +100,7 @@ class Shards {
         number,
         journal,
         deciders,
-        again: retryReply,
+        replyToRetry: retryReply,
         firstRooms: [{ name: reviews, keeper }].filter(({ name }) => isHere(name)),
       },
       wallSeconds: () => began,
@@ -237,7 +237,8 @@ async function live(shards: Shards, { commands }: ReturnType<typeof lifeIn>): Pr
     const answer = await shards.say(command)
     expect([name, answer.ok ? '' : answer.refusal.code], JSON.stringify(answer)).toEqual([name, codes[name] ?? ''])
     // Changes to a result reach the market after the answer to the identity that made them.
-    while (shards.members.some(({ shard }) => shard.state.bound.unheard().length > 0)) await new Promise(setImmediate)
+    while (shards.members.some(({ shard }) => shard.state.bound.unreported().length > 0))
+      await new Promise(setImmediate)
   }
 }
 
@@ -255,8 +256,8 @@ function leftOf(shards: Shards, { work }: ReturnType<typeof lifeIn>, room: strin
   return {
     thread,
     ...{ stands, steps, sha256: result?.sha256, current: result?.current },
-    told: marked.told?.state,
-    left: [marked.bindings.size, marked.unheard.length, [...market.market.reservations].length],
+    told: marked.lastTell?.state,
+    left: [marked.bindings.size, marked.unreported.length, [...market.market.reservations].length],
     asks: market.mail.asks(0, 100),
     credits: [ada, bob].map(({ id }) => market.market.ledger.available(`user:${id}`)),
     handle: registry.authors.get(board.id)?.handle,
@@ -299,7 +300,7 @@ test('in one shard each command about a work is one append, with everything that
   // Nothing is written for the submission with an old fence.
   expect(shards.appends).toHaveLength(Object.keys(life.commands).length - 1)
   const { mail, bound } = shards.members[0]!.shard.state
-  expect([mail.asks(0, 9), mail.told(0, 9), bound.unheard(), bound.unsettled()]).toEqual([[], [], [], []])
+  expect([mail.asks(0, 9), mail.notifications(0, 9), bound.unreported(), bound.unsettled()]).toEqual([[], [], [], []])
   expect(leftOf(shards, life, 'lobby')).toMatchObject({
     stands: 'accepted',
     told: 'accepted',

@@ -4,7 +4,7 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { type WorkState, workStates } from '../../actors/records/change-kinds.ts'
 import { type AsOfNow, Listing, type WorkSort, type WorksQuery } from '../../actors/works/market/listing.ts'
-import { untouched, type Work } from '../../actors/works/market/work.ts'
+import { initialState, type Work } from '../../actors/works/market/work.ts'
 
 const states = workStates.filter((state) => state !== 'recovery_required')
 const people = ['ann', 'ben', 'cem', 'dot']
@@ -21,7 +21,7 @@ function workOf(n: number): Work {
   const at = 1_790_000_000 + Math.floor(n / 5)
   const state = states[mixed(n, states.length)]!
   return {
-    ...untouched(id, '0', 1 + mixed(n, 40), 0, id),
+    ...initialState(id, '0', 1 + mixed(n, 40), 0, id),
     id,
     room: `room-${mixed(n * 3, 6)}`,
     is_public: mixed(n, 9) !== 0,

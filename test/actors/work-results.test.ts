@@ -121,7 +121,7 @@ test('a result counts as its newest version, named by any of them; a pending ear
     { ...swindle, sha256: resultSha256('more', []) },
     { ...swindle, change: 'redacted' },
   ])
-  expect(new Set(desk.state.bound.unheard().map((each) => each.result))).toEqual(new Set([result]))
+  expect(new Set(desk.state.bound.unreported().map((each) => each.result))).toEqual(new Set([result]))
 })
 
 test('a reply that the market did not accept is released, and may be bound again', () => {

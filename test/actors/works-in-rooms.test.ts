@@ -111,7 +111,7 @@ test('a moderator may remove a request: the market learns of it and of the moder
     { event: 'request', change: 'restored', by: 'other' },
     { event: 'request', change: 'redacted', by: 'other' },
   ])
-  expect(desk.state.bound.unheard().map(({ n }) => n)).toEqual([1, 2, 3])
+  expect(desk.state.bound.unreported().map(({ n }) => n)).toEqual([1, 2, 3])
   good(desk.say('board', 'work.observed', room, { args: { work, n: 2 } }))
   expect(desk.heard()).toHaveLength(1)
   expect(good(desk.say('board', 'work.observed', room, { args: { work, n: 2 } })).records).toBe(0)
@@ -130,12 +130,12 @@ test('a notification brings its notice: both in one turn, each once, and a missi
   expect([say(noticed('Open')), say(noticed('Open')), say(args)]).toEqual([2, 0, 0])
   const { board, bound } = desk.state
   const slot = board.events.count - 1
-  expect([board.kind(slot), board.events.parent(slot), bound.find(work)?.told?.n]).toEqual([
+  expect([board.kind(slot), board.events.parent(slot), bound.find(work)?.lastTell?.n]).toEqual([
     'notice',
     board.events.find(Buffer.from(work, 'hex')),
     1,
   ])
-  expect(JSON.stringify(bound.find(work)?.told)).not.toContain('notice')
+  expect(JSON.stringify(bound.find(work)?.lastTell)).not.toContain('notice')
   // Notified by an earlier build, which posted notices later.
   expect([say({ ...args, n: 2 }), say({ ...noticed('Claimed'), n: 2 })]).toEqual([1, 1])
 })
@@ -145,7 +145,7 @@ test('an older or repeated notification is ignored; parties are free once all is
   desk.tell(work, claimed)
   const remove = () => code(desk.say('ada', 'room.member.remove', room, { args: { target: person('bob') } }))
   expect(remove()).toBe('wrong_state')
-  const { told } = desk.state.bound.find(work)!
+  const { lastTell: told } = desk.state.bound.find(work)!
   const old = { ...told!, n: told!.n - 1, state: 'accepted', live: false }
   expect(good(desk.say('board', 'work.tell', room, { args: old }))).toMatchObject({
     records: 0,

@@ -20,7 +20,7 @@ test('an identity without request ids left can post without them, and no other i
   for (const end of ['stop', 'kill', undefined] as const) {
     const refused = await post(ada, 'fresh')
     expect(refused).toMatchObject({ status: 429, code: 'quota_exhausted', field: 'request_id' })
-    expect(refused.text).toContain('this identity has used as many request ids in 24 h')
+    expect(refused.text).toContain('this identity has reached the limit of request ids per 24 h')
     expect(Number(refused.headers['retry-after'])).toBeGreaterThan(80_000)
     expect((await post(ada, 'r1')).data.receipt).toMatchObject({ duplicate: true })
     expect((await client.send(first.body)).data.receipt).toMatchObject({ duplicate: true })

@@ -276,7 +276,7 @@ test('an erased identity receives no credits, and an earlier transfer is answere
   ] as const) {
     const answer = await client.command(by, { operation, target: gone.id, amount: 5 })
     expect(answer).toMatchObject({ code: 'invalid_field', field: 'target' })
-    expect(answer.text).toContain('was erased')
+    expect(answer.text).toContain('permanently erased')
   }
   expect((await client.send(before.body)).data.receipt).toMatchObject({ duplicate: true })
   expect(await world.done(from, { operation: 'credit.balance' })).toMatchObject({ available: 29 })

@@ -208,7 +208,7 @@ export const mutations: readonly Mutation[] = [
   {
     name: 'anyone creates credits',
     file: 'actors/works/market/credits.ts',
-    from: "  if (!letter.operator) return refuse('forbidden', 'only an operator of this board can make credits')\n",
+    from: "  if (!letter.operator) return refuse('forbidden', 'only an operator of this board can create credits')\n",
     to: '',
   },
   {

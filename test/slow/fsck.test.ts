@@ -104,8 +104,8 @@ test('a derived file that differs is reported with its place, repaired only on r
   const places = [
     `log/nodes.bin at byte ${511 * 32}: node 256 of level 0: expected `,
     `${secondNodes}: missing`,
-    `${firstIndex} at byte 100: index: expected the index of the frames, found other bytes`,
-    `${secondIndex} at byte 0: index: expected the index of the frames, found no file`,
+    `${firstIndex} at byte 100: index: expected the index built from the frames, found different bytes`,
+    `${secondIndex} at byte 0: index: expected the index built from the frames, found no file`,
     `${snapshot}: a snapshot that no start can use`,
     `${feedSnapshot}: a snapshot that no start can use`,
     `${rows}: its old events differ from what was written`,
@@ -161,7 +161,7 @@ test('an unreadable file or block is reported with its path, and the check conti
     rmSync(path)
     mkdirSync(path)
   }
-  const moved = { kind: 'start', what: expect.stringContaining('not a file: move it away') }
+  const moved = { kind: 'start', what: expect.stringContaining('not a regular file: move it out of the way') }
   expect(found({ disk: machineDisk })).toMatchObject([moved, moved])
 })
 

@@ -168,8 +168,8 @@ test.each([
   ['{"text_bytes":null}', 'text_bytes must be an integer from 1 to 262144'],
   ['{"signature_window_seconds":900}', 'signature_window_seconds is fixed'],
   ['{"page_maximum":900}', 'page_maximum is fixed'],
-  ['{"text_byts":100}', 'there is no such limit'],
-  ['{"proof_bits":3}', 'proof_bits, which PROOF_BITS sets'],
+  ['{"text_byts":100}', 'has the unknown limit'],
+  ['{"proof_bits":3}', 'PROOF_BITS sets proof_bits'],
 ])('a board does not start with LIMITS=%s', async (text, sentence) => {
   const { code, words } = await refusedBoard({ directory: boardDirectory(), env: { LIMITS: text } })
   expect(code).not.toBe(0)

@@ -127,12 +127,12 @@ test.each<[what: string, change: (directory: string) => void, sentence: RegExp]>
       bytes.writeUInt32LE(crc32(bytes.subarray(0, 60)), 60)
       writeFileSync(file, bytes)
     },
-    /shard-00\/0+1\.log is a segment of version 4, which this release does not know/,
+    /shard-00\/0+1\.log is a segment of version 4, which this release does not support/,
   ],
   [
     'an act of a name that is not known',
     (directory) => append(directory, 'shard-00', toFrame(unknownAct, Buffer.alloc(16, 1), true, [])),
-    /frame \d+ of shard 0 is an act thread\.fold, which this release does not know/,
+    /frame \d+ of shard 0 is an act thread\.fold, which this release does not support/,
   ],
   [
     'a record of another type',
@@ -141,17 +141,17 @@ test.each<[what: string, change: (directory: string) => void, sentence: RegExp]>
         ...toFrame(unknownAct as BoardRecord, Buffer.alloc(16, 1), true, []),
         type: 9,
       }),
-    /frame \d+ of shard 0 is a record of type 9, which this release does not know/,
+    /frame \d+ of shard 0 is a record of type 9, which this release does not support/,
   ],
   [
     'a frame of the log of another type',
     (directory) => append(directory, 'log', { type: 7, flags: 0, payload: Buffer.alloc(100) }),
-    /the log has a frame of type 7, which this release does not know/,
+    /the log has a frame of type 7, which this release does not support/,
   ],
   [
     'a key of a sign-in of another form',
     (directory) => appendFileSync(join(directory, 'sign-in.keys'), Buffer.from('BSK2'.padEnd(64, '\0'))),
-    /sign-in\.keys has a key of form 32, which this release does not know/,
+    /sign-in\.keys has a key of form 32, which this release does not support/,
   ],
 ])('%s is refused as the work of a newer release, and not as damage', async (_what, change, sentence) => {
   const directory = copyWith((facts) => facts)
@@ -173,7 +173,7 @@ test('webhook positions of a newer release are neither read nor set aside', () =
   const database = openDatabase(storeFile(directory))
   database.exec('PRAGMA user_version = 2')
   database.close()
-  expect(() => DeliveryStore.open(directory)).toThrow('has version 2, which this release does not know')
+  expect(() => DeliveryStore.open(directory)).toThrow('has version 2, which this release does not support')
   expect([...filesUnder(directory)].map(([name]) => name).join()).not.toContain('damaged')
 })
 

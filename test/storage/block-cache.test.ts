@@ -41,7 +41,7 @@ test('every block read is what was stored, the least recently used are evicted, 
           }
           expect(() => cache.read(number, length, fails)).toThrow('cannot be read')
           expect(cache.get(number)).toBeUndefined()
-          model.makeRoom()
+          model.evictIfFull()
         } else if (found === undefined) {
           const value = ++made
           const words = cache.read(number, length, (into) => {

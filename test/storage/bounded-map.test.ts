@@ -3,12 +3,15 @@ import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { BoundedMap } from '../../storage/bounded-map.ts'
 
-type Step = { readonly do: 'set' | 'get' | 'touch' | 'delete' | 'makeRoom' | 'clear'; readonly key: number }
+type Step = { readonly do: 'set' | 'get' | 'touch' | 'delete' | 'evictIfFull' | 'clear'; readonly key: number }
 
 const step: fc.Arbitrary<Step> = fc.record({
   do: fc.oneof(
     { weight: 8, arbitrary: fc.constant('set' as const) },
-    { weight: 6, arbitrary: fc.constantFrom('get' as const, 'touch' as const, 'delete' as const, 'makeRoom' as const) },
+    {
+      weight: 6,
+      arbitrary: fc.constantFrom('get' as const, 'touch' as const, 'delete' as const, 'evictIfFull' as const),
+    },
     { weight: 1, arbitrary: fc.constant('clear' as const) },
   ),
   key: fc.nat(9),
@@ -32,13 +35,13 @@ class Plain {
     return isThere
   }
 
-  makeRoom(): string | undefined {
+  evictIfFull(): string | undefined {
     return this.entries.length < this.max ? undefined : this.entries.shift()![1]
   }
 
   set(key: number, value: string): string | undefined {
     this.delete(key)
-    const evicted = this.makeRoom()
+    const evicted = this.evictIfFull()
     this.entries.push([key, value])
     return evicted
   }
@@ -60,7 +63,7 @@ test('the least recently set or touched entry is evicted, whatever came before',
           map.clear()
           plain.entries = []
         } else if (what === 'set') expect(map.set(key, `${at}`)).toBe(plain.set(key, `${at}`))
-        else if (what === 'makeRoom') expect(map.makeRoom()).toBe(plain.makeRoom())
+        else if (what === 'evictIfFull') expect(map.evictIfFull()).toBe(plain.evictIfFull())
         else expect(map[what](key)).toBe(plain[what](key))
         expect([...map]).toEqual(plain.entries)
         expect([...map.values()]).toEqual(plain.entries.map(([, value]) => value))

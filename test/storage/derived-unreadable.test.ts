@@ -8,8 +8,8 @@ import { CompactRange, HASH_BYTES, LEVELS_MAX, leafHash } from '../../storage/me
 import { badSnapshots, loadNewest, reachOf, save } from '../../storage/snapshot.ts'
 import { TreeWriter } from '../../storage/tree.ts'
 import { TreeFileShort } from '../../storage/tree-layout.ts'
-import { TreeMender } from '../../storage/tree-mender.ts'
 import { TreeReader } from '../../storage/tree-reader.ts'
+import { TreeRepairer } from '../../storage/tree-repairer.ts'
 import { BadPlaces } from '../support/bad-places.ts'
 import { keyOf, numbered } from '../support/frames.ts'
 import { scratchDirectory } from '../support/scratch.ts'
@@ -54,9 +54,9 @@ test('a tree file that cannot be written does not stop its writer, and is repair
   const reader = TreeReader.open(machineDisk, path)
   reader.advance(40)
   expect(() => reader.root(40)).toThrow(TreeFileShort)
-  const mender = TreeMender.open(machineDisk, path)
-  mender.mend(leaves, rootOf(leaves))
-  mender.close()
+  const repairer = TreeRepairer.open(machineDisk, path)
+  repairer.repair(leaves, rootOf(leaves))
+  repairer.close()
   reader.forget()
   expect(reader.root(40)).toEqual(rootOf(leaves))
   reader.close()
@@ -75,10 +75,10 @@ test('an unreadable part of a tree file counts as missing, and is written again'
   reader.advance(40)
   expect(() => reader.inclusionPath(3, 40)).toThrow(TreeFileShort)
   reader.close()
-  const mender = TreeMender.open(disk, path)
-  mender.mend(leaves, rootOf(leaves))
-  expect(mender.wrong).toBeGreaterThan(0)
-  mender.close()
+  const repairer = TreeRepairer.open(disk, path)
+  repairer.repair(leaves, rootOf(leaves))
+  expect(repairer.wrong).toBeGreaterThan(0)
+  repairer.close()
   expect(machineDisk.readWhole(path)).toEqual(machineDisk.readWhole(join(directory, 'right')))
 })
 

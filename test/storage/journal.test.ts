@@ -48,14 +48,14 @@ test('a batch that is synced in the background is there when it is durable, and 
   const later = new Promise<Error | undefined>((resolve) => journal.appendLater(batch(4, 20), resolve))
   expect([journal.isAppending, journal.nextSeq, journal.read(4)]).toEqual([true, 4, undefined])
   expect(framesOf(journal)).toHaveLength(3)
-  expect(() => journal.append(batch(24, 1))).toThrow('one batch after the other')
+  expect(() => journal.append(batch(24, 1))).toThrow('a batch is already being appended')
   expect(() => [
     ...journal.compact(
       new Set([1]),
       () => Buffer.alloc(0),
       () => {},
     ),
-  ]).toThrow('between two batches')
+  ]).toThrow('while a batch is pending')
   expect(await later).toBeUndefined()
   expect([journal.isAppending, journal.nextSeq]).toEqual([false, 24])
   expect(journal.append(batch(24, 1))).toBe(24)

@@ -328,7 +328,7 @@ describe('damage', () => {
     const { firsts } = writeSegments(directory)
     rmSync(segmentPath(directory, firsts[3]!))
     writeFileSync(segmentPath(directory, firsts[2]!), 'x', { flag: 'a' })
-    expect(() => Journal.open({ disk: machineDisk, directory })).toThrow(/1 bytes more/)
+    expect(() => Journal.open({ disk: machineDisk, directory })).toThrow(/1 more bytes/)
   })
 })
 

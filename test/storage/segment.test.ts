@@ -204,7 +204,7 @@ test('the full check finds nothing in an intact journal, the tail in a torn one,
   writeFileSync(segmentPath(directory, last), 'torn', { flag: 'a' })
   expect(kinds()).toEqual(['index', 'torn-tail'])
   writeFileSync(segmentPath(directory, last), 'BSJ')
-  expect(kinds()).toEqual(['index', 'unborn'])
+  expect(kinds()).toEqual(['index', 'headerless'])
 })
 
 test('each damaged frame of a sealed segment is reported once, and everything after it is read', () => {

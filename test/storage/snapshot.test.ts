@@ -104,7 +104,7 @@ test('a snapshot beyond the end of the journal shows that the journal lost ackno
 })
 
 test.each<[what: string, harm: (path: string, lastFrameAt: number) => void, found: RegExp]>([
-  ['changed', (path, at) => flipByte(path, at + 30), /^a wrong crc, though a snapshot holds frame 9$/],
+  ['changed', (path, at) => flipByte(path, at + 30), /^a frame with a bad CRC, though a snapshot holds frame 9$/],
   ['cut off', (path, at) => truncateSync(path, at), /^the end of the file, though/],
   ['made of zeros', (path, at) => writeFileSync(path, zerosFrom(readFileSync(path), at)), /^zeros, though/],
 ])(

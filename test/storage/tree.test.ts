@@ -8,8 +8,8 @@ import { EMPTY_ROOT } from '../../storage/merkle.ts'
 import { verifyConsistency, verifyInclusion } from '../../storage/merkle-verify.ts'
 import { APPEND_LEAVES_MAX, TreeWriter } from '../../storage/tree.ts'
 import { nodePosition, nodesIn, TreeFileShort } from '../../storage/tree-layout.ts'
-import { TreeMender } from '../../storage/tree-mender.ts'
 import { HASHES_MAX, TreeReader } from '../../storage/tree-reader.ts'
+import { TreeRepairer } from '../../storage/tree-repairer.ts'
 import { ReferenceTree } from './reference-tree.ts'
 
 const folder = mkdtempSync(join(tmpdir(), 'broadside-tree-'))
@@ -139,24 +139,24 @@ describe('the tree file', () => {
     writeFileSync(path, bytes.subarray(0, bytes.length - 40))
     expect(() => reader.root(2_000)).toThrow(TreeFileShort)
 
-    const mender = TreeMender.open(machineDisk, path)
-    mender.mend(Buffer.concat(reference.leaves.slice(0, 700)), reference.root(700))
+    const repairer = TreeRepairer.open(machineDisk, path)
+    repairer.repair(Buffer.concat(reference.leaves.slice(0, 700)), reference.root(700))
     writer.append(reference.leaves.slice(2_000, 3_000))
-    mender.mend(Buffer.concat(reference.leaves.slice(700, 2_000)), reference.root(2_000))
-    expect(mender.size).toBe(2_000)
-    expect(mender.wrong).toBeGreaterThan(2)
+    repairer.repair(Buffer.concat(reference.leaves.slice(700, 2_000)), reference.root(2_000))
+    expect(repairer.size).toBe(2_000)
+    expect(repairer.wrong).toBeGreaterThan(2)
     expect(readFileSync(path).equals(readFileSync(whole))).toBe(true)
     reader.forget()
     expect(reader.inclusionPath(1_250, 2_000)).toEqual(reference.path(1_250, 2_000))
-    mender.mend(Buffer.concat(reference.leaves.slice(2_000, 2_500)), reference.root(2_500))
-    expect(() => mender.mend(reference.leaves[0] as Buffer, reference.root(2_501))).toThrow(RangeError)
+    repairer.repair(Buffer.concat(reference.leaves.slice(2_000, 2_500)), reference.root(2_500))
+    expect(() => repairer.repair(reference.leaves[0] as Buffer, reference.root(2_501))).toThrow(RangeError)
     expect(readFileSync(path).equals(readFileSync(whole))).toBe(true)
-    mender.close()
+    repairer.close()
     reader.close()
     writer.close()
   })
 
-  test('is recreated by its writer if it was removed, and a repair fills in what was before', () => {
+  test('is recreated by its writer if it was removed, and a repairer fills in what was before', () => {
     const path = newPath()
     const whole = newPath()
     build(whole, 3_000)
@@ -170,9 +170,9 @@ describe('the tree file', () => {
     writer.append(reference.leaves.slice(2_400, 3_000))
     expect(writer.root()).toEqual(reference.root(3_000))
     writer.close()
-    const mender = TreeMender.open(machineDisk, path)
-    mender.mend(Buffer.concat(reference.leaves.slice(0, 2_400)), reference.root(2_400))
-    mender.close()
+    const repairer = TreeRepairer.open(machineDisk, path)
+    repairer.repair(Buffer.concat(reference.leaves.slice(0, 2_400)), reference.root(2_400))
+    repairer.close()
     expect(readFileSync(path).equals(readFileSync(whole))).toBe(true)
   })
 

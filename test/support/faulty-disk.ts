@@ -38,7 +38,7 @@ export class FaultyDisk implements Disk {
   readonly openForReading = machineDisk.openForReading
   readonly readWhole = machineDisk.readWhole
   readonly fileExists = machineDisk.fileExists
-  readonly look = machineDisk.look
+  readonly stat = machineDisk.stat
   readonly listFiles = machineDisk.listFiles
   readonly listDirectories = machineDisk.listDirectories
   readonly makeDirectory = machineDisk.makeDirectory

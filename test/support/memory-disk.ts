@@ -294,7 +294,7 @@ export class MemoryDisk implements Disk {
     return this.#names.has(full) || this.#directories.has(full)
   }
 
-  look(path: string) {
+  stat(path: string) {
     const full = resolve(path)
     if (this.#directories.has(full)) return { isFile: false, mode: 0o40700 }
     return { isFile: true, mode: (this.#names.get(full) ?? missing(path)).mode }

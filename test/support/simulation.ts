@@ -232,7 +232,7 @@ function diskOf(disk: Disk, place: Place, waits: { count: number }): Disk {
     openForReading: (path) => disk.openForReading(path),
     readWhole: (path) => disk.readWhole(path),
     fileExists: (path) => disk.fileExists(path),
-    look: (path) => disk.look(path),
+    stat: (path) => disk.stat(path),
     listFiles: (directory) => disk.listFiles(directory),
     listDirectories: (directory) => disk.listDirectories(directory),
     makeDirectory: (path) => disk.makeDirectory(path),
@@ -383,7 +383,7 @@ class SimulatedThread implements Thread {
   /** As a thread does whose code throws. */
   die(error: unknown): void {
     const { name, message, stack } = error instanceof Error ? error : new Error(String(error))
-    this.#tell({ kind: 'dying', words: { name, message, stack: stack ?? '' } })
+    this.#tell({ kind: 'dying', error: { name, message, stack: stack ?? '' } })
     this.#exit(70)
   }
 

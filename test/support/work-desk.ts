@@ -71,7 +71,7 @@ export class WorkDesk extends Desk {
 
   /** What the market is to be told. */
   heard(): Omit<Observation, 'work' | 'n' | 'result'>[] {
-    return this.state.bound.unheard().map(({ work, n, result, ...what }) => what)
+    return this.state.bound.unreported().map(({ work, n, result, ...what }) => what)
   }
 
   /** Whatever was done, a replay and a snapshot give the same state. */

@@ -15,7 +15,7 @@ import { Turn } from './turn.ts'
 type MoveArgs = { readonly target: string; readonly amount: number; readonly erased?: boolean }
 
 /** Nobody can sign for it any more, so credits given to it would be lost. */
-const gone = refuse('invalid_field', 'this identity was erased, for good: credits for it would be lost', 'target')
+const gone = refuse('invalid_field', 'this identity was permanently erased: credits for it would be lost', 'target')
 
 const transfer = ({ state: { market }, now }: Situation, letter: WriteLetter<MoveArgs & { readonly cost: number }>) => {
   const { target, amount, cost, erased = false } = letter.args
@@ -36,7 +36,7 @@ const transfer = ({ state: { market }, now }: Situation, letter: WriteLetter<Mov
 
 const grant = ({ state: { market }, now }: Situation, letter: WriteLetter<MoveArgs>) => {
   const { target, amount, erased = false } = letter.args
-  if (!letter.operator) return refuse('forbidden', 'only an operator of this board can make credits')
+  if (!letter.operator) return refuse('forbidden', 'only an operator of this board can create credits')
   if (erased) return gone
   const cause = Buffer.from(letter.sha).toString('hex')
   const to = target === 'rewards' ? target : user(target)
@@ -157,7 +157,7 @@ type Balance = {
 }
 
 /** Postings of timeouts that are due and not recorded, earliest first, each with its work. */
-export function unwritten(market: Market, now: number): readonly (Posting & { readonly work: string })[] {
+export function unrecordedPostings(market: Market, now: number): readonly (Posting & { readonly work: string })[] {
   return [...market.due(now)].flatMap((work) =>
     market.settled(work, now).steps.flatMap(({ postings }) => postings.map((each) => ({ ...each, work: work.id }))),
   )
@@ -169,7 +169,7 @@ export function unwritten(market: Market, now: number): readonly (Posting & { re
  */
 export function balanceOf(market: Market, name: string, now: number): Balance {
   const { ledger } = market
-  const due = unwritten(market, now)
+  const due = unrecordedPostings(market, now)
   const holdOf = (id: string) => ledger.hold(id)?.amount ?? 0
   const held = (number: 1 | 2): number =>
     due.reduce((sum, posting) => {

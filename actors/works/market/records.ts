@@ -8,7 +8,7 @@ import type { RewardFacts, Step, WelcomeFacts } from './letters.ts'
 import type { TransitionName } from './table.ts'
 import type { Work } from './work.ts'
 
-export type Dealings = {
+export type TrackRecord = {
   accepted: number
   rejected: number
   lapsed: number
@@ -16,7 +16,7 @@ export type Dealings = {
   readonly waits: Map<number, number>
 }
 
-type PackedDealings = readonly (readonly [
+type PackedTrackRecord = readonly (readonly [
   identity: string,
   accepted: number,
   rejected: number,
@@ -40,8 +40,8 @@ const verdicts: ReadonlySet<TransitionName> = new Set(['accept', 'accept_unconfi
 const unreviewed: ReadonlySet<TransitionName> = new Set(['silence', 'silence_disputed'])
 
 export class Records {
-  readonly asWorker = new Map<string, Dealings>()
-  readonly asRequester = new Map<string, Dealings>()
+  readonly asWorker = new Map<string, TrackRecord>()
+  readonly asRequester = new Map<string, TrackRecord>()
 
   /** `before`: the work before this step. */
   note(before: Work, { transition, at }: Step): void {
@@ -59,7 +59,7 @@ export class Records {
     return (this.asWorker.get(identity)?.accepted ?? 0) === 0
   }
 
-  pack(): readonly PackedDealings[] {
+  pack(): readonly PackedTrackRecord[] {
     return [this.asWorker, this.asRequester].map((table) =>
       [...table].map(
         ([identity, each]) => [identity, each.accepted, each.rejected, each.lapsed, [...each.waits]] as const,
@@ -67,7 +67,7 @@ export class Records {
     )
   }
 
-  restore(packed: readonly PackedDealings[]): void {
+  restore(packed: readonly PackedTrackRecord[]): void {
     for (const [n, table] of [this.asWorker, this.asRequester].entries())
       for (const [identity, accepted, rejected, lapsed, waits] of packed[n]!)
         table.set(identity, { accepted, rejected, lapsed, waits: new Map(waits) })
@@ -75,7 +75,7 @@ export class Records {
 }
 
 function add(
-  table: Map<string, Dealings>,
+  table: Map<string, TrackRecord>,
   identity: string,
   [accepted, rejected, lapsed]: readonly [number, number, number],
   wait: number,
@@ -93,7 +93,7 @@ function add(
 }
 
 /** The median of all waits, in hours; undefined if there are none. */
-export function medianHours({ waits }: Pick<Dealings, 'waits'>): number | undefined {
+export function medianHours({ waits }: Pick<TrackRecord, 'waits'>): number | undefined {
   const sorted = [...waits].sort(([a], [b]) => a - b)
   const count = sorted.reduce((sum, [, times]) => sum + times, 0)
   let passed = 0

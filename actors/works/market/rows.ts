@@ -160,7 +160,7 @@ const checks: Readonly<Partial<Record<Guard, Check>>> = {
       ? undefined
       : [
           'rate_limited',
-          'you gave this work up a moment ago: wait retry_after seconds, so that others can try',
+          'you just gave this work up: wait retry_after seconds, so that others can try',
           'event_id',
           wait,
         ]
@@ -227,7 +227,7 @@ const checks: Readonly<Partial<Record<Guard, Check>>> = {
 function heldLongEnough({ terms }: Work, next: string): Objection {
   return [
     'wrong_state',
-    `claims may hold this work for ${terms.claim_total} s without a result, and they have: ${next}`,
+    `claims have held this work for ${terms.claim_total} s without a result, which is the limit: ${next}`,
     'event_id',
   ]
 }

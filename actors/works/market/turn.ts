@@ -98,7 +98,7 @@ export class Turn {
 
   /** The decision: what is due, then this act. */
   decide(letter: WriteLetter, doing: Doing) {
-    this.#writeDown()
+    this.#recordTimeouts()
     const facts = this.#plan(causeOf(letter, doing), doing)
     const reply = { at: this.#now, isPublic: doing.isPublic, facts: repliedOf(facts) }
     return accept(this.#records, reply)
@@ -106,11 +106,11 @@ export class Turn {
 
   /** Only what is due. */
   settle(): readonly Planned[] {
-    this.#writeDown()
+    this.#recordTimeouts()
     return this.#records
   }
 
-  #writeDown(): void {
+  #recordTimeouts(): void {
     for (const [id, { work, steps }] of this.#settled) {
       const key = hash('sha256', `timeout ${id} ${work.steps}`, 'buffer').subarray(0, 16)
       const doing: Doing = { op: 'work.timeout', facts: { work: id, steps }, isPublic: work.is_public, work }

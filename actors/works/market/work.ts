@@ -148,7 +148,7 @@ export const unheld = {
 } as const
 
 /** The initial state of a work. */
-export function untouched(version: string, generation: string, amount: number, fee: number, hold: string): Changing {
+export function initialState(version: string, generation: string, amount: number, fee: number, hold: string): Changing {
   return {
     state: 'open',
     generation,
@@ -231,5 +231,5 @@ export const workKeys = [
   'steps',
   'shard',
   'places',
-  ...(Object.keys(untouched('', '', 0, 0, '')) as (keyof Changing)[]),
+  ...(Object.keys(initialState('', '', 0, 0, '')) as (keyof Changing)[]),
 ] as const satisfies readonly (keyof Work)[]

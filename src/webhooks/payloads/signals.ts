@@ -3,7 +3,7 @@
  * subscribers. A signal contains no text: the payload is built and checked when it is sent (payload.ts).
  */
 
-import { spokenTo } from '../../../actors/conversations/conversations.ts'
+import { addresseesOf } from '../../../actors/conversations/conversations.ts'
 import { type Change, nowhere } from '../../../actors/records/board.ts'
 import { none } from '../../../actors/records/event-index.ts'
 import type { HookKind } from '../../../actors/webhooks/kind-names.ts'
@@ -150,7 +150,7 @@ function postSignal(
       isReply = true
     }
     // A damaged record does not say whom it addresses, and the others must not wait for it.
-    const said = readable(context, () => spokenTo(eventOf(context.body(slot))))
+    const said = readable(context, () => addresseesOf(eventOf(context.body(slot))))
     if (said !== undefined && said.to !== '') to.add(said.to)
     for (const handle of said?.handles ?? []) {
       const holder = context.visibility === 'public' ? board.handles.get(handle) : undefined

@@ -1,7 +1,7 @@
 import { hash } from 'node:crypto'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
-import { Columns, keepNarrow, longer, type Narrow, takeNarrow, wideEnough } from '../../../actors/records/columns.ts'
+import { Columns, keepNarrow, longer, type Narrow, takeNarrow, widened } from '../../../actors/records/columns.ts'
 import { type BoardRecord, RecordType } from '../../../actors/records/record.ts'
 import { RetryMemory } from '../../../actors/records/retry-memory.ts'
 import { State } from '../../../actors/state.ts'
@@ -106,7 +106,7 @@ test('a column of small numbers is as narrow as they are, wherever it is stored 
           column = takeNarrow(kept, at, 16, new Columns(columns.all.map((each) => each.slice())))
         }
         if (at === column.length) column = longer(column, 2 * at)
-        column = wideEnough(column, value)
+        column = widened(column, value)
         column[at] = value
       }
       expect([...column.subarray(0, numbers.length)]).toEqual(numbers)

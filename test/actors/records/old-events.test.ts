@@ -177,7 +177,7 @@ test('an altered row or cell is an error and never an answer, and its file is re
     const wrong = () => {
       for (let slot = 0; slot < each; slot++) expect(said(again, slot)).toEqual(plain[slot])
     }
-    expect(wrong, `byte ${at}`).toThrow('is not as it was written')
+    expect(wrong, `byte ${at}`).toThrow('does not match')
     expect(reports[0]).toEqual(['error', 'events.unsound'])
     expect(readdirSync(directory)).not.toContain(first)
     writeFileSync(path, bytes)

@@ -107,7 +107,7 @@ class Passes {
       bytesPerSecond: 1e9,
       attachments: { rooms: async () => ['den'], filesOf: async () => [...needed] },
       trees: () => [{ path: nodes, leaves }],
-      mendTree: (path) => this.mended.push(relative(directory, path)),
+      repairTree: (path) => this.mended.push(relative(directory, path)),
       notices: this.notices,
       counters: this.counters,
       report: (_level, event, facts = {}) => {
@@ -227,14 +227,14 @@ test('an index that cannot be opened is rebuilt, and counts as damaged only if t
 test('a segment that was replaced, extended, truncated or removed is found, and no other', async () => {
   const harms: readonly (readonly [harm: (files: Files, path: string) => void, problem: RegExp])[] = [
     [(files, path) => copyFileSync(files.segment(1), path), /^expected first seq \d+, found \d+$/],
-    [(_, path) => appendFileSync(path, Buffer.alloc(500, 3)), /^expected the end of the file, found 500 bytes more$/],
+    [(_, path) => appendFileSync(path, Buffer.alloc(500, 3)), /^expected the end of the file, found 500 more bytes$/],
     [
       (_, path) => truncateSync(path, readFileSync(path).length - 60),
       /found the end of the file|found an incomplete frame/,
     ],
     [(_, path) => rmSync(path), /^there is no such file$/],
-    [(_, path) => flipByte(path, 30), /^expected a segment header, found none that is valid$/],
-    [(_, path) => flipByte(path, 500), /^expected frame \d+, found a wrong \w+$/],
+    [(_, path) => flipByte(path, 30), /^expected a segment header, found no valid one$/],
+    [(_, path) => flipByte(path, 500), /^expected frame \d+, found a frame with a bad \w+$/],
     [(_, path) => copyFileSync(new Files().segment(2), path), /^expected journal [0-9a-f]{32}, found [0-9a-f]{32}$/],
   ]
   for (const [harm, problem] of harms) {

@@ -324,10 +324,10 @@ describe('a policy', () => {
   test('that is invalid is refused with its line', () => {
     for (const [at, line, problem] of [
       [1, 'log nonsense', 'line 2: '],
-      [4, `witness a ${w2}`, 'the name a is taken'],
-      [5, 'group two 4 a b c', 'cannot need "4"'],
-      [5, 'group two 2 a b x', 'is called x'],
-      [7, 'quorum nobody', 'is called nobody'],
+      [4, `witness a ${w2}`, 'the name a is already used'],
+      [5, 'group two 4 a b c', 'cannot require "4"'],
+      [5, 'group two 2 a b x', 'is named x'],
+      [7, 'quorum nobody', 'is named nobody'],
       [7, 'quota 3', 'not with quota'],
       [7, '', 'quorum'],
     ] as const) {

@@ -60,9 +60,9 @@ function shard({ written = Number.POSITIVE_INFINITY, stubs = (seq: number) => se
   const commands: number[] = []
   const state = {
     board: { events: { place } },
-    marks: { takenBack: () => events },
-    mail: { takenBack: () => commands },
-    people: { takenBack: () => [] },
+    marks: { removedTextSlots: () => events },
+    mail: { redactedActs: () => commands },
+    people: { redactedActs: () => [] },
   }
   const compactor = new Compactor({
     disk: machineDisk,

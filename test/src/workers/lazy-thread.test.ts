@@ -44,11 +44,11 @@ function late({
     channel: machine.channel,
     link: (port) => linkOf(port),
     now: () => clock.now,
-    supervise: ({ birth, mayRestart, onFatal }) => {
+    supervise: ({ startData, mayRestart, onFatal }) => {
       expect(mayRestart()).toBe(true)
       births++
       die = () => onFatal('late', { name: 'Damage', message: 'it keeps dying', stack: '' })
-      const far: Link = linkOf(birth().data as Port, (body, id) => {
+      const far: Link = linkOf(startData().data as Port, (body, id) => {
         heard.push(body)
         void answering.then(() => far.answer(id, body))
       })

@@ -7,7 +7,7 @@
 import { type Disk, type DiskFile, isUnreadable } from './disk.ts'
 import { CompactRange, HASH_BYTES, LEVELS_MAX } from './merkle.ts'
 
-export class TreeMender {
+export class TreeRepairer {
   readonly #file: DiskFile
   readonly #range = new CompactRange()
   #position = 0
@@ -19,8 +19,8 @@ export class TreeMender {
   }
 
   /** Opens the file at its first leaf. Throws the system error. */
-  static open(disk: Disk, path: string): TreeMender {
-    return new TreeMender(disk.openFile(path, 'write'))
+  static open(disk: Disk, path: string): TreeRepairer {
+    return new TreeRepairer(disk.openFile(path, 'write'))
   }
 
   /** Number of leaves whose nodes are correct now. */
@@ -33,10 +33,10 @@ export class TreeMender {
    * the file differs.
    *
    * @param root the root after these leaves, from a trusted source
-   * @throws RangeError if the leaves do not give that root: nothing is written, and the mender must be discarded; or a
+   * @throws RangeError if the leaves do not give that root: nothing is written, and the repairer must be discarded; or a
    *   disk error
    */
-  mend(leaves: Buffer, root: Uint8Array): void {
+  repair(leaves: Buffer, root: Uint8Array): void {
     const buffer = Buffer.allocUnsafe(2 * leaves.length + LEVELS_MAX * HASH_BYTES)
     const nodes = buffer.subarray(0, this.#range.append(leaves, buffer))
     if (!this.#range.root().equals(root)) {

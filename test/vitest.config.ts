@@ -4,7 +4,7 @@ import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
 /** Files that take longest, about a minute and more: one that began last would run alone at the end. The first of them mostly wait. */
 const longest = [
-  'boxes-put-back',
+  'restored-boxes',
   'take-over',
   'take-overs',
   'pages',

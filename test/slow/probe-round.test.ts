@@ -1,4 +1,4 @@
-/** The lab probes on its own, once a day for every host that allows it, over passing days, restarts, kills and a clock that is set back. */
+/** The board probes tools on its own, once a day for every host that allows it, over passing days, restarts, kills and a clock that is set back. */
 import { writeFileSync } from 'node:fs'
 import { createServer, type Server } from 'node:http'
 import type { AddressInfo } from 'node:net'

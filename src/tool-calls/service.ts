@@ -63,7 +63,7 @@ const callsPerMinute = 60
 /** Failures that callers cannot cause by their input: whatever they can make unsendable is refused earlier (`dataFault`). */
 const toolsOwnFaults: ReadonlySet<string> = new Set(['refused', 'tls', 'blocked'])
 
-type Door = Pick<CommandSource, 'address' | 'signedIn'>
+type Source = Pick<CommandSource, 'address' | 'signedIn'>
 type FoundListing = AnswerOf<'tools.listing'>
 
 const nowhere = { url: '', method: '', mcp: false, name: '' }
@@ -268,8 +268,8 @@ export class Calls {
   }
 
   /** What this identity has left today when calling this way; undefined if no answer came. */
-  allowance(identity: string, door: Door, then: (left: AllowanceLeft | undefined) => void): void {
-    this.#withAllowance('', identity, this.#origin(identity, door), (found) => then(found?.allowance))
+  allowance(identity: string, source: Source, then: (left: AllowanceLeft | undefined) => void): void {
+    this.#withAllowance('', identity, this.#origin(identity, source), (found) => then(found?.allowance))
   }
 
   #withAllowance(call: string, reader: string, from: CallOrigin, then: (found: FoundCall | undefined) => void): void {
@@ -279,7 +279,7 @@ export class Calls {
   }
 
   /** What a call counts against. A sign-in at /mcp sends from the address of its host, which many may share. */
-  #origin(identity: string, { address, signedIn }: Door): CallOrigin {
+  #origin(identity: string, { address, signedIn }: Source): CallOrigin {
     const isHosted = signedIn === identity
     const purpose = isHosted ? 'hosted calls' : 'calls'
     const wider = widerNetworkOf(address)

@@ -53,7 +53,7 @@ function desk(price = '') {
     ({
       command: { target: 't' },
       data,
-      door: { address, signedIn },
+      source: { address, signedIn },
       signer: { id: identity },
       sha: Buffer.alloc(32, String(commands++).padStart(16, '0'), 'latin1'),
     }) as unknown as Verified<'tools.call'>

@@ -79,11 +79,11 @@ test.each(['webhook.create', 'webhook.delete', 'webhook.redeliver'] as const)(
     const { webhooks, told, expectToldBehind } = deskAt(undefined)
     const data = { url: 'https://hooks.example.org/in', kinds: ['mention'] }
     const command = { operation, target: 'h1' }
-    const door = { via: 'command', address: '127.0.0.1' }
-    const verified = { command, data, signer: { id: owner }, sha: Buffer.alloc(32), door } as unknown as Verified
+    const source = { via: 'command', address: '127.0.0.1' }
+    const verified = { command, data, signer: { id: owner }, sha: Buffer.alloc(32), source } as unknown as Verified
     const throttle = new Throttle({ on: false, now: () => 0, factors: { ofIdentity: () => 1, ofAddress: () => 1 } })
-    const doors = { hooks: webhooks, random: machine.random, throttle, operators: new Set() } as unknown as Services
-    const found = await new Promise((resolve) => plans[operation]!.ask!(verified, doors, resolve))
+    const services = { hooks: webhooks, random: machine.random, throttle, operators: new Set() } as unknown as Services
+    const found = await new Promise((resolve) => plans[operation]!.ask!(verified, services, resolve))
     const { settle } = found as Asked
     settle?.(refused)
     expect(told()).toEqual([])

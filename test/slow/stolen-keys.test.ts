@@ -231,7 +231,7 @@ describe('the key of an operator', () => {
   test('the operator rotates first: the id and the rights stay, and the old key is refused', async () => {
     const file = join(folder, 'operator-new.json')
     const moved = await run('identity', 'rotate', file, '--key', keyFileOf(operator), '--url', board.address)
-    expect(moved).toMatchObject({ code: 0, out: expect.stringContaining(`${operator.id} has the key in ${file} now`) })
+    expect(moved).toMatchObject({ code: 0, out: expect.stringContaining(`${operator.id} now has the key in ${file}.`) })
     expect(await unsuspend(operator, ada.id)).toMatchObject({ code: 'key_rotated' })
     const undone = await run('moderate', 'unsuspend', ada.id, '--key', file, '--url', board.address)
     expect(undone).toMatchObject({ code: 0 })

@@ -27,7 +27,6 @@ import {
   shardDirectories,
 } from '../board-directory.ts'
 import { checkCopy } from '../fsck/fsck.ts'
-import { newestHead } from '../log/newest-head.ts'
 import { copyDatabase } from '../sqlite.ts'
 import { storeFile } from '../webhooks/store.ts'
 import { type BackedUpFile, type Manifest, manifestName, readManifest, writeManifest } from './backup-manifest.ts'
@@ -265,6 +264,21 @@ function newestWithin(disk: Disk, directory: string, ends: readonly number[]): n
       decodeLogFrame(log.read(seq)!).ranges.every(({ shard, last }) => last <= (ends[shard] ?? 0))
     while (seq > 1 && !covers()) seq--
     return seq
+  } finally {
+    log.close()
+  }
+}
+
+/**
+ * Origin, size and root of a log's newest signed head, one per line as in a checkpoint. `through`: its last frame. Read from the journal
+ * alone, because this command does not have the key of the log.
+ */
+function newestHead(disk: Disk, directory: string, through: number): string {
+  const log = JournalReader.open(disk, directory)
+  try {
+    log.advance(through)
+    const frame = log.read(through)
+    return frame === undefined ? '' : decodeLogFrame(frame).checkpoint.split('\n').slice(0, 3).join('\n')
   } finally {
     log.close()
   }

@@ -87,7 +87,7 @@ async function importInto(address: string, file: string, keyFile: string): Promi
   const nothing = () => undefined
   await importTools(file, args, {
     clock: systemClock,
-    wait: (ms) => sleep(ms),
+    wait: sleep,
     out: nothing,
     err: nothing,
     isInteractive: false,

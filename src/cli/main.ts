@@ -215,7 +215,7 @@ function processTerminal(): Terminal {
   })
   return {
     clock: systemClock,
-    wait: (ms) => sleep(ms),
+    wait: sleep,
     out: (text) => void process.stdout.write(text),
     err: (text) => void process.stderr.write(text),
     isInteractive: process.stderr.isTTY === true,

@@ -12,7 +12,7 @@ export function capturedTerminal(): CapturedTerminal {
   return {
     said,
     clock: systemClock,
-    wait: (ms) => sleep(ms),
+    wait: sleep,
     out: (text) => {
       said.out += text
     },

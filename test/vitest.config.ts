@@ -2,7 +2,7 @@ import { basename } from 'node:path'
 import { defineConfig } from 'vitest/config'
 import { BaseSequencer, type TestSpecification } from 'vitest/node'
 
-/** Files that take longest, about a minute and more: one that began last would run alone at the end. The first of them mostly wait. */
+/** The slowest files, about a minute or more each: one that started last would run alone at the end. The first of them mostly wait. */
 const longest = [
   'restored-boxes',
   'take-over',
@@ -49,7 +49,7 @@ export default defineConfig({
     // Commands that run in the process of a test keep what they are told there, and not in the home of who runs it.
     env: { XDG_CONFIG_HOME: new URL('../node_modules/.test-config', import.meta.url).pathname },
     globalSetup: 'test/support/build.ts',
-    // A worker runs one file after another, and loads what they share once. So no test puts another module in the place of one.
+    // A worker runs files one after another and loads shared modules once, so no test may replace a module.
     isolate: false,
     setupFiles: ['test/support/each-file.ts'],
     expect: { poll: { timeout: 120_000 } },

@@ -39,7 +39,7 @@ export type LogOptions = Pick<Timers, 'soon' | 'later'> & {
   /** Tells readers of the log, at a limited rate, that its journal is durable up to `seq`. */
   readonly published: (seq: number, head: Head, change: number) => void
   readonly entriesPerFrameMax: number
-  /** Sync every frame before a shard is told of it. Needed if other machines copy frames, which must then not be rebuilt after a crash. */
+  /** Sync every frame before a shard is notified of it. Needed if other machines copy frames, which must then not be rebuilt after a crash. */
   readonly syncsFirst?: boolean
   /** The state after the newest frame, from `stateAfter`. */
   readonly start: LogState

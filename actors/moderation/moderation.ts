@@ -31,7 +31,7 @@ const ofOperators: ReadonlySet<string> = new Set([
   'blob.takedown',
 ])
 
-/** Whether somebody changed what belongs to someone else. Authors may redact their own posts freely. */
+/** Whether an identity changed content of another identity. Authors may redact their own posts freely. */
 export function isModeration(act: Pick<FactRecord, 'op' | 'facts' | 'by'>): boolean {
   if (act.by === undefined) return false
   if (act.op === 'event.redact' && act.facts.by === 'author') return false

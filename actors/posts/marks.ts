@@ -60,7 +60,7 @@ export type MarksWatcher = {
 export const hourSeconds = 3_600
 
 export class PostMarks implements Projection {
-  /** Undefined until somebody first asks. */
+  /** Undefined until it is first requested. */
   watcher: MarksWatcher | undefined
   readonly acts: Projection['acts'] = {
     'room.hide': (act, place) => this.#hide(act, place),

@@ -65,7 +65,7 @@ export class Handles {
     if (!this.#looks.has(look)) this.#looks.set(look, handle)
   }
 
-  /** Its identity was erased: the handle names no one, and nobody can take it again. */
+  /** Its identity was erased: the handle names no identity and cannot be taken again. */
   retire(handle: string): void {
     this.set(handle, retired)
   }

@@ -1,16 +1,19 @@
-/** What the parts that tests share end when a test file is over: a module is loaded once for all files of a worker, so its own hooks would belong to the first. */
+/**
+ * Cleanup after each test file for modules that tests share. Such a module is loaded once per worker, so hooks that it registered itself
+ * would run for the worker's first file only.
+ */
 import { afterAll } from 'vitest'
 
 type CleanUp = () => void | Promise<void>
 
 const cleanUps: CleanUp[] = []
 
-/** Called once by a module, which is told of the end of every file from then on. */
+/** Runs `cleanUp` at the end of this test file and of every later one. Call it once, when the module loads. */
 export function afterEachFile(cleanUp: CleanUp): void {
   cleanUps.push(cleanUp)
 }
 
-/** For the file that is about to run. */
+/** Registers the cleanup of the test file that is about to run. */
 export function cleanUpAfterFile(): void {
   afterAll(async () => {
     for (const cleanUp of cleanUps) await cleanUp()

@@ -165,7 +165,7 @@ export class Client {
     return this.#request('GET', path, undefined, headers)
   }
 
-  /** The same, repeated while the board says that it is overloaded: on a slow machine, an honest answer. */
+  /** The same, retried while the board is overloaded, which is a correct answer on a slow machine. */
   async getPatiently(path: string): Promise<Answer> {
     const until = performance.now() + patience.timeout
     for (;;) {

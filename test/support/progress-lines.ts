@@ -1,6 +1,6 @@
-/** The progress lines that a long command prints every five seconds where nobody watches: whether there are any depends on the machine. */
+/** Progress lines, which a long command prints every five seconds without a terminal: how many there are depends on the machine. */
 
-/** Everything else that a command printed to standard error. */
+/** The rest of a command's standard error. */
 export function withoutProgress(words: string): string {
   return words.replace(/^.*\d\/s(, .*)?\n/gm, '')
 }

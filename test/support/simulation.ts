@@ -648,7 +648,7 @@ export class Simulation extends Machine {
   }
 
   /** Lets time pass until this is settled, or this machine is down or has been since. A machine beside it that is down stands still. */
-  until<Result>(work: Promise<Result>, isDown = this.#orWasSince()): Promise<Result | 'dark'> {
+  until<Result>(work: Promise<Result>, isDown = this.#isDownOrRestarted()): Promise<Result | 'dark'> {
     const { promise, resolve, reject } = Promise.withResolvers<Result | 'dark'>()
     let settled: (() => void) | undefined
     work.then(
@@ -695,7 +695,7 @@ export class Simulation extends Machine {
     return promise
   }
 
-  #orWasSince(): () => boolean {
+  #isDownOrRestarted(): () => boolean {
     const { life } = this
     return () => this.isDown || this.life !== life
   }

@@ -21,10 +21,10 @@
  * I5 acknowledged entries survive kills and power cuts
  *   - slow/kill-under-load.test.ts "with %s, after each kill…"
  *   - slow/power-cut.test.ts "at any moment…"
- *   - slow/syscalls.test.ts "killed at many of the first 16 syncs…"
+ *   - slow/syscalls.test.ts "a board that is killed at one of the first 16 syncs…"
  * I6 the sync returns before the answer
  *   - slow/power-cut.test.ts "at any moment…"
- *   - slow/syscalls.test.ts "after the third sync of %s failed (EIO)…"
+ *   - slow/syscalls.test.ts "if the third sync of %s fails (EIO)…"
  * I7 one leaf for each event, and the same one for a retry
  *   - e2e/log.test.ts "each of 1,000 posts…"
  *   - slow/retries.test.ts "the same bytes again give the same outcome…"
@@ -61,9 +61,9 @@
  *   - slow/fsck.test.ts "beside damage nothing is repaired…"
  * I15 fault table over 65,536 and segment rolls
  *   - slow/log-faults.test.ts "%s with %s: every published head…"
- *   - slow/syscalls.test.ts "killed at any call while it seals segments…"
+ *   - slow/syscalls.test.ts "a board that is killed while it seals segments…"
  * I16 a failed sync ends the process
- *   - slow/syscalls.test.ts "after the third sync of %s failed (EIO)…"
+ *   - slow/syscalls.test.ts "if the third sync of %s fails (EIO)…"
  *   - slow/log-faults.test.ts "%s with %s: every published head…"
  * I17 one process at a time
  *   - storage/lock.test.ts "a second process is refused…"
@@ -87,8 +87,8 @@
  *   - storage/tree.test.ts "is the same however the leaves were divided…"
  * I23 derived files are rebuilt
  *   - actors/log-tree.test.ts "a tree file is rebuilt at start if it is missing…"
- *   - slow/damaged-files.test.ts "%s are deleted: rebuilt…"
- *   - slow/damaged-files.test.ts "indexes with changed or cut bytes…"
+ *   - slow/damaged-files.test.ts "a start rebuilds %s…"
+ *   - slow/damaged-files.test.ts "changed or truncated indexes…"
  *   - slow/fsck.test.ts "a derived file that differs…"
  * I24 a damaged node never becomes a wrong proof
  *   - slow/damaged-files.test.ts "nodes.bin %s while the board runs…"

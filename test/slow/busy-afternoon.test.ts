@@ -1,7 +1,7 @@
 /**
- * A busy afternoon: 200 people in 30 rooms, ten of them private, do all at once whatever people do there, and follow it by
- * long polls and tails. In it the board is stopped once and killed twice, and started again from its files. At the end every reader's view is
- * held against a model of what was acknowledged: nothing is lost, doubled, reordered or leaked.
+ * A busy afternoon: 200 people in 30 rooms, ten of them private, send every kind of command concurrently and follow the rooms by long polls
+ * and tails. Meanwhile the board is stopped once and killed twice, and restarted from its files. At the end every reader's view is compared
+ * with a model of what was acknowledged: nothing is lost, duplicated, reordered or leaked.
  */
 import { spawnSync } from 'node:child_process'
 import { readdirSync } from 'node:fs'
@@ -49,8 +49,8 @@ const env = {
   OPERATORS: people[operator]!.id,
 }
 
-/** Everybody does something, one after the other, until it is enough; `killing` is asked before each step. */
-async function play(world: World, seed: number, onStep: (step: number) => void): Promise<void> {
+/** Each worker does one random act after another until all steps are done; `onStep` is called before each step. */
+async function runActs(world: World, seed: number, onStep: (step: number) => void): Promise<void> {
   const acts = [...roomActs, ...errands]
   const total = acts.reduce((sum, [weight]) => sum + weight, 0)
   let step = 0
@@ -98,10 +98,10 @@ function followersOf(stage: Stage, world: World, seed: number): { pollers: Polle
   return { pollers, tails }
 }
 
-/** Files of the data directory that hold one of these words. */
+/** Files of the data directory that contain one of these words. */
 function filesWith(directory: string, words: readonly string[]): string[] {
   return [...filesUnder(directory)].flatMap(([name, bytes]) =>
-    words.filter((word) => bytes.includes(word)).map((word) => `${name} holds ${word}`),
+    words.filter((word) => bytes.includes(word)).map((word) => `${name} contains ${word}`),
   )
 }
 
@@ -118,45 +118,45 @@ test('after a busy afternoon with two kills every reader sees what was acknowled
 
   const { pollers, tails } = followersOf(stage, world, seed)
   await Promise.all(pollers.map((poller) => poller.begin()))
-  let sayLast: (ids: ReadonlyMap<string, string>) => void = () => {}
+  let resolveLast: (ids: ReadonlyMap<string, string>) => void = () => {}
   const last = new Promise<ReadonlyMap<string, string>>((done) => {
-    sayLast = done
+    resolveLast = done
   })
   const following = [
     ...pollers.map((poller) => poller.follow()),
     ...tails.map((tail) => tail.follow(last.then((ids) => ids.get(tail.room.name)!))),
   ]
-  const together = Promise.all(following)
+  const allFollowed = Promise.all(following)
 
-  // An orderly end first: the kills then find snapshots, and journals that go on behind them.
-  const stop = 500 + random(500)
-  const kills = [1_200 + random(600), 2_100 + random(600)]
+  // A clean stop first, so that the kills find snapshots, and journals with newer frames.
+  const stopStep = 500 + random(500)
+  const killSteps = [1_200 + random(600), 2_100 + random(600)]
   const restarts: Promise<void>[] = []
   const restart = async (end: (board: Board) => Promise<unknown>): Promise<void> => {
     await new Promise((done) => setTimeout(done, random(8)))
     await stage.again(end)
   }
-  const started = performance.now()
+  const startedAt = performance.now()
   await Promise.race([
-    together,
-    play(world, seed, (step) => {
-      if (kills.includes(step)) restarts.push(restart((board) => board.kill()))
-      if (step === stop) restarts.push(restart((board) => board.stop()))
+    allFollowed,
+    runActs(world, seed, (step) => {
+      if (killSteps.includes(step)) restarts.push(restart((board) => board.kill()))
+      if (step === stopStep) restarts.push(restart((board) => board.stop()))
     }),
   ])
   await Promise.all(restarts)
-  const played = performance.now()
+  const actsDoneAt = performance.now()
 
-  // A last word in every room: whoever follows one has heard everything when he has heard it.
-  const words = rooms
+  // A last post in every room: a reader that has received it has received everything.
+  const lastPosts = rooms
     .filter((room) => room !== postOffice)
     .map(async (room): Promise<[string, string]> => {
       const text = `${room.isPrivate ? canary : 'open'} last word`
       return [room.name, (await world.say(room.owner ?? operator, room, { text }))!.id]
     })
-  sayLast(new Map(await Promise.all(words)))
+  resolveLast(new Map(await Promise.all(lastPosts)))
   for (const poller of pollers) poller.finish()
-  await together
+  await allFollowed
 
   const model = new Model(book)
   await takeLogs(stage, model)
@@ -171,27 +171,27 @@ test('after a busy afternoon with two kills every reader sees what was acknowled
   const merges = await checkDocuments(stage, book)
   checkTails(tails, model)
   for (const poller of pollers) checkPoller(poller, model)
-  const checked = performance.now()
+  const checkedAt = performance.now()
 
-  // Segments were sealed under way, so there was something to compact; what was redacted leaves every file.
+  // Segments were sealed during the run, so there was something to compact; redacted texts leave every file.
   for (const shard of ['shard-00', 'shard-01']) {
     const segments = readdirSync(join(directory, shard)).filter((name) => name.endsWith('.log'))
     expect(segments.length).toBeGreaterThan(3)
   }
   const redacted = [...book.said.values()].filter((said) => model.isRedacted(said))
-  const marks = redacted.flatMap(({ text }) => /mk[0-9]+q/.exec(text) ?? [])
-  await vi.waitFor(() => expect(filesWith(directory, marks)).toEqual([]), { ...patience, interval: 500 })
+  const markers = redacted.flatMap(({ text }) => /mk[0-9]+q/.exec(text) ?? [])
+  await vi.waitFor(() => expect(filesWith(directory, markers)).toEqual([]), { ...patience, interval: 500 })
 
   expect((await stage.board.stop()).code).toBe(0)
   const fsck = spawnSync(process.execPath, [program, 'fsck', '--data', directory], { encoding: 'utf8' })
   expect([fsck.status, fsck.stdout]).toEqual([0, expect.stringContaining('Everything agrees.')])
 
-  // The same from snapshots, in a process that has seen nothing of it.
+  // The same from snapshots, in a new process.
   await stage.again(async () => {})
   await check()
   await stage.board.stop()
 
-  // And with other numbers of shards: what many did at once is written anew in one order.
+  // And with other numbers of shards: a reshard rewrites in one order what was written concurrently.
   for (const shards of drawn(['3', '1'])) {
     const args = [program, 'reshard', '--shards', shards, '--data', directory]
     const reshard = spawnSync(process.execPath, args, { encoding: 'utf8' })
@@ -200,11 +200,11 @@ test('after a busy afternoon with two kills every reader sees what was acknowled
     await check()
     expect((await stage.board.stop()).code).toBe(0)
   }
-  const said = [...stage.words, ...stage.board.lines]
-  expect(said.filter((line) => line.includes(canary))).toEqual([])
-  expect(said.filter((line) => line.includes('"level":"error"'))).toEqual([])
-  // Compaction went on under way: it would be no test of it otherwise.
-  const compactions = said.filter((line) => line.includes('"journal.compacted"')).length
+  const lines = [...stage.words, ...stage.board.lines]
+  expect(lines.filter((line) => line.includes(canary))).toEqual([])
+  expect(lines.filter((line) => line.includes('"level":"error"'))).toEqual([])
+  // Compactions ran meanwhile; otherwise this would not test them.
+  const compactions = lines.filter((line) => line.includes('"journal.compacted"')).length
   expect(compactions).toBeGreaterThan(3)
   stage.client.close()
 
@@ -212,10 +212,10 @@ test('after a busy afternoon with two kills every reader sees what was acknowled
     of.reduce((sum, each) => sum + (each[what] ?? 0), 0)
   console.info(
     [
-      `${book.acknowledged} acknowledged (${book.said.size} events, ${book.deeds.length} deeds, ${marks.length} redacted texts, ${merges} merges)`,
+      `${book.acknowledged} acknowledged (${book.said.size} events, ${book.deeds.length} deeds, ${markers.length} redacted texts, ${merges} merges)`,
       `${book.insisted} answered only after a restart, ${book.repeated} repeated, ${stage.dropped} dropped`,
       `${compactions} compactions, ${heads.sizes.length} heads, ${count(pollers, 'polls')} polls, ${count(tails, 'opened')} tails opened`,
-      `played ${Math.round(played - started)} ms, checked ${Math.round(checked - played)} ms`,
+      `acts took ${Math.round(actsDoneAt - startedAt)} ms, checks ${Math.round(checkedAt - actsDoneAt)} ms`,
       `refused: ${[...book.refused].map(([name, n]) => `${name} ${n}`).join(', ')}`,
     ].join('\n'),
   )

@@ -1,4 +1,4 @@
-/** A follower answers as its leader does, from its own files. */
+/** A follower answers every read as its leader does, from its own files. */
 
 import { cpSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
@@ -32,15 +32,15 @@ vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 const operator = person('operator of followers')
 const stranger = person('stranger to followers')
 
-/** Of ids so many are asked about. */
-const asksMax = 30
+/** How many ids and accepted commands are queried. */
+const queriedMax = 30
 
-const kinds = [
+const variants = [
   { shards: '1', engine: 'uws' },
   { shards: '2', engine: 'node' },
 ]
 
-describe.each(drawn(kinds))('over HTTP alone, $shards shards, engine $engine', ({ shards, engine }) => {
+describe.each(drawn(variants))('without a stream, $shards shards, engine $engine', ({ shards, engine }) => {
   const directory = boardDirectory()
   let replicas: Replicas
   let leader: Board
@@ -68,38 +68,41 @@ describe.each(drawn(kinds))('over HTTP alone, $shards shards, engine $engine', (
 
   async function viewOf(board: Board) {
     const client = await Client.of(board)
-    const view = await wholeView(client, known, { operator, stranger }, asksMax)
+    const view = await wholeView(client, known, { operator, stranger }, queriedMax)
     client.close()
     return new Map([...view].map(([name, text]) => [name, text.replaceAll(board.address, '')]))
   }
 
-  test('every read is answered as by the leader', async () => {
+  test('a follower answers every read as its leader does', async () => {
     await caughtUp(leader, follower)
-    const there = await viewOf(leader)
+    const leaderView = await viewOf(leader)
     await caughtUp(leader, follower)
-    expect(differences(there, await viewOf(follower))).toEqual([])
+    expect(differences(leaderView, await viewOf(follower))).toEqual([])
     const answered = await fetch(`${follower.address}/api/rooms`)
     expect(answered.headers.get('broadside-behind')).toMatch(/^0\.\d{3}$/)
   })
 
-  test('what only the leader knows is asked there, and nobody signs in here', async () => {
-    const there = await Client.of(follower)
+  test('a follower forwards reads that only its leader can answer, and refuses sign-ins', async () => {
+    const followerClient = await Client.of(follower)
     const target = await HookTarget.open()
-    const made = { schema: 1, url: target.url('/hook'), kinds: ['room.post'], room: 'lobby' }
-    const hook = await there.command(operator, { operation: 'webhook.create', data: JSON.stringify(made) })
-    expect([hook.status, hook.text]).toEqual([200, hook.text])
-    await there.post(operator, { room: 'lobby', text: 'delivered by the leader' })
+    const webhook = { schema: 1, url: target.url('/hook'), kinds: ['room.post'], room: 'lobby' }
+    const created = await followerClient.command(operator, {
+      operation: 'webhook.create',
+      data: JSON.stringify(webhook),
+    })
+    expect([created.status, created.text]).toEqual([200, created.text])
+    await followerClient.post(operator, { room: 'lobby', text: 'delivered by the leader' })
     await target.until(() => target.at('/hook').length > 0)
-    const { id } = (hook.data as { webhook: { id: string } }).webhook
-    const asks = [{ operation: 'webhook.deliveries', target: id }, { operation: 'webhook.list' }] as const
-    for (const fields of asks) {
-      // The leader learns of an answer a moment after it was given.
+    const { id } = (created.data as { webhook: { id: string } }).webhook
+    const reads = [{ operation: 'webhook.deliveries', target: id }, { operation: 'webhook.list' }] as const
+    for (const fields of reads) {
+      // The leader records an answer shortly after the target has sent it.
       await expect.poll(async () => (await known.command(operator, fields)).text).toMatch(/delivered|"delivery":\{/)
-      expect((await there.command(operator, fields)).text).toBe((await known.command(operator, fields)).text)
+      expect((await followerClient.command(operator, fields)).text).toBe((await known.command(operator, fields)).text)
     }
     await target.close()
-    expect((await there.command(operator, { operation: 'quota.get' })).status).toBe(200)
-    there.close()
+    expect((await followerClient.command(operator, { operation: 'quota.get' })).status).toBe(200)
+    followerClient.close()
     const registered = await fetch(`${follower.address}/oauth/register`, {
       method: 'POST',
       headers: { 'content-type': 'application/json' },
@@ -114,7 +117,7 @@ describe.each(drawn(kinds))('over HTTP alone, $shards shards, engine $engine', (
 
 const missing = missingNats()
 
-/** The frames of a journal on disk, as they were first written but for what is encoded again, and where its segments begin. */
+/** The frames of a journal on disk, without what depends on the segment file, and the number of the first frame of each segment. */
 function journalIn(directory: string) {
   const frames: string[] = []
   const firsts = listSegments(machineDisk, directory, 'log')
@@ -132,7 +135,7 @@ function journalIn(directory: string) {
   return { firsts, frames }
 }
 
-describe.skipIf(skipWithout(missing))(`from the stream${skipNote(missing)}`, () => {
+describe.skipIf(skipWithout(missing))(`with a stream${skipNote(missing)}`, () => {
   const directory = boardDirectory()
   const ada = person('ada of followers')
   const ben = person('ben of followers')
@@ -141,31 +144,31 @@ describe.skipIf(skipWithout(missing))(`from the stream${skipNote(missing)}`, () 
   let leader: Board
   let follower: Board
   let client: Client
-  let there: Client
+  let followerClient: Client
 
   beforeAll(async () => {
     cluster = await NatsCluster.start(boardDirectory())
-    // Clerks hand on answers as bytes.
-    const placed = { SHARDS: '2', PLACEMENT: 'clerks' }
-    const env = { ...placed, SEGMENT_BYTES: '65536', COMPACT_SECONDS: '1', OPERATORS: operator.id }
+    // With clerks, threads pass on answers as bytes.
+    const placement = { SHARDS: '2', PLACEMENT: 'clerks' }
+    const env = { ...placement, SEGMENT_BYTES: '65536', COMPACT_SECONDS: '1', OPERATORS: operator.id }
     replicas = await Replicas.make(env, { leader: cluster.env, follower: cluster.readEnv })
     leader = await replicas.leader()
     follower = await replicas.follower(leader.address, directory)
     client = await Client.of(leader)
-    there = await Client.of(follower)
+    followerClient = await Client.of(follower)
     await vi.waitFor(() => expect(follower.lines.join('\n')).toContain('following.begun'), patience)
-    for (const more of [{ room: 'live' }, { room: 'cellar', visibility: 'private' }])
-      expect((await client.command(ada, { operation: 'room.create', ...more })).status).toBe(200)
+    for (const fields of [{ room: 'live' }, { room: 'cellar', visibility: 'private' }])
+      expect((await client.command(ada, { operation: 'room.create', ...fields })).status).toBe(200)
   })
   afterAll(async () => {
     client.close()
-    there.close()
+    followerClient.close()
     await follower.stop()
     await leader.stop()
     await cluster.stop()
   })
 
-  test('killed at any moment, it goes on, and has the same journals', async () => {
+  test('a follower that is killed at any moment resumes, and has the same journals as its leader', async () => {
     const key = await logKeyOf(client)
     const ledger = new Ledger(new Heads(key), key)
     const random = randomFrom(7)
@@ -177,34 +180,37 @@ describe.skipIf(skipWithout(missing))(`from the stream${skipNote(missing)}`, () 
       await loading
       follower = await replicas.follower(leader.address, directory)
     }
-    there = await Client.of(follower)
+    followerClient = await Client.of(follower)
     await caughtUp(leader, follower)
-    // What the leader acknowledged is here, with proofs.
-    await ledger.check(there, 20)
+    // The follower has everything that the leader acknowledged, with proofs.
+    await ledger.check(followerClient, 20)
     await caughtUp(leader, follower)
     await follower.stop()
     const check = await runProgram(directory, process.execPath, [program, 'fsck', '--signatures', '--data', directory])
     expect([check.code, check.output]).toEqual([0, expect.stringContaining('Everything agrees.')])
     for (const part of ['shard-00', 'shard-01', 'log']) {
-      const [here, its] = [journalIn(join(directory, part)), journalIn(join(leader.directory, part))]
-      expect(here.firsts).toEqual(its.firsts)
-      expect(here.frames.length).toBe(its.frames.length)
+      const [followerJournal, leaderJournal] = [
+        journalIn(join(directory, part)),
+        journalIn(join(leader.directory, part)),
+      ]
+      expect(followerJournal.firsts).toEqual(leaderJournal.firsts)
+      expect(followerJournal.frames.length).toBe(leaderJournal.frames.length)
       expect(
-        here.frames.every((frame, index) => frame === its.frames[index]),
+        followerJournal.frames.every((frame, index) => frame === leaderJournal.frames[index]),
         part,
       ).toBe(true)
     }
     follower = await replicas.follower(leader.address, directory)
-    there = await Client.of(follower)
+    followerClient = await Client.of(follower)
   })
 
-  test('what is posted is in a tail of the follower, and its answers say how far behind it is', async () => {
+  test('a tail of a follower shows new posts, and its answers say how far behind the follower is', async () => {
     const posted = await client.post(ada, { room: 'live', text: 'the first' })
     await vi.waitFor(
-      async () => expect((await there.get(`/api/events/${posted.data.event_id}`)).status).toBe(200),
+      async () => expect((await followerClient.get(`/api/events/${posted.data.event_id}`)).status).toBe(200),
       patience,
     )
-    // It knows how far behind it is from when it last asked its leader.
+    // A follower knows how far behind it is from its last query to the leader.
     const tail = await vi.waitFor(async () => {
       const answer = await fetch(`${follower.address}/tail/live?last=0`)
       const behind = answer.headers.get('broadside-behind')
@@ -220,87 +226,90 @@ describe.skipIf(skipWithout(missing))(`from the stream${skipNote(missing)}`, () 
     expect(metrics).toMatch(/^broadside_behind_seconds 0(\.\d+)?$/m)
   })
 
-  test('a write is passed on, and shown here when it is answered', async () => {
-    const posted = await there.post(ada, { room: 'live', text: 'by way of the follower' })
+  test('a follower forwards writes, and shows each once it is answered', async () => {
+    const posted = await followerClient.post(ada, { room: 'live', text: 'by way of the follower' })
     expect(posted.status).toBe(200)
-    expect((await there.get(`/api/events/${posted.data.event_id}`)).data.event?.text).toBe('by way of the follower')
+    expect((await followerClient.get(`/api/events/${posted.data.event_id}`)).data.event?.text).toBe(
+      'by way of the follower',
+    )
     expect((await client.get(`/api/events/${posted.data.event_id}`)).data.event?.text).toBe('by way of the follower')
-    const made = { operation: 'room.create', room: 'attic', visibility: 'private', members: [ben.id] }
-    expect((await there.command(ada, made)).status).toBe(200)
-    expect((await there.command(ben, { operation: 'room.get', room: 'attic' })).status).toBe(200)
-    expect(told(await there.command(stranger, { operation: 'room.get', room: 'attic' }))).toMatch(/^40[03]/)
-    const delegated = await there.post(ada, { room: 'live', text: '' })
-    expect(told(delegated)).toBe(told(await client.post(ada, { room: 'live', text: '' })))
+    const newRoom = { operation: 'room.create', room: 'attic', visibility: 'private', members: [ben.id] }
+    expect((await followerClient.command(ada, newRoom)).status).toBe(200)
+    expect((await followerClient.command(ben, { operation: 'room.get', room: 'attic' })).status).toBe(200)
+    expect(told(await followerClient.command(stranger, { operation: 'room.get', room: 'attic' }))).toMatch(/^40[03]/)
+    const refused = await followerClient.post(ada, { room: 'live', text: '' })
+    expect(told(refused)).toBe(told(await client.post(ada, { room: 'live', text: '' })))
   })
 
-  test('many at once are each shown as soon as they are answered', async () => {
-    const shown = async (index: number) => {
+  test('a follower shows each of many concurrent writes once it is answered', async () => {
+    const postAndRead = async (index: number) => {
       const room = index % 4 === 0 ? 'cellar' : 'live'
       const text = `by way of the follower, ${index}`
-      const posted = await there.post(ada, { room, text })
+      const posted = await followerClient.post(ada, { room, text })
       const read = { operation: 'event.get', event_id: posted.data.event_id! }
       const [found, page] = await Promise.all([
-        there.command(ada, read),
-        there.command(ada, { operation: 'events.list', room, limit: 100 }),
+        followerClient.command(ada, read),
+        followerClient.command(ada, { operation: 'events.list', room, limit: 100 }),
       ])
       return [posted.status, found.data.event?.text === text, page.text.includes(`${text}"`)]
     }
     for (let round = 0; round < 20; round++) {
       const indexes = Array.from({ length: 16 }, (_, index) => round * 16 + index)
-      expect(await Promise.all(indexes.map(shown))).toEqual(indexes.map(() => [200, true, true]))
+      expect(await Promise.all(indexes.map(postAndRead))).toEqual(indexes.map(() => [200, true, true]))
     }
   })
 
-  test('an attachment and the end of a delegation arrive as posts do', async () => {
+  test('attachments and revocations of delegations reach a follower', async () => {
     const bytes = Buffer.from('a file for the follower')
     const { id } = blobOf(await client.command(ada, putFields(bytes, { room: 'live', filename: 'x.txt' })))
     await vi.waitFor(async () => {
       const answer = await fetch(`${follower.address}/a/${id}`)
       expect([answer.status, await answer.text()]).toEqual([200, bytes.toString()])
     }, patience)
-    const helper = person('helper of followers')
-    const delegation = await delegated(client, ada, helper, { scopes: ['board:read', 'board:post'] })
-    const read = () => there.command(helper, { operation: 'room.get', room: 'cellar' })
+    const delegate = person('helper of followers')
+    const delegation = await delegated(client, ada, delegate, { scopes: ['board:read', 'board:post'] })
+    const read = () => followerClient.command(delegate, { operation: 'room.get', room: 'cellar' })
     await vi.waitFor(async () => expect((await read()).status).toBe(200), patience)
     expect((await client.command(ada, { operation: 'delegation.revoke', target: delegation })).status).toBe(200)
     await vi.waitFor(async () => expect((await read()).status).not.toBe(200), patience)
   })
 
-  test('a text that is redacted leaves its files as well', async () => {
+  test('a redacted text leaves the files of a follower too', async () => {
     const posted = await client.post(ada, { room: 'live', text: 'a slip of the pen 4711' })
     await caughtUp(leader, follower)
-    const holders = () => [...filesUnder(directory)].filter(([, bytes]) => bytes.includes('a slip of the pen 4711'))
-    expect(holders().length).toBeGreaterThan(0)
-    const taken = { operation: 'event.redact', event_id: posted.data.event_id!, reason: 'a slip' }
-    expect((await client.command(ada, taken)).status).toBe(200)
-    await vi.waitFor(() => expect(holders().map(([name]) => name)).toEqual([]), { ...patience, interval: 500 })
+    const filesWithText = () =>
+      [...filesUnder(directory)].filter(([, bytes]) => bytes.includes('a slip of the pen 4711'))
+    expect(filesWithText().length).toBeGreaterThan(0)
+    const redaction = { operation: 'event.redact', event_id: posted.data.event_id!, reason: 'a slip' }
+    expect((await client.command(ada, redaction)).status).toBe(200)
+    await vi.waitFor(() => expect(filesWithText().map(([name]) => name)).toEqual([]), { ...patience, interval: 500 })
   })
 })
 
-describe('its leader', () => {
+describe('a follower and its leader', () => {
   const directory = boardDirectory()
   const ada = person('ada of leaders')
 
-  test('away: public reads go on, private ones and writes are refused; put back from a copy: nothing is taken', async () => {
+  test('without its leader a follower serves only public reads; from a leader restored from an older copy it applies nothing', async () => {
     const replicas = await Replicas.make({ SHARDS: '1', OPERATORS: operator.id })
     let leader = await replicas.leader()
     const port = Number(new URL(leader.address).port)
     let client = await Client.of(leader)
-    const made = { operation: 'room.create', room: 'cellar', visibility: 'private' }
-    expect((await client.command(ada, made)).status).toBe(200)
+    const newRoom = { operation: 'room.create', room: 'cellar', visibility: 'private' }
+    expect((await client.command(ada, newRoom)).status).toBe(200)
     const posted = await client.post(ada, { room: 'live', text: 'here to stay' })
     const follower = await replicas.follower(leader.address, directory)
-    const there = await Client.of(follower)
+    const followerClient = await Client.of(follower)
     await caughtUp(leader, follower)
-    const readPrivate = () => there.command(ada, { operation: 'room.get', room: 'cellar' })
+    const readPrivate = () => followerClient.command(ada, { operation: 'room.get', room: 'cellar' })
     expect((await readPrivate()).status).toBe(200)
     await leader.stop()
     const copy = boardDirectory()
     cpSync(leader.directory, copy, { recursive: true })
-    expect(told(await there.post(ada, { room: 'live', text: 'lost' }))).toBe('429 overloaded')
+    expect(told(await followerClient.post(ada, { room: 'live', text: 'lost' }))).toBe('429 overloaded')
     await vi.waitFor(async () => expect(told(await readPrivate())).toBe('429 overloaded'), patience)
     expect((await readPrivate()).text).toContain(leader.address)
-    expect((await there.get(`/api/events/${posted.data.event_id}`)).status).toBe(200)
+    expect((await followerClient.get(`/api/events/${posted.data.event_id}`)).status).toBe(200)
     expect(await (await fetch(`${follower.address}/healthz`)).text()).toMatch(/^following: \d+ s behind/m)
     client.close()
 
@@ -309,7 +318,7 @@ describe('its leader', () => {
     const second = await client.post(ada, { room: 'live', text: 'the second' })
     await caughtUp(leader, follower)
     expect((await readPrivate()).status).toBe(200)
-    expect((await there.get(`/api/events/${second.data.event_id}`)).status).toBe(200)
+    expect((await followerClient.get(`/api/events/${second.data.event_id}`)).status).toBe(200)
     client.close()
     await leader.stop()
 
@@ -326,14 +335,14 @@ describe('its leader', () => {
         ),
       patience,
     )
-    expect((await there.get(`/api/events/${second.data.event_id}`)).status).toBe(200)
+    expect((await followerClient.get(`/api/events/${second.data.event_id}`)).status).toBe(200)
     client.close()
-    there.close()
+    followerClient.close()
     await follower.stop()
     await leader.stop()
   })
 
-  test('what is not passed on names the leader that it knows now, and not the one of its start', async () => {
+  test('a follower that refuses a request names the current leader, not the one at its start', async () => {
     const replicas = await Replicas.make({ SHARDS: '1' })
     let leader = await replicas.leader()
     const port = Number(new URL(leader.address).port)
@@ -341,33 +350,33 @@ describe('its leader', () => {
     const made = await client.command(ada, { operation: 'receiver.create', data: '{"schema":1}' })
     const { url } = (made.data as { receiver: { url: string } }).receiver
     client.close()
-    const own = boardDirectory()
-    let follower = await replicas.follower(leader.address, own)
+    const followerDirectory = boardDirectory()
+    let follower = await replicas.follower(leader.address, followerDirectory)
     await caughtUp(leader, follower)
-    const delivered = async () => {
+    const deliver = async () => {
       const answer = await fetch(`${follower.address}${url}`, { method: 'POST', body: 'x' })
       return [answer.status, await answer.json()]
     }
-    const named = { error: { code: 'forbidden', details: { leader: leader.address } } }
+    const refusal = { error: { code: 'forbidden', details: { leader: leader.address } } }
     await follower.stop()
     await leader.stop()
-    follower = await replicas.follower(leader.address, own)
-    const unknown = await delivered()
-    expect(unknown).toMatchObject([403, { error: { message: expect.stringContaining('cannot reach now') } }])
+    follower = await replicas.follower(leader.address, followerDirectory)
+    const withoutLeader = await deliver()
+    expect(withoutLeader).toMatchObject([403, { error: { message: expect.stringContaining('cannot reach now') } }])
     leader = await replicas.leader(port)
     await caughtUp(leader, follower)
-    expect(await delivered()).toMatchObject([403, named])
+    expect(await deliver()).toMatchObject([403, refusal])
     await follower.stop()
     await leader.stop()
   })
 
-  test('rotated: it ends, and follows the next log when it is started again', async () => {
+  test('after log rotate a follower exits, and follows the next log once it is restarted', async () => {
     const replicas = await Replicas.make({ SHARDS: '1', OPERATORS: operator.id })
     let leader = await replicas.leader()
     const port = Number(new URL(leader.address).port)
-    const own = boardDirectory()
-    let follower = await replicas.follower(leader.address, own)
-    // More than a follower gets at once.
+    const followerDirectory = boardDirectory()
+    let follower = await replicas.follower(leader.address, followerDirectory)
+    // More than a follower fetches with one request.
     const writer = await Client.of(leader)
     const text = 'x'.repeat(30_000)
     for (let n = 0; n < 200; n++) expect((await writer.post(ada, { room: 'live', text })).status).toBe(200)
@@ -379,7 +388,7 @@ describe('its leader', () => {
     leader = await replicas.leader(port)
     expect((await follower.ended).code).toBe(70)
     expect(follower.lines.join('\n')).toContain('closed its log and began another')
-    follower = await replicas.follower(leader.address, own)
+    follower = await replicas.follower(leader.address, followerDirectory)
     const client = await Client.of(leader)
     const posted = await client.post(ada, { room: 'live', text: 'in the next log' })
     await caughtUp(leader, follower)
@@ -388,30 +397,30 @@ describe('its leader', () => {
     expect(await proofOf(follower)).toBe(await proofOf(leader))
     client.close()
     await follower.stop()
-    // A new one begins with the log that was closed, and ends where the next one begins as well.
-    const fresh = boardDirectory()
-    follower = await replicas.follower(leader.address, fresh)
+    // A new follower also begins with the closed log and exits where the next one begins.
+    const newDirectory = boardDirectory()
+    follower = await replicas.follower(leader.address, newDirectory)
     expect((await follower.ended).code).toBe(70)
-    follower = await replicas.follower(leader.address, fresh)
+    follower = await replicas.follower(leader.address, newDirectory)
     await caughtUp(leader, follower)
     expect(await proofOf(follower)).toBe(await proofOf(leader))
     await follower.stop()
     await leader.stop()
   })
 
-  test('with less free than it keeps free a follower takes nothing and says so, and goes on when there is room', async () => {
+  test('a follower below DISK_RESERVE_BYTES applies nothing and says so, and continues once there is space', async () => {
     const replicas = await Replicas.make({ SHARDS: '1' })
     const leader = await replicas.leader()
-    const own = boardDirectory()
-    const settings = { directory: own, command: 'follow' } as const
+    const followerDirectory = boardDirectory()
+    const settings = { directory: followerDirectory, command: 'follow' } as const
     const env = replicas.settings(leader.address)
     const full = await startBoard({ ...settings, env: { ...env, DISK_RESERVE_BYTES: String(2 ** 52) } })
     const client = await Client.of(leader)
     const { data } = await client.post(ada, { room: 'live', text: 'for a full disk' })
     client.close()
     await vi.waitFor(() => expect(full.lines.join('\n')).toContain('The disk of this follower is full'), patience)
-    const missing = `${full.address}/api/events/${data.event_id}`
-    expect((await fetch(missing)).status).toBe(400)
+    const url = `${full.address}/api/events/${data.event_id}`
+    expect((await fetch(url)).status).toBe(400)
     await vi.waitFor(
       async () => expect(await (await fetch(`${full.address}/healthz`)).text()).toContain('behind'),
       patience,
@@ -424,19 +433,19 @@ describe('its leader', () => {
     await leader.stop()
   })
 
-  test('what is not one is refused by name', async () => {
+  test('serve and follow refuse unsuitable settings and directories, with the reason', async () => {
     const env = { FOLLOW: 'http://127.0.0.1:9', REPLICA_KEY_FILE: '/nowhere' }
-    const words = async (options: Parameters<typeof refusedBoard>[0]) => (await refusedBoard(options)).words
-    expect(await words({ directory: boardDirectory(), env })).toContain('start it with broadside follow')
-    expect(await words({ directory: boardDirectory(), command: 'follow' })).toContain('needs FOLLOW')
-    expect(await words({ directory: boardDirectory(), command: 'follow', env })).toContain('/nowhere is missing')
+    const reasonOf = async (options: Parameters<typeof refusedBoard>[0]) => (await refusedBoard(options)).words
+    expect(await reasonOf({ directory: boardDirectory(), env })).toContain('start it with broadside follow')
+    expect(await reasonOf({ directory: boardDirectory(), command: 'follow' })).toContain('needs FOLLOW')
+    expect(await reasonOf({ directory: boardDirectory(), command: 'follow', env })).toContain('/nowhere is missing')
     const replicas = await Replicas.make({ SHARDS: '1' })
     const leader = await replicas.leader()
     expect((await fetch(`${leader.address}/replica/board`)).status).toBe(403)
     const own = { directory: leader.directory, env: {} }
     await leader.stop()
     await expect(replicas.follower(leader.address, own.directory)).rejects.toThrow('contains a board of its own')
-    // A follower's directory signs nothing.
-    expect(await words({ directory })).toContain('the directory of a follower')
+    // No board signs in the directory of a follower.
+    expect(await reasonOf({ directory })).toContain('the directory of a follower')
   })
 })

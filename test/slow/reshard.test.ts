@@ -1,6 +1,6 @@
 /**
- * A board on which everything was done that can be done gets another number of shards, twice: to all who ask it is the same board, and
- * what was begun on it goes on.
+ * A board with the result of every write operation gets another number of shards, repeatedly: every read has the same answer as before,
+ * and works in progress continue.
  */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
@@ -39,10 +39,10 @@ let board: Board
 let known: RememberingClient
 let people: number
 let target: HookTarget
-/** Works that are brought further after each step. */
-let begun: { readonly claimed: Staged; readonly replied: Staged; readonly submitted: Staged }[]
+/** Works in progress; those of one element are completed after each reshard. */
+let inProgress: { readonly claimed: Staged; readonly replied: Staged; readonly submitted: Staged }[]
 
-async function startAgain(): Promise<void> {
+async function start(): Promise<void> {
   board = await startBoard({ directory, env })
 }
 
@@ -51,7 +51,7 @@ async function reshard(shards: number): Promise<void> {
   const args = ['reshard', '--shards', String(shards), '--data', directory]
   const { code, errors } = await runProgram(directory, process.execPath, [program, ...args])
   expect([code, errors]).toEqual([0, ''])
-  await startAgain()
+  await start()
 }
 
 async function withClient<Result>(use: (client: Client) => Promise<Result>): Promise<Result> {
@@ -63,13 +63,13 @@ async function withClient<Result>(use: (client: Client) => Promise<Result>): Pro
   }
 }
 
-/** Of ids so many are asked about. */
-const asksMax = 120
+/** How many ids and accepted commands are queried. */
+const queriedMax = 120
 
-const view = () => withClient((client) => wholeView(client, known, { operator, stranger }, asksMax))
+const view = () => withClient((client) => wholeView(client, known, { operator, stranger }, queriedMax))
 
-/** Every write that there is, by its documented example. */
-async function doEverything(world: World): Promise<void> {
+/** Sends every write operation, with its documented example. */
+async function sendEveryWrite(world: World): Promise<void> {
   for (const operation of operations.filter(({ kind }) => kind !== 'read')) {
     const answer = await world.send(operation, await setups[operation.name]!(world))
     expect([operation.name, answer.status, answer.status === 200 ? '' : answer.text]).toEqual([operation.name, 200, ''])
@@ -77,15 +77,15 @@ async function doEverything(world: World): Promise<void> {
 }
 
 beforeAll(async () => {
-  await startAgain()
+  await start()
   target = await HookTarget.open()
   const { serviceId } = await Client.of(board)
   known = new RememberingClient(board.address, serviceId)
   const world = new World(known, operator)
-  await doEverything(world)
-  begun = []
+  await sendEveryWrite(world)
+  inProgress = []
   for (let n = 0; n < 2; n++)
-    begun.push({
+    inProgress.push({
       claimed: await workAt(world, 'claimed'),
       replied: await workAt(world, 'replied'),
       submitted: await workAt(world, 'submitted'),
@@ -101,8 +101,8 @@ afterAll(async () => {
   await target.close()
 })
 
-/** Brings a work to its end with the rest of its commands. */
-async function complete(world: World, { claimed, replied, submitted }: (typeof begun)[number]): Promise<void> {
+/** Completes works in progress with their remaining commands. */
+async function complete(world: World, { claimed, replied, submitted }: (typeof inProgress)[number]): Promise<void> {
   const submit = async ({ worker, work, result }: Staged) =>
     world.done(worker, { operation: 'work.submit', event_id: work, amount: 1, target: result })
   const result = await world.post(claimed.worker, { room: claimed.room, reply_to: claimed.work, text: 'done' })
@@ -126,25 +126,28 @@ test.each(
     [0, 3],
     [1, 2],
   ] as const),
-)('all is as before, and what was begun goes on: %i, with %i shards', async (round, shards) => {
-  // What a start does once is done.
-  await board.stop()
-  await startAgain()
-  const before = await view()
-  expect(before.size).toBeGreaterThan(2_000)
-  await reshard(shards)
-  expect(differences(before, await view())).toEqual([])
-  await withClient(async (client) => {
-    const world = new World(client, operator, people)
-    await complete(world, begun[round]!)
-    await doEverything(world)
-    people = world.people
-  })
-})
+)(
+  'after a reshard every read is answered as before, and works in progress can be completed (round %i, %i shards)',
+  async (round, shards) => {
+    // A restart first, so that what only the first start does is already done.
+    await board.stop()
+    await start()
+    const before = await view()
+    expect(before.size).toBeGreaterThan(2_000)
+    await reshard(shards)
+    expect(differences(before, await view())).toEqual([])
+    await withClient(async (client) => {
+      const world = new World(client, operator, people)
+      await complete(world, inProgress[round]!)
+      await sendEveryWrite(world)
+      people = world.people
+    })
+  },
+)
 
-test('cursors of the public go on; those with places in shards are refused, and name where to begin', async () => {
+test('a reshard keeps public cursors valid, and refuses those with positions in shards', async () => {
   const [owner, room] = [person('owner of a den'), 'den-of-cursors']
-  const before = await withClient(async (client) => {
+  const cursors = await withClient(async (client) => {
     await run(client, owner, { operation: 'room.create', room, visibility: 'private' })
     for (const text of ['one', 'two', 'three']) await run(client, owner, { operation: 'post', room, text })
     const open = dataOf(await client.get('/api/updates')).cursor as string
@@ -156,9 +159,9 @@ test('cursors of the public go on; those with places in shards are refused, and 
   await withClient(async (client) => {
     const text = 'after the cursor'
     const { event_id: id } = await run(client, owner, { operation: 'post', room: 'lobby', text })
-    const page = dataOf(await client.get(`/api/updates?cursor=${before.open}`))
+    const page = dataOf(await client.get(`/api/updates?cursor=${cursors.open}`))
     expect(page.updates).toMatchObject([{ event: { event_id: id } }])
-    const refused = await client.command(owner, { operation: 'updates.get', cursor: before.signed })
+    const refused = await client.command(owner, { operation: 'updates.get', cursor: cursors.signed })
     expect(told(refused)).toBe('400 expired cursor')
     const [, oldest] = /oldest valid one is ([\w-]+)/.exec(refused.text)!
     const fields = {
@@ -170,65 +173,65 @@ test('cursors of the public go on; those with places in shards are refused, and 
     const { updates } = await run(client, owner, fields)
     const texts = (updates as { event?: { text: string } }[]).flatMap(({ event }) => event?.text ?? [])
     expect(texts).toEqual(['one', 'two', 'three'])
-    const list = { operation: 'events.list', room, limit: 1, cursor: before.listed }
-    expect(told(await client.command(owner, list))).toBe('400 invalid_field cursor')
+    const nextPage = { operation: 'events.list', room, limit: 1, cursor: cursors.listed }
+    expect(told(await client.command(owner, nextPage))).toBe('400 invalid_field cursor')
   })
 })
 
-test('webhooks go on where they were: nothing is sent twice, and what was sent can be sent again', async () => {
+test('webhooks continue after a reshard: nothing is delivered twice, and old deliveries can be repeated on request', async () => {
   const [owner, room] = [person('owner of hooks'), 'hooked-den']
   const url = target.url('/moved')
-  const words = () => target.at('/moved').map(({ body }) => String(body.data.excerpt ?? body.data.text))
-  const hook = await withClient(async (client) => {
+  const texts = () => target.at('/moved').map(({ body }) => String(body.data.excerpt ?? body.data.text))
+  const webhookId = await withClient(async (client) => {
     await run(client, owner, { operation: 'room.create', room, visibility: 'private' })
     const data = JSON.stringify({ schema: 1, url, kinds: ['room.post'], room })
     const { webhook } = await run(client, owner, { operation: 'webhook.create', data })
     for (const text of ['one', 'two']) await run(client, owner, { operation: 'post', room, text })
     return (webhook as { id: string }).id
   })
-  await target.until(() => words().length === 2)
-  const sent = words()
+  await target.until(() => texts().length === 2)
+  const delivered = texts()
   for (const shards of [1, 3]) await reshard(shards)
   await withClient(async (client) => {
     await run(client, owner, { operation: 'post', room, text: 'three' })
-    await target.until(() => words().length === 3)
-    expect(words().slice(0, 2)).toEqual(sent)
-    const { deliveries } = await run(client, owner, { operation: 'webhook.deliveries', target: hook })
-    const first = (deliveries as { event: string }[]).at(-1)
-    const again = {
+    await target.until(() => texts().length === 3)
+    expect(texts().slice(0, 2)).toEqual(delivered)
+    const { deliveries } = await run(client, owner, { operation: 'webhook.deliveries', target: webhookId })
+    const oldest = (deliveries as { event: string }[]).at(-1)
+    const redeliver = {
       operation: 'webhook.redeliver',
-      target: hook,
-      data: JSON.stringify({ schema: 1, event: first!.event }),
+      target: webhookId,
+      data: JSON.stringify({ schema: 1, event: oldest!.event }),
     }
-    await run(client, owner, again)
-    await target.until(() => words().length === 4)
+    await run(client, owner, redeliver)
+    await target.until(() => texts().length === 4)
     const [repeated, ...others] = target.at('/moved').toReversed()
     const original = others.find(({ id }) => id === repeated!.id)
-    expect([repeated!.body.eventId, repeated!.body.data.excerpt]).toEqual([first!.event, original!.body.data.excerpt])
+    expect([repeated!.body.eventId, repeated!.body.data.excerpt]).toEqual([oldest!.event, original!.body.data.excerpt])
   })
 })
 
-test('killed at any moment, the next start has a whole board', async () => {
-  const told = story()
-  const ends = new Set<number>()
+test('a reshard that is killed at any moment leaves a complete board with the old or the new number of shards', async () => {
+  const expected = story()
+  const shardCounts = new Set<number>()
   for (const delayMs of drawn([150, 400, 700])) {
     const path = boardDirectory()
     unpackBoard(path)
     const child = spawn(process.execPath, [program, 'reshard', '--shards', '5', '--data', path], { stdio: 'ignore' })
-    const ended = once(child, 'close')
+    const closed = once(child, 'close')
     await sleep(delayMs)
     child.kill('SIGKILL')
-    await ended
+    await closed
     const started = await startBoard({ directory: path, env: {} })
     const client = await Client.of(started)
-    expect((await client.get(`/api/events/${told.post.id}`)).data.event).toMatchObject({ text: told.post.text })
+    expect((await client.get(`/api/events/${expected.post.id}`)).data.event).toMatchObject({ text: expected.post.text })
     client.close()
     expect(await started.stop()).toMatchObject({ code: 0 })
     const { shards } = JSON.parse(readFileSync(join(path, 'board.json'), 'utf8')) as { shards: number }
-    ends.add(shards)
+    shardCounts.add(shards)
     expect(readdirSync(path).filter((name) => /^(reshard|shard-)/.test(name))).toHaveLength(shards)
     const check = await runProgram(path, process.execPath, [program, 'fsck', '--data', path])
     expect([delayMs, check.code, check.output]).toEqual([delayMs, 0, expect.stringContaining('Everything agrees.')])
   }
-  expect([...ends].every((shards) => shards === 2 || shards === 5)).toBe(true)
+  expect([...shardCounts].every((shards) => shards === 2 || shards === 5)).toBe(true)
 })

@@ -94,6 +94,8 @@ export type Config = {
   readonly follow: FollowSettings | undefined
   /** Where this board publishes, or would publish as the leader. Undefined: nowhere. */
   readonly lead: ReplicationSettings | undefined
+  /** File with the secret that a board and its followers share; empty: a board that leads accepts no followers. */
+  readonly replicaKeyFile: string
   /** Factor for all waits between webhook delivery attempts: 1 except in tests, which cannot wait for hours. */
   readonly deliveryScale: number
 }
@@ -110,8 +112,11 @@ export type ReplicationSettings = StreamSettings & {
   readonly ack: 'local' | 'quorum' | 'copy'
   /** File with the nkey seed of the user that queries the configuration of the servers. */
   readonly systemKeyFile: string
-  /** File with the secret that followers present; empty: followers are not accepted. */
-  readonly replicaKeyFile: string
+}
+
+/** Whether a board with these settings has followers, which take its journals from it. */
+export function acceptsFollowers({ follow, replicaKeyFile }: Pick<Config, 'follow' | 'replicaKeyFile'>): boolean {
+  return follow === undefined && replicaKeyFile !== ''
 }
 
 /** The boards that a follower follows. */
@@ -351,7 +356,7 @@ function paymentsOf(env: Environment): Pick<Config, 'walletKeyFile' | 'payCapMic
   }
 }
 
-function replicationOf(env: Environment): Pick<Config, 'replication' | 'follow' | 'lead'> {
+function replicationOf(env: Environment): Pick<Config, 'replication' | 'follow' | 'lead' | 'replicaKeyFile'> {
   const servers = serversOf(env)
   const leaders = leadersOf(env)
   const follows = leaders.length > 0
@@ -366,15 +371,13 @@ function replicationOf(env: Environment): Pick<Config, 'replication' | 'follow' 
     )
   if (servers.length > 0 && !follows && (keyFile === '' || systemKeyFile === ''))
     throw new BadConfig('REPLICATE needs REPLICATE_KEY_FILE and REPLICATE_SYSTEM_KEY_FILE, two files with nkey seeds.')
-  if (servers.length === 0 && !follows && replicaKeyFile !== '')
-    throw new BadConfig('REPLICA_KEY_FILE needs REPLICATE, or FOLLOW.')
   const stream = servers.length === 0 ? undefined : { servers, keyFile }
-  const lead = stream && systemKeyFile !== '' ? { ...stream, ack, systemKeyFile, replicaKeyFile } : undefined
+  const lead = stream && systemKeyFile !== '' ? { ...stream, ack, systemKeyFile } : undefined
   if (env.text('REPLICATE_ACK') !== '' && lead === undefined)
     throw new BadConfig(
       'REPLICATE_ACK is for a board that publishes or may lead: it needs REPLICATE and REPLICATE_SYSTEM_KEY_FILE. Set them, or leave it out.',
     )
-  if (!follows) return { replication: lead, follow: undefined, lead }
+  if (!follows) return { replication: lead, follow: undefined, lead, replicaKeyFile }
   if (replicaKeyFile === '')
     throw new BadConfig('FOLLOW needs REPLICA_KEY_FILE, the file with the secret that it shares with its leader.')
   // What a witness has seen of other logs is stored on one box only.
@@ -382,7 +385,8 @@ function replicationOf(env: Environment): Pick<Config, 'replication' | 'follow' 
   for (const name of refused)
     if (env.text(name) !== '')
       throw new BadConfig(`${name} belongs to the board that is followed: leave it out with FOLLOW.`)
-  return { replication: undefined, follow: { leaders, keyFile: replicaKeyFile, stream, lead: undefined }, lead }
+  const follow = { leaders, keyFile: replicaKeyFile, stream, lead: undefined }
+  return { replication: undefined, follow, lead, replicaKeyFile }
 }
 
 function serversOf(env: Environment): string[] {

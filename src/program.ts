@@ -7,6 +7,7 @@ import { fileURLToPath, pathToFileURL } from 'node:url'
 export const threadNames = [
   'back',
   'clerk',
+  'copies',
   'delivery',
   'export-check',
   'feed',

@@ -26,7 +26,7 @@ import {
 import { drained } from '../clock.ts'
 import { LiveFacts } from '../command/live-facts.ts'
 import { BoardAuthor } from '../command/ports.ts'
-import type { Config, Placement } from '../config.ts'
+import { acceptsFollowers, type Config, type Placement } from '../config.ts'
 import { metricsText } from '../docs/figures.ts'
 import { BadConfig, prepareEngineEnvironment } from '../environment.ts'
 import { completeReshard } from '../exchange.ts'
@@ -249,25 +249,31 @@ async function followedBy(config: Config, { disk, clock, random }: Platform): Pr
   return { directory, logs, front: (parts) => new FollowerFront({ ...parts, clock, leader }), keptFromLeading }
 }
 
-/** Endpoints for followers of this board; none without REPLICA_KEY_FILE. */
+/** Endpoints for followers of this board; none if it accepts no followers. */
 export async function replicaRoutes(board: OpenBoard): Promise<Readonly<Record<string, RouteHandler>>> {
-  const file = board.config.replication?.replicaKeyFile ?? ''
-  if (file === '') return {}
-  const [{ replicaDoor }, { replicaKeyIn }, { keptIn }] = await Promise.all([
+  const { config } = board
+  if (!acceptsFollowers(config)) return {}
+  const [{ AwaitedFrames }, { replicaDoor }, { replicaKeyIn }, { keptIn }] = await Promise.all([
+    import('../replication/awaited-frames.ts'),
     import('../replication/routes.ts'),
     import('../replication/replica-key.ts'),
     import('../replication/writer.ts'),
   ])
-  const { actorHost, disk, directory, webhookThread } = board
+  const { actorHost, clock, disk, directory, webhookThread } = board
+  const frames = new AwaitedFrames({
+    clock,
+    frames: (places, answer) => actorHost.framesAfter(places, answer),
+  })
+  actorHost.listen({ endsMoved: frames.moved })
   return {
     '/replica/': replicaDoor({
       ...board,
-      key: replicaKeyIn(disk, file),
+      key: replicaKeyIn(disk, config.replicaKeyFile),
       epoch: keptIn(disk, directory.path)?.epoch ?? 1,
       answered: () => actorHost.answered,
       ends: () => actorHost.ends,
       durable: () => actorHost.durable,
-      frames: (places, answer) => actorHost.framesAfter(places, answer),
+      frames: (places, withinMs, answer) => frames.ask(places, withinMs, answer),
       deliveries: () => webhookThread.leaderPositions(),
     }),
   }

@@ -9,7 +9,7 @@ import { sweepBlobs } from '../attachments/routes.ts'
 import type { BoardDirectory } from '../board-directory.ts'
 import { ClockWatch, newestStamp } from '../clock-jumps.ts'
 import type { LiveFacts } from '../command/live-facts.ts'
-import type { Config, Placement } from '../config.ts'
+import { acceptsFollowers, type Config, type Placement } from '../config.ts'
 import { queryRegistry } from '../delegations/plans.ts'
 import { explainFailure } from '../failure.ts'
 import { checkProofs } from '../log/covered.ts'
@@ -145,6 +145,7 @@ async function startThreads(options: ActorsOptions, workNews: BufferedNews) {
     queues: queuesOf(config.queueMax),
     limitsOn: config.limitsOn,
     replication: config.replication && { ...config.replication, isAwaited: await isAwaited(options) },
+    hasFollowers: acceptsFollowers(config),
     following: followingOf(options),
     marks,
     news,

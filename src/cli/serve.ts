@@ -81,7 +81,7 @@ export const followCommand: Command = {
   example: 'FOLLOW=https://board.example REPLICA_KEY_FILE=replica.key broadside follow --data ./copy',
   notes: [
     'FOLLOW is the address of the board that is followed, and REPLICA_KEY_FILE a file that both have (broadside keygen --replica).',
-    'REPLICATE and REPLICATE_KEY_FILE name the stream; without it the board is polled every second. Everything else is as for broadside serve.',
+    'REPLICATE and REPLICATE_KEY_FILE name the stream; without it everything comes from the board over HTTP. Everything else is as for broadside serve.',
     'With --may-lead one unit runs every box of a board: it leads if it was the last leader, and follows if another box has taken over.',
     'It takes over from a leader that acknowledges by quorum and is silent for 20 s, or that has handed over. It needs REPLICATE_ACK=quorum or copy,',
     'REPLICATE_SYSTEM_KEY_FILE, and the keys of the board in its directory.',

@@ -6,6 +6,8 @@ import { type Ends, type FrameShares, type JournalDirectories, JournalsOut } fro
 /** `isForGood`: the follower has journals of another board, so retrying is pointless. */
 export type FramesAnswer = FrameShares | { readonly problem: string; readonly isForGood: boolean } | undefined
 
+type Report = (level: 'error', event: string, facts: Readonly<Record<string, unknown>>) => void
+
 /** Readers kept open for followers. Each starts where its follower is, and opening one takes a scan of a segment. */
 const openMax = 4
 
@@ -18,6 +20,17 @@ type Open = {
   readonly journals: JournalsOut
   readonly asked: readonly JournalPlace[]
   given: FrameShares | undefined
+}
+
+/** Says what cannot be read. Damage affects only the followers that reach it. */
+export function framesAfter(places: readonly JournalPlace[], copies: Copies, report: Report): FramesAnswer {
+  try {
+    return copies.after(places)
+  } catch (error) {
+    const problem = error instanceof Error ? error.message : String(error)
+    report('error', 'replication.not_copied', { problem })
+    return { problem: 'the leader cannot read its own journals: see its log for the reason', isForGood: false }
+  }
 }
 
 export class Copies {

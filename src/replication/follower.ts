@@ -12,7 +12,7 @@ import { Assembly, type BatchHeader, type Opened, openPayload, type Part } from 
 import { Halted } from './halted.ts'
 import type { Ends } from './journals-out.ts'
 import { type Leader, OutOfReach } from './leader.ts'
-import type { LeaderFacts } from './leader-answers.ts'
+import { framesWaitMaxMs, type LeaderFacts } from './leader-answers.ts'
 import type { StreamReader } from './stream-reader.ts'
 import type { SealName, StreamSeal } from './stream-seal.ts'
 
@@ -38,7 +38,7 @@ type FollowerOptions = {
   readonly attachments: Attachments
   /** Seals of the stream. */
   readonly seal: StreamSeal
-  /** Undefined: only the leader is queried, every second. */
+  /** Undefined: only the leader is queried. */
   readonly openStream: (() => Promise<FollowedStream>) | undefined
   /** Where the journals end here, the shards by number and then the log. */
   readonly places: () => Promise<readonly JournalPlace[]>
@@ -210,9 +210,14 @@ export class Follower {
     }
     const until = clock.monotonicMs() + streamRetryMs
     while (!this.#isOver && (openStream === undefined || clock.monotonicMs() < until)) {
-      await this.#inTurn(() => this.#copyAll())
+      const askedAt = clock.monotonicMs()
+      let isNew = false
+      await this.#inTurn(async () => {
+        isNew = await this.#copyNext(framesWaitMaxMs)
+      })
       this.#reportStanding()
-      await this.#pause(pollMs)
+      // A leader of an older release does not wait.
+      if (!isNew) await this.#pause(Math.max(0, askedAt + pollMs - clock.monotonicMs()))
     }
   }
 
@@ -292,11 +297,16 @@ export class Follower {
 
   /** Fetches until the leader has nothing more. */
   async #copyAll(): Promise<void> {
-    while (!this.#isOver) {
-      const found = await this.#options.leader.frames(this.#places)
-      if (found === undefined) return
-      await this.#take(openPayload(found, found.payload))
-    }
+    let isNew = true
+    while (isNew && !this.#isOver) isNew = await this.#copyNext(0)
+  }
+
+  /** Fetches the next frames; false if the leader has none, also after this many milliseconds. */
+  async #copyNext(wait: number): Promise<boolean> {
+    const found = await this.#options.leader.frames(this.#places, wait)
+    if (found === undefined) return false
+    await this.#take(openPayload(found, found.payload))
+    return true
   }
 
   async #take({ shares, files }: Opened): Promise<void> {

@@ -30,7 +30,11 @@ export const goneStatus = 410
 /** A write that a follower received, and from whom. */
 export type ForwardedCommand = { readonly command: string; readonly address: string; readonly via: string }
 
-export type AskedPlaces = { readonly places: readonly JournalPlace[] }
+/** `wait`: for this many milliseconds if there are no frames yet; a leader of an older release does not wait. */
+export type AskedPlaces = { readonly places: readonly JournalPlace[]; readonly wait?: number }
+
+/** How long a leader lets a follower wait at most. */
+export const framesWaitMaxMs = 2_000
 
 /** One line of JSON, then the frames. */
 export function packShares({ journals, payload }: FrameShares): Buffer {

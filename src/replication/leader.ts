@@ -157,10 +157,13 @@ export class Leader {
     return { log: found.log, shards: found.shards, durable, epoch }
   }
 
-  /** The frames after these places; undefined if there are none. Throws OutOfReach, and Diverged if its journals are others. */
-  async frames(places: readonly JournalPlace[]): Promise<FrameShares | undefined> {
+  /**
+   * The frames after these places; undefined if there are none. `wait`: how many milliseconds the leader may wait for some. Throws
+   * OutOfReach, and Diverged if its journals are others.
+   */
+  async frames(places: readonly JournalPlace[], wait = 0): Promise<FrameShares | undefined> {
     const { address } = this
-    const body = JSON.stringify({ places } satisfies AskedPlaces)
+    const body = JSON.stringify({ places, wait } satisfies AskedPlaces)
     const answer = await this.#ask('frames', forBytes, body)
     const { status, bytes } = answer
     if (status === 204) return undefined

@@ -1,10 +1,14 @@
 /** The shared secret that identifies a board's followers: a file on both machines. */
 import { hash, timingSafeEqual } from 'node:crypto'
 import type { Disk } from '../../storage/disk.ts'
-import { readSecret } from '../board-directory.ts'
+import { readSecret, UnusableDirectory } from '../board-directory.ts'
 
 /** The key as it is sent: 64 hex digits. Throws UnusableDirectory. */
 export function replicaKeyIn(disk: Disk, file: string): string {
+  if (!disk.fileExists(file))
+    throw new UnusableDirectory(
+      `REPLICA_KEY_FILE names ${file}, but there is no such file. Create it once with broadside keygen --replica, and copy it to every machine of this board.`,
+    )
   return readSecret(disk, file).toString('hex')
 }
 

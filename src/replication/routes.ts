@@ -6,7 +6,6 @@
 import { sizes } from '../../actors/kernel/limits.ts'
 import { refusal } from '../../actors/kernel/refusals.ts'
 import { readBlob } from '../../storage/blob-files.ts'
-import type { JournalPlace } from '../../storage/copied-frames.ts'
 import type { Disk } from '../../storage/disk.ts'
 import { type BoardDirectory, blobsDirectory } from '../board-directory.ts'
 import type { CommandPath } from '../command/ports.ts'
@@ -18,10 +17,10 @@ import type { Exchange, Header, RouteHandler } from '../http/port.ts'
 import type { Replies } from '../http/replies.ts'
 import type { LogIdentity } from '../log/signed-log.ts'
 import type { Throttle } from '../rates/throttle.ts'
+import type { AwaitedFrames } from './awaited-frames.ts'
 import { isPlace } from './batch.ts'
-import type { FramesAnswer } from './copies.ts'
 import type { Ends } from './journals-out.ts'
-import { goneStatus, type LeaderEnds, type LeaderFacts, packShares } from './leader-answers.ts'
+import { framesWaitMaxMs, goneStatus, type LeaderEnds, type LeaderFacts, packShares } from './leader-answers.ts'
 import { bears } from './replica-key.ts'
 import { sealIn } from './stream-seal.ts'
 
@@ -42,7 +41,7 @@ type ReplicaDoorOptions = {
   /** How far followers may copy the journals, and how far they are durable; undefined if not known yet. */
   readonly ends: () => Ends | undefined
   readonly durable: () => Ends | undefined
-  readonly frames: (places: readonly JournalPlace[], answer: (found: FramesAnswer | 'busy') => void) => void
+  readonly frames: AwaitedFrames['ask']
   /** Where another box would continue deliveries to webhooks. */
   readonly deliveries: () => Promise<object | undefined>
   readonly throttle: Throttle
@@ -122,9 +121,10 @@ function sendDeliveries({ deliveries }: ReplicaDoorOptions, exchange: Exchange):
 }
 
 function sendFrames({ frames }: ReplicaDoorOptions, exchange: Exchange, body: Buffer): void {
-  const { places }: { readonly places?: unknown } = Object(foreignJson(body.toString('utf8')))
-  if (!Array.isArray(places) || !places.every(isPlace)) return exchange.reply(400, json, '{}')
-  frames(places, (found) => {
+  const { places, wait = 0 }: Readonly<Record<string, unknown>> = Object(foreignJson(body.toString('utf8')))
+  if (!Array.isArray(places) || !places.every(isPlace) || typeof wait !== 'number')
+    return exchange.reply(400, json, '{}')
+  frames(places, Math.min(wait, framesWaitMaxMs), (found) => {
     if (exchange.ended) return
     if (found === undefined) exchange.reply(204, unshared, '')
     else if (found === 'busy') exchange.reply(503, json, '{}')

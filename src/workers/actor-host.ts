@@ -36,6 +36,7 @@ import { withCause } from '../runtime/slow-turns.ts'
 import type { SearchAnswer, SearchAsk } from '../search/search.ts'
 import type { ToolsAnswer, ToolsAsk } from '../tools/asks.ts'
 import type { BackThread } from './back.ts'
+import type { CopiesTell, CopiesThread, ReplicationAsk } from './copies.ts'
 import type { FeedNews, FeedThread, FeedTold, FeedWord, LogBegun } from './feed.ts'
 import type { FeedAsk } from './feed-answers.ts'
 import type { FollowingAnswer, FollowingAsk, FollowingTell, FollowingThread } from './following.ts'
@@ -43,7 +44,7 @@ import { LazyThread, overloaded, type Unanswered } from './lazy-thread.ts'
 import type { LogThread, ShardBegun } from './log.ts'
 import type { Acknowledged, LogAsk, LogStart, LogWord, Published } from './log-run.ts'
 import type { ShardNews, ShardTell } from './private-news.ts'
-import type { ReplicationAsk, ReplicationNews, ReplicationTell, ReplicationThread } from './replication.ts'
+import type { ReplicationNews, ReplicationTell, ReplicationThread } from './replication.ts'
 import type { SearchRequest, SearchTell, SearchThread } from './search.ts'
 import type { ShardThread } from './shard.ts'
 import type { ShardAsk, ShardStart } from './shard-run.ts'
@@ -68,6 +69,8 @@ type ActorHostOptions = Pick<Platform, 'clock' | 'disk' | 'startThread' | 'chann
   readonly marks: readonly HighWaterMark[]
   /** Where the journals are published; if omitted, nowhere. */
   readonly replication?: Publishing | undefined
+  /** Followers ask for frames of the journals. */
+  readonly hasFollowers?: boolean
   /** Set on a follower: another machine decides, and this one copies its frames. If omitted, this machine decides. */
   readonly following?: Following | undefined
   /** Notified of heads, rooms and people before anyone else. Also supplies the handles that a new shard needs. */
@@ -102,6 +105,8 @@ export type ActorListener = {
   /** A shard has restarted and has lost everything it was told. */
   shardRestarted?(shard: number): void
   published?(published: Published): void
+  /** Followers may copy the journals further than before. */
+  endsMoved?(): void
   /** On a follower: how far it is behind its leader. */
   standing?(standing: Standing): void
   /** On a follower that may lead: its leader has been silent since this message of the stream. */
@@ -201,6 +206,7 @@ export class ActorHost implements Actors {
       (front) => ({ ...following(), scrubBytesPerSecond, front }) satisfies SearchThread,
     )
     if (options.replication !== undefined) this.#replication = this.#publishing(options.replication)
+    else if (options.hasFollowers) this.#replication = this.#copying()
     if (options.following !== undefined) this.#following = this.#follow(options.following.settings)
     this.#tools = this.#late('tools', (front) => ({ ...following(), cursorKey, front }) satisfies ToolsThread)
   }
@@ -221,7 +227,7 @@ export class ActorHost implements Actors {
   /** The board now answers, to followers too: from here on a write may wait for them. */
   started(): void {
     this.#isStarted = true
-    this.#replication?.tell('started' satisfies ReplicationTell)
+    if (this.#options.replication !== undefined) this.#replication?.tell('started' satisfies ReplicationTell)
   }
 
   /** Adds a component that is notified by the actors from now on. */
@@ -508,7 +514,7 @@ export class ActorHost implements Actors {
     const { directory, segmentBytesMax } = this.#options
     const front = this.#options.channel()
     this.#logLink = this.#link(front.port1, (body) => {
-      const message = body as Published | Exclude<ReplicationTell, 'started'>
+      const message = body as Published | CopiesTell
       if (!('seq' in message)) return this.#receiveEnds(message)
       const published = message
       this.#noteNews(published.head, published.change)
@@ -524,7 +530,7 @@ export class ActorHost implements Actors {
       origin: directory.facts.origin,
       segmentBytesMax,
       marks: this.#options.marks,
-      publishing: this.#options.replication?.ack,
+      publishing: this.#options.replication?.ack ?? (this.#options.hasFollowers ? 'local' : undefined),
       followed: this.#options.following?.logs,
       ends: this.#sharedEnds,
       front: front.port2,
@@ -595,11 +601,21 @@ export class ActorHost implements Actors {
     )
   }
 
+  #copying(): LazyThread {
+    const { path } = this.#options.directory
+    return this.#late('copies', (front) => ({ dataDirectory: path, ends: this.#ends!, front }) satisfies CopiesThread)
+  }
+
   /** The log's first message says where the journals end, and so starts the thread that publishes them. */
-  #receiveEnds(message: Exclude<ReplicationTell, 'started'>): void {
+  #receiveEnds(message: CopiesTell): void {
     if (!('rewritten' in message)) this.#ends = message
     if (this.#ends !== undefined) this.#replication?.wake()
     this.#replication?.tell(message)
+    if (!this.#waitsForStream) this.#noteEnds()
+  }
+
+  #noteEnds(): void {
+    for (const each of this.#listeners) each.endsMoved?.()
   }
 
   get #waitsForStream(): boolean {
@@ -617,6 +633,7 @@ export class ActorHost implements Actors {
 
   #receiveAcknowledged(message: Acknowledged): void {
     this.#acknowledged = message.acknowledged
+    this.#noteEnds()
     if (this.#waitsForStream) {
       this.#logLink?.tell(message)
       this.#logLink?.flush()
@@ -630,7 +647,7 @@ export class ActorHost implements Actors {
     return this.#ends
   }
 
-  /** How far followers may copy the journals. Undefined if not known yet, or if the journals are not published. */
+  /** How far followers may copy the journals. Undefined if not known yet, or if there are no followers. */
   get ends(): Ends | undefined {
     return this.#waitsForStream ? this.#acknowledged : this.#ends
   }

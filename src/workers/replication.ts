@@ -1,12 +1,11 @@
 /** The thread that publishes the journals for followers. Started only on a board with REPLICATE set. It only reads the journals. */
 import { internalLimits } from '../../actors/kernel/limits.ts'
 import { Link, type Port } from '../../actors/kernel/link.ts'
-import type { JournalPlace } from '../../storage/copied-frames.ts'
 import { blobsDirectory, logDirectory, shardDirectories } from '../board-directory.ts'
 import { drained, pause } from '../clock.ts'
 import type { ReplicationSettings } from '../config.ts'
 import { Acknowledgments } from '../replication/acknowledgments.ts'
-import { Copies, type FramesAnswer } from '../replication/copies.ts'
+import { Copies, framesAfter } from '../replication/copies.ts'
 import { Deposed } from '../replication/halted.ts'
 import type { Ends } from '../replication/journals-out.ts'
 import { readNamedIn } from '../replication/named-files.ts'
@@ -14,7 +13,8 @@ import { type OpenStream, openStream } from '../replication/open-stream.ts'
 import { Pump } from '../replication/pump.ts'
 import { forgetEveryMs, StreamSeal } from '../replication/stream-seal.ts'
 import { StreamWriter } from '../replication/writer.ts'
-import type { Acknowledged, Rewritten } from './log-run.ts'
+import type { CopiesTell, ReplicationAsk } from './copies.ts'
+import type { Acknowledged } from './log-run.ts'
 import type { ThreadPlatform, ThreadStarter } from './thread.ts'
 
 export type ReplicationThread = {
@@ -33,10 +33,7 @@ export type ReplicationThread = {
 }
 
 /** The board answers; or a message from the log: the journals are durable up to here, or sealed segments of one were rewritten. */
-export type ReplicationTell = 'started' | Ends | Rewritten
-
-/** A follower's request for the frames that it lacks, after these places. */
-export type ReplicationAsk = readonly ['frames', readonly JournalPlace[]]
+export type ReplicationTell = 'started' | CopiesTell
 
 /**
  * What keeps the board from publishing, or writes from being answered; undefined if nothing does. `isFatal`: the board must answer nothing
@@ -174,16 +171,5 @@ class News {
 
   #tell(isFatal: boolean): void {
     this.#front.tell({ problem: this.#ofStream ?? this.#ofWrites, isFatal } satisfies ReplicationNews)
-  }
-}
-
-/** Damage affects only the followers that reach it. */
-function framesAfter(places: readonly JournalPlace[], copies: Copies, report: ThreadPlatform['report']): FramesAnswer {
-  try {
-    return copies.after(places)
-  } catch (error) {
-    const problem = error instanceof Error ? error.message : String(error)
-    report('error', 'replication.not_copied', { problem })
-    return { problem: 'the leader cannot read its own journals: see its log for the reason', isForGood: false }
   }
 }

@@ -121,14 +121,18 @@ export class SimulatedBoard {
       // So that most of what is requested is old.
       recentEvents: 16,
       diskReserveBytes: 4 * 1024,
-      ...(leader !== undefined ? { follow } : ack === undefined ? {} : { replication: this.replication }),
+      ...(leader !== undefined
+        ? { follow }
+        : ack === undefined
+          ? {}
+          : { replication: this.replication, replicaKeyFile }),
     }
   }
 
   /** Settings of a replicated board that leads: its servers are simulated. */
   get replication(): ReplicationSettings {
     const { ack = 'quorum' } = this.#options.layout
-    return { servers: [], keyFile: '', systemKeyFile: '', replicaKeyFile, ack }
+    return { servers: [], keyFile: '', systemKeyFile: '', ack }
   }
 
   /** No write is answered before a follower has it on its disk. */

@@ -50,7 +50,7 @@ describe.each(drawn(variants))('without a stream, $shards shards, engine $engine
   beforeAll(async () => {
     const base = { OPERATORS: operator.id, SHARDS: shards, HTTP_ENGINE: engine }
     const env = { ...base, BROADSIDE_LOOPBACK: '1', SEGMENT_BYTES: '65536' }
-    replicas = await Replicas.make({ ...env, COMPACT_SECONDS: '1' })
+    replicas = Replicas.make({ ...env, COMPACT_SECONDS: '1' })
     leader = await replicas.leader()
     const { serviceId } = await Client.of(leader)
     known = new RememberingClient(leader.address, serviceId)
@@ -80,6 +80,21 @@ describe.each(drawn(variants))('without a stream, $shards shards, engine $engine
     expect(differences(leaderView, await viewOf(follower))).toEqual([])
     const answered = await fetch(`${follower.address}/api/rooms`)
     expect(answered.headers.get('broadside-behind')).toMatch(/^0\.\d{3}$/)
+  })
+
+  test('a follower without a stream shows a post in its tails, and a forwarded write as soon as it is answered', async () => {
+    const client = await Client.of(follower)
+    const tail = await fetch(`${follower.address}/tail/lobby?last=0`)
+    const reader = tail.body!.pipeThrough(new TextDecoderStream()).getReader()
+    const direct = await Client.of(leader)
+    expect((await direct.post(operator, { room: 'lobby', text: 'to the leader' })).status).toBe(200)
+    direct.close()
+    for (let text = ''; !text.includes('to the leader'); ) text += (await reader.read()).value ?? ''
+    await reader.cancel()
+    const forwarded = await client.post(operator, { room: 'lobby', text: 'to the follower' })
+    expect(forwarded.status).toBe(200)
+    expect((await client.get(`/api/events/${forwarded.data.event_id}`)).data.event?.text).toBe('to the follower')
+    client.close()
   })
 
   test('a follower forwards reads that only its leader can answer, and refuses sign-ins', async () => {
@@ -151,7 +166,7 @@ describe.skipIf(skipWithout(missing))(`with a stream${skipNote(missing)}`, () =>
     // With clerks, threads pass on answers as bytes.
     const placement = { SHARDS: '2', PLACEMENT: 'clerks' }
     const env = { ...placement, SEGMENT_BYTES: '65536', COMPACT_SECONDS: '1', OPERATORS: operator.id }
-    replicas = await Replicas.make(env, { leader: cluster.env, follower: cluster.readEnv })
+    replicas = Replicas.make(env, { leader: cluster.env, follower: cluster.readEnv })
     leader = await replicas.leader()
     follower = await replicas.follower(leader.address, directory)
     client = await Client.of(leader)
@@ -291,7 +306,7 @@ describe('a follower and its leader', () => {
   const ada = person('ada of leaders')
 
   test('without its leader a follower serves only public reads; from a leader restored from an older copy it applies nothing', async () => {
-    const replicas = await Replicas.make({ SHARDS: '1', OPERATORS: operator.id })
+    const replicas = Replicas.make({ SHARDS: '1', OPERATORS: operator.id })
     let leader = await replicas.leader()
     const port = Number(new URL(leader.address).port)
     let client = await Client.of(leader)
@@ -343,7 +358,7 @@ describe('a follower and its leader', () => {
   })
 
   test('a follower that refuses a request names the current leader, not the one at its start', async () => {
-    const replicas = await Replicas.make({ SHARDS: '1' })
+    const replicas = Replicas.make({ SHARDS: '1' })
     let leader = await replicas.leader()
     const port = Number(new URL(leader.address).port)
     const client = await Client.of(leader)
@@ -371,7 +386,7 @@ describe('a follower and its leader', () => {
   })
 
   test('after log rotate a follower exits, and follows the next log once it is restarted', async () => {
-    const replicas = await Replicas.make({ SHARDS: '1', OPERATORS: operator.id })
+    const replicas = Replicas.make({ SHARDS: '1', OPERATORS: operator.id })
     let leader = await replicas.leader()
     const port = Number(new URL(leader.address).port)
     const followerDirectory = boardDirectory()
@@ -409,7 +424,7 @@ describe('a follower and its leader', () => {
   })
 
   test('a follower below DISK_RESERVE_BYTES applies nothing and says so, and continues once there is space', async () => {
-    const replicas = await Replicas.make({ SHARDS: '1' })
+    const replicas = Replicas.make({ SHARDS: '1' })
     const leader = await replicas.leader()
     const followerDirectory = boardDirectory()
     const settings = { directory: followerDirectory, command: 'follow' } as const
@@ -438,8 +453,10 @@ describe('a follower and its leader', () => {
     const reasonOf = async (options: Parameters<typeof refusedBoard>[0]) => (await refusedBoard(options)).words
     expect(await reasonOf({ directory: boardDirectory(), env })).toContain('start it with broadside follow')
     expect(await reasonOf({ directory: boardDirectory(), command: 'follow' })).toContain('needs FOLLOW')
-    expect(await reasonOf({ directory: boardDirectory(), command: 'follow', env })).toContain('/nowhere is missing')
-    const replicas = await Replicas.make({ SHARDS: '1' })
+    expect(await reasonOf({ directory: boardDirectory(), command: 'follow', env })).toContain(
+      'names /nowhere, but there is no such file',
+    )
+    const replicas = Replicas.make({ SHARDS: '1' })
     const leader = await replicas.leader()
     expect((await fetch(`${leader.address}/replica/board`)).status).toBe(403)
     const own = { directory: leader.directory, env: {} }

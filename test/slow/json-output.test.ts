@@ -171,7 +171,7 @@ test('hosts: check-config, serve, follow, backup, restore, restored, fsck, resha
   expect(await linesOf('log', 'rotate', '--data', 'again')).toMatchObject([{ closed: { size: expect.any(Number) } }])
   const served = await firstLineOf('serve', '--data', 'again', '--port', '0')
   expect(served).toEqual({ address: expect.stringMatching(/^http:/) })
-  const replicas = await Replicas.make({ SHARDS: '1' })
+  const replicas = Replicas.make({ SHARDS: '1' })
   const leader = await replicas.leader()
   writeFileSync(join(home, 'follow.json'), JSON.stringify(replicas.settings(leader.address)))
   const follow = ['follow', '--config', 'follow.json', '--data', boardDirectory(), '--port', '0']

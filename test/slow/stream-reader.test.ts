@@ -31,7 +31,6 @@ describe.skipIf(skipWithout(missing))(`from real servers${skipNote(missing)}`, (
       servers,
       keyFile: cluster.keyFile,
       systemKeyFile: cluster.systemKeyFile,
-      replicaKeyFile: '',
       ack: 'quorum',
     } as const
     // Just started, the servers have no leader yet.

@@ -2,7 +2,7 @@
 import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, vi } from 'vitest'
-import { createNatsKeyFile, createReplicaKeyFile } from '../../src/cli/key-file.ts'
+import { createReplicaKeyFile } from '../../src/cli/key-file.ts'
 import { type Board, boardDirectory, startBoard } from './board-process.ts'
 import { Client } from './client.ts'
 import { patience } from './patience.ts'
@@ -24,21 +24,16 @@ export class Replicas {
     this.#followerStream = followerStream
   }
 
-  /** `stream`: settings of the leader and of followers for it; omitted: there is no server for it, and followers query the leader. */
-  static async make(env: Env, stream?: { readonly leader: Env; readonly follower: Env }): Promise<Replicas> {
+  /** `stream`: settings of the leader and of followers for it; omitted: there is none, and followers query the leader. */
+  static make(
+    env: Env,
+    stream: { readonly leader: Env; readonly follower: Env } = { leader: {}, follower: {} },
+  ): Replicas {
     const keys = boardDirectory()
     mkdirSync(keys, { recursive: true })
     const keyFile = join(keys, 'replica.key')
     createReplicaKeyFile(keyFile)
-    if (stream !== undefined) return new Replicas(keyFile, env, stream.leader, stream.follower)
-    const nkey = join(keys, 'board.nk')
-    await createNatsKeyFile(nkey)
-    const nowhere = {
-      REPLICATE: 'nats://127.0.0.1:9',
-      REPLICATE_KEY_FILE: nkey,
-      REPLICATE_SYSTEM_KEY_FILE: nkey,
-    }
-    return new Replicas(keyFile, env, nowhere, {})
+    return new Replicas(keyFile, env, stream.leader, stream.follower)
   }
 
   leader(port = 0): Promise<Board> {

@@ -3,7 +3,9 @@ import { afterEach, beforeEach, expect, test, vi } from 'vitest'
 import { systemClock } from '../../../src/clock.ts'
 import type { BatchHeader, Part } from '../../../src/replication/batch.ts'
 import { type FollowedStream, Follower, type Standing } from '../../../src/replication/follower.ts'
+import type { FrameShares } from '../../../src/replication/journals-out.ts'
 import { Leader, OutOfReach } from '../../../src/replication/leader.ts'
+import { framesWaitMaxMs } from '../../../src/replication/leader-answers.ts'
 
 const [silentMs, turnMs] = [20_000, 3_000]
 
@@ -19,13 +21,19 @@ afterEach(() => {
  */
 function followed(
   more: Partial<BatchHeader>,
-  given: { answers?: () => Promise<unknown>; newest?: () => Promise<number> },
+  given: {
+    answers?: () => Promise<unknown>
+    newest?: () => Promise<number>
+    frames?: (places: unknown, wait: number) => Promise<FrameShares | undefined>
+    isWithoutStream?: boolean
+  },
 ) {
   const ways = {
     answers: () =>
       Promise.resolve({ epoch: 1, log: 1, shards: [1], durable: { log: 1, shards: [1] } }) as Promise<unknown>,
     newest: () => Promise.resolve(1),
     openStream: (): Promise<FollowedStream> => Promise.resolve(stream),
+    frames: (): Promise<FrameShares | undefined> => Promise.resolve(undefined),
     ...given,
   }
   const header = {
@@ -59,13 +67,13 @@ function followed(
       select: () => {},
       facts: () => Promise.resolve(known),
       ends: () => ways.answers(),
-      frames: () => Promise.resolve(undefined),
+      frames: (places: unknown, wait: number) => ways.frames(places, wait),
       deliveries: () => Promise.resolve(undefined),
     },
     known,
     attachments: { fetchMissing: async () => {} },
     seal: { isKnown: true, opens: () => true },
-    openStream: () => ways.openStream(),
+    openStream: given.isWithoutStream ? undefined : () => ways.openStream(),
     places: async () => places,
     tell: (standing: Standing) => told.push(standing),
     report: (_level: string, event: string) => lines.push(event),
@@ -275,5 +283,25 @@ test('if the latest leader has less, and the others are older, it is an old copy
 test('if the stream says that a box leads which has less, it is an old copy, though another is unreachable', async () => {
   const { follower, pass } = restarted({ [first]: { epoch: 1, last: 1 }, [second]: 'away' }, [1])
   expect(await pass(20_000)).toMatchObject(diverged)
+  await follower.stop()
+})
+
+test('without a stream it waits at the leader for frames, and asks once a second if that one does not wait', async () => {
+  const waits: number[] = []
+  const answerAfter = (ms: number) => (_places: unknown, wait: number) => {
+    waits.push(wait)
+    return new Promise<undefined>((resolve) => setTimeout(() => resolve(undefined), ms))
+  }
+  const { ways, pass, follower } = followed({}, { isWithoutStream: true, frames: answerAfter(framesWaitMaxMs) })
+  await pass(10 * framesWaitMaxMs)
+  expect(new Set(waits)).toEqual(new Set([framesWaitMaxMs]))
+  expect(waits.length).toBeLessThanOrEqual(11)
+  expect(waits.length).toBeGreaterThanOrEqual(9)
+  ways.frames = answerAfter(0)
+  await pass(framesWaitMaxMs)
+  waits.length = 0
+  await pass(10_000)
+  expect(waits.length).toBeLessThanOrEqual(11)
+  expect(waits.length).toBeGreaterThanOrEqual(9)
   await follower.stop()
 })

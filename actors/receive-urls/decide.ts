@@ -65,7 +65,7 @@ const remove = ({ state, now }: Situation, letter: WriteLetter<{ receiver: strin
 const deliver = ({ state, now }: Situation, letter: WriteLetter<DeliverArgs>) => {
   const { hash, ...came } = letter.args
   const receiver = ownReceiver(state, letter.author, came.receiver)
-  if (receiver === undefined || !opens(receiver, hash)) return refuse('not_found', closedDoor)
+  if (receiver === undefined || !opens(receiver, hash)) return refuse('not_found', noSuchReceiveUrl)
   const before = came.dedupe === '' ? undefined : receiver.seen.get(came.dedupe)
   if (before !== undefined && now - before.at < dedupeSeconds)
     return accept([], { item: before.item, bytes: before.bytes, duplicate: true as const })
@@ -94,7 +94,7 @@ export const receiversDeciders = {
 } satisfies Deciders
 
 /** The answer of a URL that opens nothing: unknown, deleted, or with another secret. */
-export const closedDoor = 'there is no receive URL at this address: ask its owner for the current one'
+export const noSuchReceiveUrl = 'there is no receive URL at this address: ask its owner for the current one'
 
 /** A record of something unsigned. */
 function planned(

@@ -24,15 +24,15 @@ import { fixedAnswer } from '../http/answers.ts'
 import { logFault } from '../http/engine.ts'
 import type { Exchange, Header, RouteHandler } from '../http/port.ts'
 import { dataHeaders, openHeaders, type Replies } from '../http/replies.ts'
-import { logDoors, witnessDoors } from '../log/routes.ts'
+import { logRoutes, witnessRoutes } from '../log/routes.ts'
 import type { LogIdentity } from '../log/signed-log.ts'
 import type { Counters } from '../observe.ts'
 import { embed } from '../pages/assets.ts'
-import { payDoors } from '../payments/routes.ts'
+import { payRoutes } from '../payments/routes.ts'
 import type { Platform } from '../platform.ts'
 import type { Throttle } from '../rates/throttle.ts'
 import type { Deliveries } from '../receive-urls/deliveries.ts'
-import { receiveDoor } from '../receive-urls/routes.ts'
+import { receiveRoute } from '../receive-urls/routes.ts'
 import { release } from '../release.ts'
 import type { FollowerFront } from '../replication/follower-front.ts'
 import type { Streams } from '../stream/routes.ts'
@@ -118,10 +118,10 @@ export function boardRoutes(parts: RoutedParts): {
         timers: parts.clock,
       }),
       [streamPath]: (exchange) => parts.streams.handle(exchange),
-      ...witnessDoors(heads.witness, { throttle, addressOf, replies }),
-      '/in/': receiveDoor({ deliveries, addressOf, replies }),
+      ...witnessRoutes(heads.witness, { throttle, addressOf, replies }),
+      '/in/': receiveRoute({ deliveries, addressOf, replies }),
       ...parts.replicaRoutes,
-      ...payDoors(calling, { clock: parts.clock, address: parts.address, throttle, addressOf, replies }),
+      ...payRoutes(calling, { clock: parts.clock, address: parts.address, throttle, addressOf, replies }),
     },
     more: {
       ...documentPaths(described, parts.clock),
@@ -170,7 +170,7 @@ function readPaths(parts: RoutedParts): Readonly<Record<string, RouteHandler>> {
   return {
     ...embedRoutes(address),
     ...clientRoutes(),
-    ...logDoors({
+    ...logRoutes({
       logs: parts.logs,
       address,
       checkpoint: (origin) => heads.ended(origin) ?? heads.published(news.head),

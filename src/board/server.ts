@@ -194,13 +194,13 @@ async function refuseConflictingStart(
 ): Promise<void> {
   const file = replicationFile(dataDirectory)
   if (follow !== undefined || !disk.fileExists(file) || disk.fileExists(followerFile(dataDirectory))) return
-  const { keptIn } = await import('../replication/writer.ts')
-  const kept = keptIn(disk, dataDirectory)
-  if (kept?.handsOver)
+  const { streamStateIn } = await import('../replication/writer.ts')
+  const state = streamStateIn(disk, dataDirectory)
+  if (state?.handsOver)
     throw new UnusableDirectory(
       `A hand-over of ${dataDirectory} has started, and another board may already accept writes. Run broadside hand-over again to complete it.`,
     )
-  if (kept?.ack === 'quorum' && replication === undefined)
+  if (state?.ack === 'quorum' && replication === undefined)
     throw new UnusableDirectory(
       `This board has answered by quorum, so another board may lead now. Start it with REPLICATE, or, if no other board leads, remove ${file}.`,
     )
@@ -209,11 +209,11 @@ async function refuseConflictingStart(
 /** The same error, except for an old copy whose missing records other boxes have: it must not be restored, nor may its log be ended. */
 async function explainOldCopy(error: unknown, { dataDirectory }: Config, { disk }: Platform): Promise<unknown> {
   if (Object(error).name !== 'RolledBack' || !disk.fileExists(replicationFile(dataDirectory))) return error
-  const [{ keptIn }, { Halted, staleBoardAdvice }] = await Promise.all([
+  const [{ streamStateIn }, { Halted, staleBoardAdvice }] = await Promise.all([
     import('../replication/writer.ts'),
     import('../replication/halted.ts'),
   ])
-  if (keptIn(disk, dataDirectory)?.ack !== 'quorum') return error
+  if (streamStateIn(disk, dataDirectory)?.ack !== 'quorum') return error
   return new Halted(`${(error as Error).message}. ${staleBoardAdvice}`)
 }
 
@@ -253,7 +253,7 @@ async function followedBy(config: Config, { disk, clock, random }: Platform): Pr
 export async function replicaRoutes(board: OpenBoard): Promise<Readonly<Record<string, RouteHandler>>> {
   const { config } = board
   if (!acceptsFollowers(config)) return {}
-  const [{ AwaitedFrames }, { replicaDoor }, { replicaKeyIn }, { keptIn }] = await Promise.all([
+  const [{ AwaitedFrames }, { replicaRoute }, { replicaKeyIn }, { streamStateIn }] = await Promise.all([
     import('../replication/awaited-frames.ts'),
     import('../replication/routes.ts'),
     import('../replication/replica-key.ts'),
@@ -266,10 +266,10 @@ export async function replicaRoutes(board: OpenBoard): Promise<Readonly<Record<s
   })
   actorHost.listen({ endsMoved: frames.moved })
   return {
-    '/replica/': replicaDoor({
+    '/replica/': replicaRoute({
       ...board,
       key: replicaKeyIn(disk, config.replicaKeyFile),
-      epoch: keptIn(disk, directory.path)?.epoch ?? 1,
+      epoch: streamStateIn(disk, directory.path)?.epoch ?? 1,
       answered: () => actorHost.answered,
       ends: () => actorHost.ends,
       durable: () => actorHost.durable,

@@ -219,8 +219,8 @@ async function clockNoticeOf(
 /** The stored stream state still says that writes wait for acknowledgments, but by the current configuration they do not. */
 async function isAwaited({ config: { replication }, disk, directory }: ActorsOptions): Promise<boolean> {
   if (replication === undefined || replication.ack !== 'local') return false
-  const { keptIn } = await import('../replication/writer.ts')
-  return keptIn(disk, directory.path)?.ack === 'quorum'
+  const { streamStateIn } = await import('../replication/writer.ts')
+  return streamStateIn(disk, directory.path)?.ack === 'quorum'
 }
 
 function followingOf({ config: { follow }, follower }: ActorsOptions): Following | undefined {

@@ -14,7 +14,7 @@ import type { Witness } from './witness/witness.ts'
 
 type Refused = { readonly ok: false; readonly refusal: Refusal }
 
-type LogDoorOptions = {
+type LogRouteOptions = {
   /** Every log of the board, oldest first. The last one grows; the others never change. */
   readonly logs: readonly { readonly origin: string; readonly vkey: string }[]
   /** Public address of the board, without a trailing slash. */
@@ -35,7 +35,7 @@ const shared = dataHeaders
 const text: readonly Header[] = [['content-type', 'text/plain; charset=utf-8'], ...shared]
 const forEver: Header = ['cache-control', 'public, max-age=31536000, immutable']
 
-export function logDoors(options: LogDoorOptions): Readonly<Record<string, RouteHandler>> {
+export function logRoutes(options: LogRouteOptions): Readonly<Record<string, RouteHandler>> {
   const { logs, address } = options
   const policy = [
     '# What a reader of this log pins (C2SP tlog-policy).',
@@ -82,7 +82,7 @@ function sendTile(exchange: Exchange, tile: TilePath, bytes: Buffer): void {
   })
 }
 
-function absent({ logs, replies }: LogDoorOptions, exchange: Exchange): void {
+function absent({ logs, replies }: LogRouteOptions, exchange: Exchange): void {
   const prefixes = logs.map(({ origin }) => `${origin.slice(origin.indexOf('/'))}/`).join(', ')
   const message = `this log has no such checkpoint, tile or entry bundle: paths are those of C2SP tlog-tiles under ${prefixes}, up to the size of its checkpoint`
   replies.refuse(exchange, refusal('no_such_path', message))
@@ -96,7 +96,7 @@ const witnessText: readonly Header[] = [
   ['x-content-type-options', 'nosniff'],
 ]
 
-type WitnessDoorOptions = {
+type WitnessRouteOptions = {
   readonly witness: Witness
   readonly throttle: Throttle
   readonly addressOf: (exchange: Exchange) => string
@@ -107,14 +107,14 @@ type WitnessDoorOptions = {
  * The routes of a witness: `POST /witness/add-checkpoint`, and what it has seen at `/witness/<hash of the origin>/checkpoint`. Empty if no
  * other log is witnessed.
  */
-export function witnessDoors(
+export function witnessRoutes(
   witness: Witness | undefined,
-  options: Omit<WitnessDoorOptions, 'witness'>,
+  options: Omit<WitnessRouteOptions, 'witness'>,
 ): Readonly<Record<string, RouteHandler>> {
-  return witness === undefined ? {} : { '/witness/': witnessDoor({ ...options, witness }) }
+  return witness === undefined ? {} : { '/witness/': witnessRoute({ ...options, witness }) }
 }
 
-function witnessDoor(options: WitnessDoorOptions): RouteHandler {
+function witnessRoute(options: WitnessRouteOptions): RouteHandler {
   const { witness, replies } = options
   return (exchange, rest) => {
     if (rest === 'add-checkpoint') {
@@ -136,7 +136,7 @@ function witnessDoor(options: WitnessDoorOptions): RouteHandler {
  */
 const faults: ReadonlySet<number> = new Set([400, 403, 404, 422])
 
-function addCheckpoint({ witness, throttle, addressOf }: WitnessDoorOptions, exchange: Exchange): void {
+function addCheckpoint({ witness, throttle, addressOf }: WitnessRouteOptions, exchange: Exchange): void {
   const address = addressOf(exchange)
   const refuse = ({ message, retryAfter = 1 }: Refusal): void =>
     exchange.reply(429, [...witnessText, ['retry-after', String(retryAfter)]], `${message}\n`)

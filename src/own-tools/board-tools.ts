@@ -11,7 +11,7 @@ import { decodedBase64, givenBytes } from './here.ts'
 import { BadInput, type Input, type Output, readJson } from './own-tool.ts'
 
 /** What these tools may query. */
-export type BoardDoors = {
+export type BoardAccess = {
   readonly serviceId: string
   /** Verifier key of this board's log. */
   readonly vkey: string
@@ -38,7 +38,7 @@ export type Found = {
 
 /** By id. */
 export const boardTools: Readonly<
-  Record<string, (input: Input, doors: BoardDoors, from: string) => Output | Promise<Output>>
+  Record<string, (input: Input, board: BoardAccess, from: string) => Output | Promise<Output>>
 > = {
   'broadside:verify-signature': verifySignature,
   'broadside:verify-proof': verifyProof,
@@ -51,7 +51,7 @@ export class Busy extends Error {
   override name = 'Busy'
 }
 
-async function verifySignature(input: Input, { verify }: BoardDoors): Promise<Output> {
+async function verifySignature(input: Input, { verify }: BoardAccess): Promise<Output> {
   const key = fixedBytes(String(input.public_key), 32, 'public_key')
   const signature = fixedBytes(String(input.signature), 64, 'signature')
   const message = givenBytes(input)
@@ -80,7 +80,7 @@ type Claim = {
   readonly checkpoint: string
 }
 
-function verifyProof(input: Input, { vkey }: BoardDoors): Output {
+function verifyProof(input: Input, { vkey }: BoardAccess): Output {
   const key = parseVkey(input.vkey === undefined ? vkey : String(input.vkey))
   if (!key.ok) throw new BadInput(`vkey is not a verifier key: ${key.problem}`)
   const claim = claimOf(String(input.proof))
@@ -119,7 +119,7 @@ function claimOf(proof: string): Claim | string {
 
 const snippetChars = 280
 
-async function search({ query, room, limit = 10 }: Input, { search: ask }: BoardDoors, from: string): Promise<Output> {
+async function search({ query, room, limit = 10 }: Input, { search: ask }: BoardAccess, from: string): Promise<Output> {
   const named = room === undefined ? {} : { room: String(room) }
   const found = await ask({ query: String(query), limit: Number(limit), ...named }, from)
   if (typeof found === 'string') throw new BadInput(found)
@@ -134,7 +134,7 @@ async function search({ query, room, limit = 10 }: Input, { search: ask }: Board
   return { results, text_is_untrusted: true, has_more: found.has_more }
 }
 
-function signBytes({ command }: Input, { serviceId }: BoardDoors): Output {
+function signBytes({ command }: Input, { serviceId }: BoardAccess): Output {
   const parsed = parseStrictText(String(command))
   if (!parsed.ok) throw new BadInput(`command is not strict JSON: ${parsed.message}`)
   const fields = parsed.value

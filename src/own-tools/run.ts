@@ -4,7 +4,7 @@ import { dataFault } from '../format/data-fault.ts'
 import { type Check, compile } from '../format/schema-check.ts'
 import type { Platform } from '../platform.ts'
 import { Bench, type BenchResult } from './bench.ts'
-import { type BoardDoors, Busy, boardTools } from './board-tools.ts'
+import { type BoardAccess, Busy, boardTools } from './board-tools.ts'
 import { ownToolById } from './descriptors.ts'
 import { hereTools } from './here.ts'
 import { BadInput, type Input, type OwnTool } from './own-tool.ts'
@@ -36,15 +36,15 @@ export function inputFault(
 }
 
 export class OwnTools {
-  readonly #doors: BoardDoors
+  readonly #board: BoardAccess
   readonly #bench: Bench
 
   constructor(
-    doors: BoardDoors,
+    board: BoardAccess,
     { clock, startThread }: Pick<Platform, 'clock' | 'startThread'>,
     limitMs = limitMsDefault,
   ) {
-    this.#doors = doors
+    this.#board = board
     this.#bench = new Bench({ limitMs, waitingMax, timers: clock, startThread })
   }
 
@@ -59,7 +59,7 @@ export class OwnTools {
       if (tool.where === 'bench') return asResult(await this.#onBench(id, input, from))
       const output = await (tool.where === 'here'
         ? hereTools[id]!(input, now)
-        : boardTools[id]!(input, this.#doors, from))
+        : boardTools[id]!(input, this.#board, from))
       return { json: JSON.stringify(output) }
     } catch (error) {
       if (error instanceof BadInput) return { fault: error.message }

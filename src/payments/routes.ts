@@ -29,14 +29,14 @@ type PayOptions = {
 const methods = 'GET, POST, OPTIONS'
 
 /** Empty if nothing is sold. */
-export function payDoors(
+export function payRoutes(
   { seller, own }: { readonly seller: Seller | undefined; readonly own: OwnTools },
   options: Omit<PayOptions, 'seller' | 'own'>,
 ): Readonly<Record<string, RouteHandler>> {
-  return seller === undefined ? {} : { '/pay/': payDoor({ ...options, seller, own }) }
+  return seller === undefined ? {} : { '/pay/': payRoute({ ...options, seller, own }) }
 }
 
-function payDoor({ seller, own, address, throttle, addressOf, replies, clock }: PayOptions): RouteHandler {
+function payRoute({ seller, own, address, throttle, addressOf, replies, clock }: PayOptions): RouteHandler {
   const sell = (exchange: Exchange, id: string, body: Buffer): void => {
     const tool = ownToolById.get(id)
     if (tool === undefined) {

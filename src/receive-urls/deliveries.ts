@@ -10,7 +10,7 @@ import { createHash } from 'node:crypto'
 import { rates } from '../../actors/kernel/limits.ts'
 import { isWithin } from '../../actors/kernel/networks.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
-import { closedDoor, type DeliverArgs, ownLetter } from '../../actors/receive-urls/decide.ts'
+import { type DeliverArgs, noSuchReceiveUrl, ownLetter } from '../../actors/receive-urls/decide.ts'
 import type { Actors, NoAnswer } from '../command/ports.ts'
 import { fromActor, readReply } from '../command/reply.ts'
 import { type Respond, refused } from '../format/reply.ts'
@@ -53,7 +53,7 @@ const dedupeBytesMax = 200
 const signedNames: ReadonlySet<string> = new Set(['webhook-id', 'svix-id'])
 
 /** A receive URL that accepted a delivery. */
-type Opened = DeliveryRules & { readonly signedId: string | undefined }
+type OpenedUrl = DeliveryRules & { readonly signedId: string | undefined }
 
 export class Deliveries {
   readonly #options: DeliveriesOptions
@@ -72,32 +72,32 @@ export class Deliveries {
     const tooMany = this.#options.throttle.count('deliveries', delivery)
     if (tooMany !== undefined) return respond(refused(tooMany))
     const hash = secretHash(delivery.secret)
-    this.#findRules(delivery.receiver, hash, (door) => {
-      if (door === undefined) return respond(undefined)
-      if ('code' in door) return respond(refused(door))
-      const found = this.#objection(delivery, door) ?? this.#verified(delivery, door)
+    this.#findRules(delivery.receiver, hash, (rules) => {
+      if (rules === undefined) return respond(undefined)
+      if ('code' in rules) return respond(refused(rules))
+      const found = this.#objection(delivery, rules) ?? this.#verified(delivery, rules)
       if ('code' in found) return respond(refused(found))
       // Stored bytes count against the sender's network, as with posts.
       const beyond = this.#options.throttle.bytes(delivery.address, delivery.body.length)
       if (beyond !== undefined) return respond(refused(beyond))
-      this.#handOver(delivery, { ...door, signedId: found.id }, hash, respond)
+      this.#handOver(delivery, { ...rules, signedId: found.id }, hash, respond)
     })
   }
 
   /** Only the shard of its creator knows a receive URL, so all are queried. */
-  #findRules(receiver: string, hash: string, then: (door: DeliveryRules | Refusal | NoAnswer) => void): void {
+  #findRules(receiver: string, hash: string, then: (rules: DeliveryRules | Refusal | NoAnswer) => void): void {
     const { actors } = this.#options
     let open = actors.shards
-    let best: ReadAnswer<DeliveryRules> | NoAnswer = { ok: false, absent: refusal('not_found', closedDoor) }
+    let best: ReadAnswer<DeliveryRules> | NoAnswer = { ok: false, absent: refusal('not_found', noSuchReceiveUrl) }
     for (let shard = 0; shard < actors.shards; shard++) {
       actors.readPrivate(shard, { op: 'receiver.door', args: { receiver, hash }, reader: '' }, (found) => {
         if (found === undefined || found.ok || 'refusal' in found) best = found
         if (--open > 0) return
         if (best === undefined) return then(undefined)
         if (!best.ok) return then('refusal' in best ? best.refusal : best.absent)
-        const door = dataOf(best)
-        const isOver = door.delegation !== '' && !this.#options.isThere(door.delegation)
-        then(isOver ? refusal('not_found', closedDoor) : door)
+        const rules = dataOf(best)
+        const isOver = rules.delegation !== '' && !this.#options.isThere(rules.delegation)
+        then(isOver ? refusal('not_found', noSuchReceiveUrl) : rules)
       })
     }
   }
@@ -128,9 +128,9 @@ export class Deliveries {
     return day
   }
 
-  #handOver(delivery: Delivery, door: Opened, hash: string, respond: Respond): void {
+  #handOver(delivery: Delivery, rules: OpenedUrl, hash: string, respond: Respond): void {
     const { receiver, type, headers, body } = delivery
-    const { owner, dedupe, secret, signedId } = door
+    const { owner, dedupe, secret, signedId } = rules
     // If a header is signed, use the signed one: anyone could add the other header to an earlier delivery.
     const named = signedNames.has(dedupe) ? (signedId ?? delivery.header(dedupe)) : delivery.header(dedupe)
     const value = dedupe === '' ? '' : (named ?? '')
@@ -147,7 +147,7 @@ export class Deliveries {
     this.#options.actors.write(ownLetter('receiver.deliver', owner, args), (answer) => {
       // Without an answer, or if this repeats a delivery without one, the item may be stored without having been posted.
       const mayBeThere = answer === undefined || answer.ok
-      if (door.post && mayBeThere) this.#options.post({ receiver, owner }, answer !== undefined)
+      if (rules.post && mayBeThere) this.#options.post({ receiver, owner }, answer !== undefined)
       if (answer === undefined) return respond(undefined)
       if (!answer.ok) return respond(fromActor(answer.refusal))
       // For a duplicate, these are the bytes of the stored item, not of this delivery.

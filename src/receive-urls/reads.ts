@@ -39,7 +39,7 @@ import {
 export const receiversReads = {
   'receiver.list': list,
   'receiver.items': items,
-  'receiver.door': door,
+  'receiver.door': deliveryRules,
   'receiver.unposted': unposted,
   'receiver.room': mayPost,
 } satisfies Reads
@@ -134,7 +134,7 @@ export type DeliveryRules = Pick<ReceiverFacts, 'label' | 'room' | 'dedupe' | 'a
 }
 
 /** Used by the board: whether a URL opens, and what its creator requires of a delivery. Every reason for not opening looks the same. */
-function door({ state, cursors }: ReadContext, { args }: ReadRequest): KnownAnswer<DeliveryRules> {
+function deliveryRules({ state, cursors }: ReadContext, { args }: ReadRequest): KnownAnswer<DeliveryRules> {
   const receiver = state.receivers.find(String(args.receiver))
   if (!opens(receiver, String(args.hash))) return { ok: false, absent: refusal('not_found', '') }
   const { owner, delegation, facts } = receiver!

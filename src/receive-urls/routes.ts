@@ -19,7 +19,7 @@ const methods = 'GET, HEAD, POST, PUT, OPTIONS'
 const words =
   'This is a receive URL of Broadside: a service delivers to it with POST or PUT, and only its owner can read the deliveries. Reading it has no effect.\n'
 
-export function receiveDoor({ deliveries, addressOf, replies }: ReceiveOptions): RouteHandler {
+export function receiveRoute({ deliveries, addressOf, replies }: ReceiveOptions): RouteHandler {
   return (exchange, parameter) => {
     const { method } = exchange
     if (method === 'OPTIONS') return replies.preflight(exchange, methods)

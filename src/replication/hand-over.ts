@@ -23,7 +23,7 @@ import { readNamedIn } from './named-files.ts'
 import type { OpenStream } from './open-stream.ts'
 import { Pump } from './pump.ts'
 import { StreamSeal } from './stream-seal.ts'
-import { keptIn, StreamWriter } from './writer.ts'
+import { StreamWriter, streamStateIn } from './writer.ts'
 
 type Wanted = Pick<CoverOptions, 'report'> & {
   readonly platform: Platform
@@ -47,7 +47,7 @@ export async function handOver(wanted: Wanted): Promise<void> {
   const { dataDirectory: path } = config
   if (disk.fileExists(followerFile(path))) {
     // An earlier run was interrupted after its last step.
-    if (keptIn(disk, path)?.handsOver) return
+    if (streamStateIn(disk, path)?.handsOver) return
     throw new UnusableDirectory(`${path} is already the directory of a follower: another box may lead.`)
   }
   const facts = readFacts(disk, path)
@@ -56,7 +56,7 @@ export async function handOver(wanted: Wanted): Promise<void> {
   const ends = { log: log.journal.nextSeq - 1, shards: shardEnds(disk, path, facts.shards) }
   log.close()
   const writer = new StreamWriter(disk, path, random)
-  writer.keepHandOver()
+  writer.recordHandOver()
   const seal = new StreamSeal({ disk, dataDirectory: path, wallSeconds: clock.wallSeconds, random })
   seal.begin()
   let halted: Halted | undefined

@@ -25,7 +25,7 @@ import type { LeaderFacts } from './leader-answers.ts'
 import type { BoardStream, OpenStream } from './open-stream.ts'
 import { publishNext } from './publish.ts'
 import { StreamSeal } from './stream-seal.ts'
-import { keptIn, StreamWriter } from './writer.ts'
+import { StreamWriter, streamStateIn } from './writer.ts'
 
 type Wanted = {
   readonly disk: Disk
@@ -83,13 +83,13 @@ export async function takeLead(wanted: Wanted): Promise<Leadership> {
 async function leadsAlready(wanted: Wanted): Promise<Leadership> {
   const { disk, config } = wanted
   const { dataDirectory: path } = config
-  const kept = keptIn(disk, path)
-  if (kept !== undefined) {
+  const state = streamStateIn(disk, path)
+  if (state !== undefined) {
     const stream = await openWithRetry(wanted, readFacts(disk, path).service_id)
     try {
       const { lastSeq: seq } = await stream.state()
       const header = seq === 0 ? undefined : (await stream.read(seq))?.header
-      if (header !== undefined && isWrittenBy(kept, header)) return { epoch: kept.epoch, seq }
+      if (header !== undefined && isWrittenBy(state, header)) return { epoch: state.epoch, seq }
     } finally {
       await stream.close()
     }
@@ -154,7 +154,7 @@ class TakeOver {
       this.#checkMarks()
       await this.#findMissing(lastSeq)
       this.#refuseMissing()
-      this.#writer.keepEpoch(header.epoch + 1, created)
+      this.#writer.recordEpoch(header.epoch + 1, created)
       if (await this.#begin(lastSeq)) return { epoch: header.epoch + 1, seq: lastSeq + 1 }
     }
     throw new Halted(
@@ -263,7 +263,7 @@ class TakeOver {
     // The mode must be in the stream before anything is answered under it.
     const waits = settings.ack !== 'local'
     const header: BatchHeader = { version: 1, epoch, leader, journals, ...(waits ? { ack: 'quorum' } : {}) }
-    this.#writer.keepAck(waits ? 'quorum' : 'local')
+    this.#writer.recordAck(waits ? 'quorum' : 'local')
     // A follower without the stream has no chain of keys yet.
     this.#seal.begin()
     const [part] = partsOf({ header, payload: Buffer.alloc(0) }, this.#seal)

@@ -176,7 +176,7 @@ export class Pump {
     if (ack === 'local' && writer.ack === 'quorum') {
       // Before anything is answered that only this box has, the stream must say that it may not have everything any more.
       await this.#send(this.#journals.mark)
-      writer.keepAck('local')
+      writer.recordAck('local')
     }
     this.#acknowledge()
     report('info', 'replication.begun', { seq: lastSeq })
@@ -197,7 +197,7 @@ export class Pump {
     const { ack, ends } = this.#options
     if (this.#isPromised || ack === 'local') return
     if (log < ends.log || shards.some((last, shard) => last < ends.shards[shard]!)) return
-    this.#writer!.keepAck('quorum')
+    this.#writer!.recordAck('quorum')
     this.#isPromised = true
   }
 

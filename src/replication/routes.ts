@@ -24,7 +24,7 @@ import { framesWaitMaxMs, goneStatus, type LeaderEnds, type LeaderFacts, packSha
 import { bears } from './replica-key.ts'
 import { sealIn } from './stream-seal.ts'
 
-type ReplicaDoorOptions = {
+type ReplicaRouteOptions = {
   /** 64 hex. */
   readonly key: string
   readonly disk: Disk
@@ -56,7 +56,7 @@ const bytes: readonly Header[] = [['content-type', 'application/octet-stream'], 
 /** Enough for the places of as many shards as there can be. */
 const placesBytesMax = 64 * 1024
 
-export function replicaDoor(options: ReplicaDoorOptions): RouteHandler {
+export function replicaRoute(options: ReplicaRouteOptions): RouteHandler {
   return (exchange, path) => {
     if (!bears(exchange.header('authorization'), options.key)) return refuse(options, exchange)
     const isPost = path === 'frames' || path === 'command'
@@ -78,7 +78,7 @@ export function replicaDoor(options: ReplicaDoorOptions): RouteHandler {
 }
 
 /** Clients that are not followers find nothing here; guesses are counted. */
-function refuse({ throttle, addressOf, replies }: ReplicaDoorOptions, exchange: Exchange): void {
+function refuse({ throttle, addressOf, replies }: ReplicaRouteOptions, exchange: Exchange): void {
   const tooMany = throttle.count('unsigned_commands', { address: addressOf(exchange) })
   replies.refuse(
     exchange,
@@ -97,7 +97,7 @@ function withBody(exchange: Exchange, limit: number, take: (body: Buffer) => voi
   })
 }
 
-function factsOf({ directory, log, logs }: ReplicaDoorOptions): LeaderFacts {
+function factsOf({ directory, log, logs }: ReplicaRouteOptions): LeaderFacts {
   const { id, publicKey } = directory.identity
   return {
     facts: directory.facts,
@@ -108,19 +108,19 @@ function factsOf({ directory, log, logs }: ReplicaDoorOptions): LeaderFacts {
   }
 }
 
-function sendEnds({ ends, durable, epoch }: ReplicaDoorOptions, exchange: Exchange): void {
+function sendEnds({ ends, durable, epoch }: ReplicaRouteOptions, exchange: Exchange): void {
   const [found, written] = [ends(), durable()]
   if (found === undefined || written === undefined) exchange.reply(503, json, '{}')
   else exchange.reply(200, json, JSON.stringify({ ...found, durable: written, epoch } satisfies LeaderEnds))
 }
 
-function sendDeliveries({ deliveries }: ReplicaDoorOptions, exchange: Exchange): void {
+function sendDeliveries({ deliveries }: ReplicaRouteOptions, exchange: Exchange): void {
   void deliveries().then((found) => {
     if (!exchange.ended) exchange.reply(200, json, JSON.stringify(found ?? null))
   })
 }
 
-function sendFrames({ frames }: ReplicaDoorOptions, exchange: Exchange, body: Buffer): void {
+function sendFrames({ frames }: ReplicaRouteOptions, exchange: Exchange, body: Buffer): void {
   const { places, wait = 0 }: Readonly<Record<string, unknown>> = Object(foreignJson(body.toString('utf8')))
   if (!Array.isArray(places) || !places.every(isPlace) || typeof wait !== 'number')
     return exchange.reply(400, json, '{}')
@@ -139,7 +139,7 @@ function isVia(via: unknown): via is string {
 }
 
 /** Replies with the answer for the follower's client, and how far a follower must be to show the result. */
-function carryOut({ front, answered }: ReplicaDoorOptions, exchange: Exchange, body: Buffer): void {
+function carryOut({ front, answered }: ReplicaRouteOptions, exchange: Exchange, body: Buffer): void {
   const { command, address, via }: Readonly<Record<string, unknown>> = Object(foreignJson(body.toString('utf8')))
   if (typeof command !== 'string' || typeof address !== 'string' || !isVia(via)) return exchange.reply(400, json, '{}')
   const source: CommandSource = { via, address }

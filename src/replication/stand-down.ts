@@ -26,7 +26,7 @@ import { becomeFollower } from './follower-directory.ts'
 import { Halted, Outdated, rejoinAdvice } from './halted.ts'
 import { type Ends, JournalsOut } from './journals-out.ts'
 import type { BoardStream, OpenStream } from './open-stream.ts'
-import { keptIn } from './writer.ts'
+import { streamStateIn } from './writer.ts'
 
 type Wanted = {
   readonly disk: Disk
@@ -44,15 +44,15 @@ type Wanted = {
 export async function standDown(wanted: Wanted): Promise<boolean> {
   const { disk, config, settings } = wanted
   const { dataDirectory: path } = config
-  const kept = keptIn(disk, path)
-  if (kept === undefined)
+  const state = streamStateIn(disk, path)
+  if (state === undefined)
     throw new UnusableDirectory(
       `${path} contains a board that was never in the stream, and a follower needs an empty directory: choose another DATA_DIR.`,
     )
   const stream = await wanted.openStream(wanted, settings, readFacts(disk, path).service_id, 'refuse')
   let header: BatchHeader | undefined
   try {
-    header = await beginningAfter(stream, kept.epoch, kept.leader)
+    header = await beginningAfter(stream, state.epoch, state.leader)
   } finally {
     await stream.close()
   }

@@ -5,7 +5,7 @@ import { foreignJson } from '../format/foreign-json.ts'
 import type { Random } from '../platform.ts'
 import { Halted, staleBoardAdvice } from './halted.ts'
 
-type Kept = {
+type StreamState = {
   /** Id of this data directory, 32 hex. If a copy of the directory runs too, only what it publishes reveals it as another writer. */
   readonly leader: string
   readonly epoch: number
@@ -20,66 +20,66 @@ type Kept = {
 export class StreamWriter {
   readonly #disk: Disk
   readonly #file: string
-  #kept: Kept
+  #state: StreamState
 
   /** Throws Halted if the file was not written by a board. */
   constructor(disk: Disk, dataDirectory: string, random: Random) {
     this.#disk = disk
     this.#file = replicationFile(dataDirectory)
-    this.#kept = keptIn(disk, dataDirectory) ?? { leader: random(16).toString('hex'), epoch: 1 }
+    this.#state = streamStateIn(disk, dataDirectory) ?? { leader: random(16).toString('hex'), epoch: 1 }
   }
 
   get leader(): string {
-    return this.#kept.leader
+    return this.#state.leader
   }
 
   get epoch(): number {
-    return this.#kept.epoch
+    return this.#state.epoch
   }
 
   /** What must happen before this board answers, as last published to the stream. */
   get ack(): 'local' | 'quorum' {
-    return this.#kept.ack ?? 'local'
+    return this.#state.ack ?? 'local'
   }
 
   /** Records that the stream has been told what must happen before this board answers. */
-  keepAck(ack: 'local' | 'quorum'): void {
-    const { ack: _, ...kept } = this.#kept
-    this.#keep({ ...kept, ...(ack === 'quorum' ? { ack } : {}) })
+  recordAck(ack: 'local' | 'quorum'): void {
+    const { ack: _, ...state } = this.#state
+    this.#save({ ...state, ...(ack === 'quorum' ? { ack } : {}) })
   }
 
   /** Called before publishing that this board will write nothing more. */
-  keepHandOver(): void {
-    this.#keep({ ...this.#kept, handsOver: true })
+  recordHandOver(): void {
+    this.#save({ ...this.#state, handsOver: true })
   }
 
   /** Called before publishing that this board takes over writing from another. */
-  keepEpoch(epoch: number, created: string): void {
-    const { leader } = this.#kept
-    this.#keep({ leader, epoch, created })
+  recordEpoch(epoch: number, created: string): void {
+    const { leader } = this.#state
+    this.#save({ leader, epoch, created })
   }
 
   /** Why a stream with this creation time may not be written to; undefined if it may, and it is then the only one from now on. */
   problemOf(created: string): string | undefined {
-    if (this.#kept.created === created) return undefined
-    if (this.#kept.created !== undefined)
+    if (this.#state.created === created) return undefined
+    if (this.#state.created !== undefined)
       return `The stream was recreated at ${created}: messages that followers had not read are lost. If that was intended, stop the board and remove ${this.#file}.`
-    this.#keep({ ...this.#kept, created })
+    this.#save({ ...this.#state, created })
     return undefined
   }
 
-  #keep(kept: Kept): void {
-    this.#kept = kept
-    this.#disk.writeAtomic(this.#file, Buffer.from(`${JSON.stringify(kept, null, 2)}\n`))
+  #save(state: StreamState): void {
+    this.#state = state
+    this.#disk.writeAtomic(this.#file, Buffer.from(`${JSON.stringify(state, null, 2)}\n`))
   }
 }
 
 /** Undefined if this board never wrote to a stream. Throws Halted if the file was not written by a board. */
-export function keptIn(disk: Disk, dataDirectory: string): Kept | undefined {
+export function streamStateIn(disk: Disk, dataDirectory: string): StreamState | undefined {
   const file = replicationFile(dataDirectory)
   if (!disk.fileExists(file)) return undefined
   const found = foreignJson(disk.readWhole(file).toString('utf8'))
-  if (isKept(found)) return found
+  if (isStreamState(found)) return found
   throw new Halted(
     `${file} was not written by this board, or is damaged. Stop the board, delete the stream, remove this file, and start the board again.`,
   )
@@ -96,12 +96,12 @@ export function refuseUnlessAlone(
 ): void {
   if (disk.fileExists(followerFile(dataDirectory)))
     throw new UnusableDirectory(`${dataDirectory} is the directory of a follower. Run this on the box that leads.`)
-  const kept = keptIn(disk, dataDirectory)
-  if (kept?.handsOver)
+  const state = streamStateIn(disk, dataDirectory)
+  if (state?.handsOver)
     throw new UnusableDirectory(
       'A hand-over of this board was started but not completed. Run broadside hand-over again to complete it.',
     )
-  if (kept?.ack === 'quorum')
+  if (state?.ack === 'quorum')
     throw new UnusableDirectory(
       canStart
         ? 'This board has answered by quorum, so another box may have replaced it. Start it with broadside serve and REPLICATE_ACK=local. It exits if another box leads. Otherwise stop it and run this again.'
@@ -109,7 +109,7 @@ export function refuseUnlessAlone(
     )
 }
 
-function isKept(value: unknown): value is Kept {
+function isStreamState(value: unknown): value is StreamState {
   const { leader, epoch, created = '', ...more }: Readonly<Record<string, unknown>> = Object(value)
   const { ack = 'quorum', handsOver = true } = more
   const isWriter = typeof leader === 'string' && /^[0-9a-f]{32}$/.test(leader) && Number.isSafeInteger(epoch)

@@ -11,7 +11,7 @@ import { openStream } from '../replication/open-stream.ts'
 import { seedIn } from '../replication/seed.ts'
 import { StreamReader } from '../replication/stream-reader.ts'
 import { forgetEveryMs, StreamSeal } from '../replication/stream-seal.ts'
-import { keptIn } from '../replication/writer.ts'
+import { streamStateIn } from '../replication/writer.ts'
 import { saveLeaderPositions } from '../webhooks/leader-positions.ts'
 import type { ThreadPlatform, ThreadStarter } from './thread.ts'
 
@@ -114,7 +114,7 @@ export function following(
             silentMs,
             turnMs: (random(2).readUInt16BE() / 65_536) * apartMs,
             newest: () => newest(lead),
-            self: keptIn(disk, dataDirectory)?.leader,
+            self: streamStateIn(disk, dataDirectory)?.leader,
             found: (after: number) => front.tell({ vacantAfter: after } satisfies FollowingTell),
           },
         }

@@ -55,7 +55,7 @@ const follow: FollowSettings = {
   stream: { servers: [], keyFile: '' },
   lead: undefined,
 }
-const door = { via: 'command', address: '192.0.2.1' }
+const commandSource = { via: 'command', address: '192.0.2.1' }
 
 type FrontOptions = ConstructorParameters<typeof FollowerFront>[0]
 type Open = Awaited<ReturnType<typeof openBoard>>
@@ -90,7 +90,7 @@ export class SimulatedBoard {
   /** Only on a follower. */
   #front: FollowerFront | undefined
   /** The handler for its followers' requests; undefined: it has none. */
-  #door: RouteHandler | undefined
+  #replicaRoute: RouteHandler | undefined
   /** The life of its machine in which it was started. */
   #life = 0
   #parts = new Parts()
@@ -173,8 +173,8 @@ export class SimulatedBoard {
   }
 
   /** The handler for its followers' requests; undefined: it does not run. */
-  get door(): RouteHandler | undefined {
-    return this.machine.isDown || this.machine.life !== this.#life ? undefined : this.#door
+  get replicaRoute(): RouteHandler | undefined {
+    return this.machine.isDown || this.machine.life !== this.#life ? undefined : this.#replicaRoute
   }
 
   /** Rejects with the error of a failed start. */
@@ -184,7 +184,7 @@ export class SimulatedBoard {
     const { layout, leader: leaderFor } = this.#options
     const { shards, placement, ack } = layout
     const { config } = this
-    this.#door = undefined
+    this.#replicaRoute = undefined
     disk.makeDirectory(dataDirectory)
     if (ack !== undefined && !disk.fileExists(replicaKeyFile))
       disk.writeAtomic(replicaKeyFile, Buffer.from(`${replicaKey}\n`), 0o600)
@@ -211,7 +211,7 @@ export class SimulatedBoard {
       standing: ({ problem }) => must(problem === undefined, `a follower has stopped accepting frames: ${problem}`),
     })
     if (follower === undefined) await resumeBoard(this.#parts, open)
-    this.#door = (await replicaRoutes(open))['/replica/']
+    this.#replicaRoute = (await replicaRoutes(open))['/replica/']
     this.#life = life
     actorHost.started()
   }
@@ -225,7 +225,7 @@ export class SimulatedBoard {
     const { front } = this.#running
     return new Promise((resolve) =>
       this.machine.inMain(() =>
-        front.execute(body, door, (reply) => {
+        front.execute(body, commandSource, (reply) => {
           // A machine without power sends nothing.
           if (!this.machine.isDown) resolve(reply)
         }),

@@ -15,18 +15,18 @@ export class Network {
   readonly #key: string
   readonly #address: string
   /** The handler of `/replica/`; undefined: no board runs there. */
-  readonly #door: () => RouteHandler | undefined
+  readonly #replicaRoute: () => RouteHandler | undefined
   /** Requests for these paths do not get through. */
   cut: RegExp | undefined
   /** Percentage of requests that get lost, or whose answers do. */
   lost = 0
 
   /** `key`: 64 hex. */
-  constructor(sim: Simulation, given: { address: string; key: string; door: () => RouteHandler | undefined }) {
+  constructor(sim: Simulation, given: { address: string; key: string; replicaRoute: () => RouteHandler | undefined }) {
     this.#sim = sim
     this.#address = given.address
     this.#key = given.key
-    this.#door = given.door
+    this.#replicaRoute = given.replicaRoute
   }
 
   heal(): void {
@@ -58,14 +58,14 @@ export class Network {
       }
       if (!isHeard) return
       sim.elsewhere(() => {
-        const door = this.#door()
-        if (door === undefined) return back(() => reject(this.#outOfReach(this.#address)))
+        const replicaRoute = this.#replicaRoute()
+        if (replicaRoute === undefined) return back(() => reject(this.#outOfReach(this.#address)))
         const exchange = new SimulatedExchange(path, asked, (answer) => {
           // A machine without power sends nothing.
           if (sim.isDown) return
           back(() => (answer === undefined ? reject(this.#outOfReach()) : resolve(answer)))
         })
-        sim.inMain(() => exchange.handle(door, path))
+        sim.inMain(() => exchange.handle(replicaRoute, path))
       }, sim.chance(10))
     })
   }
@@ -102,9 +102,9 @@ class SimulatedExchange extends EngineExchange {
     this.#answered = answered
   }
 
-  handle(door: RouteHandler, path: string): void {
+  handle(replicaRoute: RouteHandler, path: string): void {
     try {
-      door(this, path)
+      replicaRoute(this, path)
     } catch (error) {
       this.fault(error)
     }

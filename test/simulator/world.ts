@@ -209,7 +209,7 @@ export class World {
     const drawn = { ...(layout ?? layoutOf(new Chance(seed))), ...(ack === undefined ? {} : { ack }) }
     const given = { layout: drawn, operators: [people[0]!.id], heads: new Map<number, string>() }
     const board = new SimulatedBoard({ ...given, machine: sim, outgoing: (clock) => hosts.outgoing(clock) })
-    network = new Network(sim, { address, key: replicaKey, door: () => board.door })
+    network = new Network(sim, { address, key: replicaKey, replicaRoute: () => board.replicaRoute })
     const second =
       drawn.ack !== undefined
         ? new SecondBox(

@@ -3,7 +3,7 @@ import { expect, test } from 'vitest'
 import { transitions } from '../../actors/works/market/table.ts'
 import { walk } from '../support/market/walk.ts'
 
-test.each([1, 2, 3])('a walk of a thousand steps keeps all laws (seed %i)', (seed) => {
+test.each([1, 2, 3])('a walk of a thousand steps keeps all invariants (seed %i)', (seed) => {
   const { done } = walk(seed, 1_000)
   expect(done.size).toBeGreaterThan(12)
 })

@@ -19,7 +19,7 @@ import { Journal } from '../../storage/journal.ts'
 import { machineDisk } from '../../storage/machine-disk.ts'
 import { SEGMENT_HEADER_BYTES, segmentPath } from '../../storage/segment.ts'
 import { openWhole } from '../../storage/whole-decisions.ts'
-import { day, someone, terms } from '../support/market/town.ts'
+import { day, someone, terms } from '../support/market/market-harness.ts'
 import { scratchDirectory } from '../support/scratch.ts'
 
 const began = 1_790_000_000

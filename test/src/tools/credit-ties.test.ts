@@ -6,14 +6,14 @@ import type { RecordPlace } from '../../../actors/records/core.ts'
 import { siteOf } from '../../../actors/tools/listing.ts'
 import { Directory } from '../../../src/tools/directory.ts'
 import { ToolIndex } from '../../../src/tools/index.ts'
-import { type Person, someone, Town } from '../../support/market/town.ts'
+import { MarketHarness, type Person, someone } from '../../support/market/market-harness.ts'
 
 const [ada, bob, cyd, dan] = ['ada', 'bob', 'cyd', 'dan'].map(someone) as [Person, Person, Person, Person]
 
-class Board extends Town {
+class Board extends MarketHarness {
   constructor() {
     super()
-    this.begin()
+    this.beginEpoch()
     for (const each of [ada, bob, cyd, dan]) this.grant(each, 10_000)
   }
 
@@ -27,11 +27,11 @@ class Board extends Town {
   }
 
   accept(by: Person, work: string, from = 'home'): void {
-    expect(this.about('work.accept', by, work, { from }).refusal).toBeUndefined()
+    expect(this.workCommand('work.accept', by, work, { from }).refusal).toBeUndefined()
   }
 
   give(by: Person, target: Person): void {
-    expect(this.say('credit.transfer', by, { target: target.id, amount: 1, cost: 1 }).refusal).toBeUndefined()
+    expect(this.command('credit.transfer', by, { target: target.id, amount: 1, cost: 1 }).refusal).toBeUndefined()
   }
 
   /** The directory of a board with these records, and one restored from its snapshot. */
@@ -40,11 +40,11 @@ class Board extends Town {
       new Directory({
         index: new ToolIndex(),
         own: [],
-        record: (_, seq) => this.written[seq - 1]!.record,
+        record: (_, seq) => this.records[seq - 1]!.record,
         now: this.now,
       })
     const [first, again] = [made(), made()]
-    for (const { record, key, isPublic, seq } of this.written)
+    for (const { record, key, isPublic, seq } of this.records)
       if (isPublic) first.apply(record, { shard: 0, seq, id: key } as RecordPlace)
     again.restore(JSON.parse(JSON.stringify(first.pack())) as ReturnType<Directory['pack']>)
     return [first, again]
@@ -88,7 +88,10 @@ test.each([
     },
   ],
   ['is not accepted yet', (t: Board) => void t.done(ada, bob)],
-  ['was rejected', (t: Board) => void t.about('work.reject', ada, t.done(ada, bob), { reason: 'no '.repeat(20) })],
+  [
+    'was rejected',
+    (t: Board) => void t.workCommand('work.reject', ada, t.done(ada, bob), { reason: 'no '.repeat(20) }),
+  ],
 ])('a work that %s does not vouch', (_what, happens) => {
   const t = new Board()
   happens(t)
@@ -99,7 +102,7 @@ test('another worker of the same work is not taken for the previous one', () => 
   const t = new Board()
   const work = t.work(ada, 20, { from: 'home' })
   t.claim(cyd, work, { from: 'home' })
-  t.about('work.release', cyd, work, { amount: 1, from: 'home' })
+  t.workCommand('work.release', cyd, work, { amount: 1, from: 'home' })
   t.claim(bob, work, { from: 'away' })
   t.submit(bob, work, 2, 'result', { from: 'away' })
   t.accept(ada, work)

@@ -6,8 +6,18 @@ import { expect } from 'vitest'
 import { State } from '../../../actors/state.ts'
 import type { Step } from '../../../actors/works/market/letters.ts'
 import type { Work } from '../../../actors/works/market/work.ts'
-import { expectLog, Laws, works } from './laws.ts'
-import { boundOf, day, hour, inRoom, moderator, type Outcome, type Person, someone, Town } from './town.ts'
+import { expectLog, Invariants, works } from './invariants.ts'
+import {
+  boundOf,
+  day,
+  hour,
+  inRoom,
+  MarketHarness,
+  moderator,
+  type Outcome,
+  type Person,
+  someone,
+} from './market-harness.ts'
 
 /** Numbers from 0 up to 1, the same for the same seed (mulberry32). */
 function randomOf(seed: number): () => number {
@@ -20,16 +30,16 @@ function randomOf(seed: number): () => number {
   }
 }
 
-export type Walked = {
+export type WalkResult = {
   /** Rows of the table that were used. */
   readonly rows: ReadonlySet<string>
   readonly done: ReadonlyMap<string, number>
   readonly refused: ReadonlyMap<string, number>
 }
 
-export function walk(seed: number, steps: number, { livesMax = 24 } = {}): Walked {
-  const town = new Town()
-  const laws = new Laws()
+export function walk(seed: number, steps: number, { livesMax = 24 } = {}): WalkResult {
+  const harness = new MarketHarness()
+  const invariants = new Invariants()
   const random = randomOf(seed)
   const pick = <Value>(values: readonly Value[]): Value => values[Math.floor(random() * values.length)]!
   const people = Array.from({ length: 7 }, (_, n) => someone(`${seed} ${n}`))
@@ -42,10 +52,10 @@ export function walk(seed: number, steps: number, { livesMax = 24 } = {}): Walke
     table.set(name, (table.get(name) ?? 0) + 1)
   }
   const known = (id: string): Person => people.find((each) => each.id === id) ?? arbiter
-  town.begin()
-  for (const each of people) town.grant(each, 3_000)
+  harness.beginEpoch()
+  for (const each of people) harness.grant(each, 3_000)
 
-  const live = (): Work[] => [...town.live].map((id) => town.market.find(id)!)
+  const live = (): Work[] => [...harness.live].map((id) => harness.market.find(id)!)
   const create = (): void => {
     if (live().length >= livesMax) return
     const more = {
@@ -54,23 +64,26 @@ export function walk(seed: number, steps: number, { livesMax = 24 } = {}): Walke
       ...(random() < 0.2 ? { simulated: true } : {}),
     }
     const by = pick(people)
-    const reserved = town.reserve(by, pick([1, 7, 50, 99, 100, 250, 1_000, 5_000]), more)
+    const reserved = harness.reserve(by, pick([1, 7, 50, 99, 100, 250, 1_000, 5_000]), more)
     note('work.create', reserved)
     if (reserved.refusal !== undefined || random() < 0.05) return
     const fate = random()
-    if (fate < 0.1) note('work.void', town.house('work.void', { work: reserved.work, refusal: {} }))
-    else note('work.open', town.open(reserved.work, random() < 0.75))
+    if (fate < 0.1) note('work.void', harness.boardLetter('work.void', { work: reserved.work, refusal: {} }))
+    else note('work.open', harness.open(reserved.work, random() < 0.75))
     // Repeated, as after a crash: it changes nothing.
     if (random() < 0.2)
-      note('again', fate < 0.1 ? town.house('work.void', { work: reserved.work }) : town.open(reserved.work))
+      note(
+        'again',
+        fate < 0.1 ? harness.boardLetter('work.void', { work: reserved.work }) : harness.open(reserved.work),
+      )
   }
   const act = (work: Work): void => {
-    const now = town.at(work.id)
+    const now = harness.settledWork(work.id)
     const [requester, worker, reviewer] = [now.requester, now.worker, now.reviewer].map(known)
     const who = random() < 0.15 ? pick(people) : undefined
     const amount = random() < 0.1 ? now.fence + pick([-1, 1, 2]) : now.fence
     const result = pick(['a', 'b', 'c'])
-    const say = (op: string, by: Person, more = {}): void => note(op, town.about(op, who ?? by, work.id, more))
+    const say = (op: string, by: Person, more = {}): void => note(op, harness.workCommand(op, who ?? by, work.id, more))
     const bound = boundOf(who ?? worker!, work.id, now.result === null || random() < 0.3 ? result : 'a')
     const deeds: Readonly<Record<string, readonly (() => void)[]>> = {
       open: [
@@ -78,7 +91,7 @@ export function walk(seed: number, steps: number, { livesMax = 24 } = {}): Walke
         () => say('work.claim', pick(people), { standing: inRoom, ttl: day }),
         () => {
           const by = who ?? pick(people)
-          note('claim+', town.claim(by, work.id, { bound: boundOf(by, work.id, result) }))
+          note('claim+', harness.claim(by, work.id, { bound: boundOf(by, work.id, result) }))
         },
         () => say('work.raise', requester!, { amount: pick([1, 10, 500, 5_000]) }),
         () => random() < 0.3 && say('work.cancel', requester!),
@@ -134,13 +147,18 @@ export function walk(seed: number, steps: number, { livesMax = 24 } = {}): Walke
     pick(random() < 0.1 || usual.length === 0 ? anything : usual)()
   }
   const edit = (work: Work, by: Person): void => {
-    const begun = town.about('work.edit', by, work.id)
+    const begun = harness.workCommand('work.edit', by, work.id)
     note('work.edit', begun)
-    const { editing } = town.market.find(work.id)!
+    const { editing } = harness.market.find(work.id)!
     if (editing === '' || random() < 0.2) return
     note(
       'work.edited',
-      town.house('work.edited', { work: work.id, generation: town.generation, edit: editing, taken: random() < 0.7 }),
+      harness.boardLetter('work.edited', {
+        work: work.id,
+        generation: harness.generation,
+        edit: editing,
+        taken: random() < 0.7,
+      }),
     )
   }
   const observe = (work: Work): void => {
@@ -149,46 +167,49 @@ export function walk(seed: number, steps: number, { livesMax = 24 } = {}): Walke
     const n = work.observed + pick([0, 1, 1, 1])
     const sha256 = boundOf(arbiter, work.id, pick(['a', 'changed'])).sha256
     const said = { work: work.id, n, event, change, by: random() < 0.5 ? 'author' : 'other', sha256 }
-    note('work.observe', town.house('work.observe', said))
+    note('work.observe', harness.boardLetter('work.observe', said))
   }
   const settleRooms = (): void => {
-    for (const { work } of [...town.market.reservations]) note('work.open', town.open(work))
-    for (const { id, editing } of [...town.market.editing])
+    for (const { work } of [...harness.market.reservations]) note('work.open', harness.open(work))
+    for (const { id, editing } of [...harness.market.editing])
       note(
         'work.edited',
-        town.house('work.edited', { work: id, generation: town.generation, edit: editing, taken: true }),
+        harness.boardLetter('work.edited', { work: id, generation: harness.generation, edit: editing, taken: true }),
       )
   }
   const passTime = (): void => {
-    town.now += pick([1, 60, 900, hour, 6 * hour, day, 2 * day, 8 * day])
+    harness.now += pick([1, 60, 900, hour, 6 * hour, day, 2 * day, 8 * day])
     if (random() < 0.5) return
-    const before = live().map(({ id }) => town.at(id))
-    note('work.tick', town.tick())
+    const before = live().map(({ id }) => harness.settledWork(id))
+    note('work.tick', harness.tick())
     // What readers saw before is written now.
-    for (const each of before) expect({ ...town.market.find(each.id)!, places: [] }).toEqual({ ...each, places: [] })
-    expect(town.tick().reply.written).toBe(0)
+    for (const each of before) expect({ ...harness.market.find(each.id)!, places: [] }).toEqual({ ...each, places: [] })
+    expect(harness.tick().reply.written).toBe(0)
   }
   const credits = (): void => {
     const [from, to] = [pick(people), pick(people)]
-    note('credit.transfer', town.say('credit.transfer', from, { target: to.id, amount: pick([1, 20, 400]), cost: 1 }))
+    note(
+      'credit.transfer',
+      harness.command('credit.transfer', from, { target: to.id, amount: pick([1, 20, 400]), cost: 1 }),
+    )
     const welcome = { identity: to.id, network: pick(['a', 'b']), amount: 100, network_max: 3, board_max: 5 }
-    if (random() < 0.3) note('credit.welcome', town.house('credit.welcome', welcome))
+    if (random() < 0.3) note('credit.welcome', harness.boardLetter('credit.welcome', welcome))
     const reward = { subject: pick(['s', 't', 'u']), reviewer: to.id, amount: 100, subject_max: 5 }
-    if (random() < 0.3) note('credit.reward', town.house('credit.reward', reward))
+    if (random() < 0.3) note('credit.reward', harness.boardLetter('credit.reward', reward))
   }
   const forget = (): void => {
-    const packed = State.unpack(town.state.pack(null))!.state
-    expect(packed.market.pack()).toEqual(town.state.market.pack())
-    const replayed = town.replayed()
-    expect(replayed.market.pack()).toEqual(town.state.market.pack())
-    town.state = random() < 0.5 ? packed : replayed
-    const feed = town.replayed(true).market
+    const packed = State.unpack(harness.state.pack(null))!.state
+    expect(packed.market.pack()).toEqual(harness.state.market.pack())
+    const replayed = harness.replay()
+    expect(replayed.market.pack()).toEqual(harness.state.market.pack())
+    harness.state = random() < 0.5 ? packed : replayed
+    const feed = harness.replay(true).market
     const isPublic = (each: Work) => each.is_public
     // The feed sees no edit before it is in place, and nothing private.
     const shown = (each: Work) => ({ ...each, editing: '' })
-    expect([...feed.all].map(shown)).toEqual(works(town).filter(isPublic).map(shown))
-    expectLog(town)
-    laws.checkEnded(town)
+    expect([...feed.all].map(shown)).toEqual(works(harness).filter(isPublic).map(shown))
+    expectLog(harness)
+    invariants.checkEnded(harness)
   }
 
   for (let step = 0; step < steps; step++) {
@@ -201,21 +222,21 @@ export function walk(seed: number, steps: number, { livesMax = 24 } = {}): Walke
       else if (chance < 0.2) settleRooms()
       else if (chance < 0.2 + 10 / steps) forget()
       else if (chance < 0.202 + 10 / steps) {
-        town.generation = `${step}`.padStart(32, '0')
-        town.begin()
+        harness.generation = `${step}`.padStart(32, '0')
+        harness.beginEpoch()
       } else if (alive.length > 0) act(pick(alive))
-      laws.check(town)
+      invariants.check(harness)
     } catch (error) {
       throw new Error(`seed ${seed}, step ${step}: ${(error as Error).message}`, { cause: error })
     }
   }
   forget()
-  return { done, refused, rows: rowsOf(town) }
+  return { done, refused, rows: rowsOf(harness) }
 }
 
-function rowsOf({ written }: Town): Set<string> {
+function rowsOf({ records }: MarketHarness): Set<string> {
   const rows = new Set<string>()
-  for (const { record } of written) {
+  for (const { record } of records) {
     const { steps = [] } = ((record as { facts?: unknown }).facts ?? {}) as { steps?: readonly Step[] }
     for (const { transition } of steps) rows.add(transition)
   }

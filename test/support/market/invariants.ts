@@ -2,9 +2,9 @@
 import { expect } from 'vitest'
 import { codes } from '../../../actors/works/market/ledger.ts'
 import { finalStates, type Work } from '../../../actors/works/market/work.ts'
-import type { Town } from './town.ts'
+import type { MarketHarness } from './market-harness.ts'
 
-export function works({ market }: Town): Work[] {
+export function works({ market }: MarketHarness): Work[] {
   return [...market.all]
 }
 
@@ -14,24 +14,24 @@ function must(isSo: boolean, law: () => string): void {
 }
 
 /** Sums of one ledger: nothing is created or lost except at the mint, nobody has a negative balance, escrow is empty between batches. */
-function checkSums({ market: { ledger } }: Town): void {
+function checkSums({ market: { ledger } }: MarketHarness): void {
   for (const number of [1, 2] as const) {
     let sum = 0
     for (const [name, { posted, held }] of ledger.accounts(number)) {
       sum += posted
-      const said = () => `${name} of ledger ${number} has ${posted}, ${held} held`
-      must(held >= 0 && (name === 'mint' || posted - held >= 0), said)
-      if (number === 2 && name.startsWith('user:')) must(posted === held, said)
-      if (name === 'escrow') must(posted === 0 && held === 0, said)
-      if (number === 2 && name === 'fees') must(posted === 0, said)
+      const problem = () => `${name} of ledger ${number} has ${posted}, ${held} held`
+      must(held >= 0 && (name === 'mint' || posted - held >= 0), problem)
+      if (number === 2 && name.startsWith('user:')) must(posted === held, problem)
+      if (name === 'escrow') must(posted === 0 && held === 0, problem)
+      if (number === 2 && name === 'fees') must(posted === 0, problem)
     }
     must(sum === 0, () => `ledger ${number} sums up to ${sum}`)
   }
 }
 
 /** Every hold belongs to one live work, reservation or bond, and each of those has its own. */
-function checkHolds(town: Town, live: readonly Work[]): void {
-  const { ledger } = town.market
+function checkHolds(harness: MarketHarness, live: readonly Work[]): void {
+  const { ledger } = harness.market
   const sums = new Map<string, number>()
   let wanted = 0
   const want = (id: string, identity: string, amount: number, simulated: boolean): void => {
@@ -47,7 +47,7 @@ function checkHolds(town: Town, live: readonly Work[]): void {
     want(work.hold, work.requester, work.amount + work.fee, work.simulated)
     if (work.state === 'disputed' && work.bond !== '') want(work.bond, work.worker, work.bond_amount, work.simulated)
   }
-  for (const { fixed, begun } of town.market.reservations)
+  for (const { fixed, begun } of harness.market.reservations)
     want(begun.hold, fixed.requester, begun.amount + begun.fee, fixed.simulated)
   must(ledger.holds.size === wanted, () => `${ledger.holds.size} holds, and ${wanted} are accounted for`)
   for (const number of [1, 2] as const)
@@ -59,47 +59,47 @@ const held: ReadonlySet<string> = new Set(['claimed', 'submitted', 'revision', '
 
 /** Each field is there in the states that the interface names, and in no other. */
 function checkShape(stored: Work, work: Work): void {
-  const said = () => `${work.state}: ${JSON.stringify(work)}`
-  must(work.deadline - work.created_at === 604_800 && work.fence <= work.fence_counter, said)
+  const problem = () => `${work.state}: ${JSON.stringify(work)}`
+  must(work.deadline - work.created_at === 604_800 && work.fence <= work.fence_counter, problem)
   if (work.state === 'open')
     must(
       work.fence + work.claim_expires_at + work.submitted_at === 0 && work.worker === '' && work.result === null,
-      said,
+      problem,
     )
   if (held.has(work.state)) {
-    must(work.fence === work.fence_counter && work.worker !== '' && work.reward_state === 'held', said)
-    must(work.worker !== work.requester && work.worker !== work.reviewer, said)
+    must(work.fence === work.fence_counter && work.worker !== '' && work.reward_state === 'held', problem)
+    must(work.worker !== work.requester && work.worker !== work.reviewer, problem)
   }
-  if (['submitted', 'accepted', 'split'].includes(work.state)) must(work.result !== null, said)
-  must(finalStates.has(work.state) === work.settled_at > 0, said)
-  must(work.fence_counter >= stored.fence_counter, said)
+  if (['submitted', 'accepted', 'split'].includes(work.state)) must(work.result !== null, problem)
+  must(finalStates.has(work.state) === work.settled_at > 0, problem)
+  must(work.fence_counter >= stored.fence_counter, problem)
 }
 
 /** Credits and fences after every step, and that a work that has ended stays unchanged. */
-export class Laws {
+export class Invariants {
   readonly #ended = new Map<string, string>()
   readonly #fences = new Map<string, number>()
 
-  check(town: Town): void {
-    checkSums(town)
+  check(harness: MarketHarness): void {
+    checkSums(harness)
     const live: Work[] = []
-    for (const id of town.live) {
-      const work = town.market.find(id)!
-      checkShape(work, town.at(id))
+    for (const id of harness.live) {
+      const work = harness.market.find(id)!
+      checkShape(work, harness.settledWork(id))
       must(work.fence_counter >= (this.#fences.get(id) ?? 0), () => `the fence of ${id} went down`)
       this.#fences.set(id, work.fence_counter)
       if (!finalStates.has(work.state)) {
         live.push(work)
         continue
       }
-      town.live.delete(id)
+      harness.live.delete(id)
       this.#ended.set(id, endOf(work))
     }
-    checkHolds(town, live)
+    checkHolds(harness, live)
   }
 
   /** Everything that ever ended. */
-  checkEnded({ market }: Town): void {
+  checkEnded({ market }: MarketHarness): void {
     for (const [id, end] of this.#ended) must(endOf(market.find(id)!) === end, () => `${id} changed after it had ended`)
   }
 }
@@ -110,8 +110,8 @@ function endOf({ observed, result, version, versions, editing, steps, updated_at
 }
 
 /** The log alone, as anybody can check it: numbers without gaps, each hold resolved once and in full, and the use of each. */
-export function expectLog(town: Town): void {
-  const { log, market } = town
+export function expectLog(harness: MarketHarness): void {
+  const { log, market } = harness
   expect(log.map(({ seq }) => seq)).toEqual(log.map((_, n) => n + 1))
   expect(new Set(log.map(({ transfer }) => transfer)).size).toBe(log.length)
   const held = new Map<string, number>()
@@ -132,7 +132,7 @@ export function expectLog(town: Town): void {
     expect(credit).not.toBe(debit)
   }
   expect(escrow).toBe(0)
-  const live = works(town).filter((work) => work.is_public && !work.simulated && !finalStates.has(work.state))
+  const live = works(harness).filter((work) => work.is_public && !work.simulated && !finalStates.has(work.state))
   const inLog = [...held.values()].reduce((sum, amount) => sum + amount, 0)
   expect(inLog).toBe(
     live.reduce(

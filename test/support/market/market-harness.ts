@@ -42,7 +42,7 @@ export const terms: Terms = {
 export const inRoom: Standing = { reads: true, replies: true, moderates: false }
 export const moderator: Standing = { reads: true, replies: true, moderates: true }
 
-type Written = {
+type MarketRecord = {
   readonly record: BoardRecord
   readonly key: Uint8Array
   readonly isPublic: boolean
@@ -51,15 +51,15 @@ type Written = {
 export type Outcome = { readonly refusal: ActorRefusal | undefined; readonly reply: Readonly<Record<string, unknown>> }
 
 /** Arguments of the operations, as in the letters. */
-export type Said = Readonly<Record<string, unknown>>
+export type Args = Readonly<Record<string, unknown>>
 
-export class Town {
+export class MarketHarness {
   state = new State()
   /** Unix seconds. */
   now = 1_790_000_000
   generation = '1'.repeat(32)
   limits = { claims: 3, holds: 32, reward: 1_000_000_000 }
-  readonly written: Written[] = []
+  readonly records: MarketRecord[] = []
   /** Lines of the public log, in order. */
   readonly log: LedgerLine[] = []
   /** Works that were opened and have not ended, as far as they were checked. */
@@ -70,12 +70,12 @@ export class Town {
     return this.state.market
   }
 
-  begin(rewards = 5_000): Outcome {
-    return this.house('market.begin', { generation: this.generation, rewards })
+  beginEpoch(rewards = 5_000): Outcome {
+    return this.boardLetter('market.begin', { generation: this.generation, rewards })
   }
 
   /** A command of a person about the market. */
-  say(op: string, by: Person, args: Said, more: { readonly operator?: boolean } = {}): Outcome {
+  command(op: string, by: Person, args: Args, more: { readonly operator?: boolean } = {}): Outcome {
     const sha = createHash('sha256')
       .update(`command ${++this.#commands}`)
       .digest()
@@ -87,7 +87,7 @@ export class Town {
   }
 
   /** A letter of the board itself. */
-  house(op: string, args: Said): Outcome {
+  boardLetter(op: string, args: Args): Outcome {
     const sha = Buffer.alloc(32)
     const by = { key: sha, sig: Buffer.alloc(64), signed: Buffer.alloc(0) }
     const letter = { id: sha.subarray(0, 16), sha, author: sha.toString('hex'), nonce: '', operator: false, by, args }
@@ -95,7 +95,13 @@ export class Town {
   }
 
   /** A command about a work. */
-  about(op: string, by: Person, work: string, more: Said = {}, as: { readonly operator?: boolean } = {}): Outcome {
+  workCommand(
+    op: string,
+    by: Person,
+    work: string,
+    more: Args = {},
+    as: { readonly operator?: boolean } = {},
+  ): Outcome {
     const args = {
       work,
       generation: this.generation,
@@ -107,10 +113,10 @@ export class Town {
       bond_percent: 10,
       ...more,
     }
-    return this.say(op, by, args, as)
+    return this.command(op, by, args, as)
   }
 
-  reserve(by: Person, amount: number, more: Said = {}): Outcome & { readonly work: string } {
+  reserve(by: Person, amount: number, more: Args = {}): Outcome & { readonly work: string } {
     const work = createHash('sha256').update(`work ${this.#commands}`).digest('hex').slice(0, 32)
     const args = {
       work,
@@ -130,58 +136,58 @@ export class Town {
       proof_bits: 0,
       ...more,
     }
-    return { ...this.say('work.create', by, args), work }
+    return { ...this.command('work.create', by, args), work }
   }
 
   /** The room accepts the request. */
   open(work: string, isPublic = true): Outcome {
     const said = { work, generation: this.generation, room: 'lobby', is_public: isPublic, version: work, versions: 1 }
     if (this.market.reservation(work) !== undefined) this.live.add(work)
-    return this.house('work.open', said)
+    return this.boardLetter('work.open', said)
   }
 
   /** Creates an open work and returns its id. */
-  work(by: Person, amount: number, more: Said = {}, isPublic = true): string {
+  work(by: Person, amount: number, more: Args = {}, isPublic = true): string {
     const reserved = this.reserve(by, amount, more)
     if (reserved.refusal !== undefined) throw new Error(reserved.refusal.message)
     this.open(reserved.work, isPublic)
     return reserved.work
   }
 
-  claim(by: Person, work: string, more: Said = {}): Outcome {
-    return this.about('work.claim', by, work, { standing: inRoom, ...more })
+  claim(by: Person, work: string, more: Args = {}): Outcome {
+    return this.workCommand('work.claim', by, work, { standing: inRoom, ...more })
   }
 
-  submit(by: Person, work: string, amount: number, text = 'result', more: Said = {}): Outcome {
-    return this.about('work.submit', by, work, { amount, bound: boundOf(by, work, text), ...more })
+  submit(by: Person, work: string, amount: number, text = 'result', more: Args = {}): Outcome {
+    return this.workCommand('work.submit', by, work, { amount, bound: boundOf(by, work, text), ...more })
   }
 
   tick(): Outcome {
-    return this.house('work.tick', { generation: this.generation, works_max: 1_000 })
+    return this.boardLetter('work.tick', { generation: this.generation, works_max: 1_000 })
   }
 
   grant(to: Person, amount: number): void {
-    this.say('credit.grant', to, { target: to.id, amount }, { operator: true })
+    this.command('credit.grant', to, { target: to.id, amount }, { operator: true })
   }
 
   /** Its current state. */
-  at(work: string): Work {
+  settledWork(work: string): Work {
     return this.market.settled(this.market.find(work)!, this.now).work
   }
 
-  available({ id }: Person, ledger: 1 | 2 = 1): number {
+  availableTo({ id }: Person, ledger: 1 | 2 = 1): number {
     return this.market.ledger.available(`user:${id}`, ledger)
   }
 
   /** A state replayed from the records. `isReader`: only the public part, as the feed has it. */
-  replayed(isReader = false): State {
+  replay(isReader = false): State {
     const state = new State(undefined, isReader ? 'reading' : 'deciding')
-    for (const { record, key, isPublic, seq } of this.written)
+    for (const { record, key, isPublic, seq } of this.records)
       if (isPublic || !isReader) state.apply(record, key, { shard: 0, seq, change: seq, leaf: 0 })
     return state
   }
 
-  #decide(op: string, said: Said): Outcome {
+  #decide(op: string, said: Args): Outcome {
     const letter = {
       ...said,
       op,
@@ -194,15 +200,15 @@ export class Town {
       suspended: false,
     } as unknown as Parameters<(typeof deciders)[string]>[1]
     const { state, now } = this
-    const record = (seq: number) => this.written[seq - 1]!.record
+    const record = (seq: number) => this.records[seq - 1]!.record
     const decision: Decision = deciders[op]!({ state, board: state.board, now, record }, letter)
     if (!decision.ok) return { refusal: decision.refusal, reply: {} }
     for (const { record: planned, key, isPublic, entries = [] } of decision.records) {
       // As the journal returns it.
       const frame = toFrame(planned, key, isPublic, entries)
-      const seq = this.written.length + 1
+      const seq = this.records.length + 1
       const kept = fromFrame({ ...frame, seq, payload: Buffer.from(frame.payload) })
-      this.written.push({ record: kept, key, isPublic, seq })
+      this.records.push({ record: kept, key, isPublic, seq })
       state.apply(kept, key, { shard: 0, seq, change: seq, leaf: 0 })
       for (const entry of entries) this.log.push(parseLedgerEntry(entry)!)
     }

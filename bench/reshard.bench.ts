@@ -8,11 +8,11 @@
  */
 import { join } from 'node:path'
 import { type Board, endBoards, startBoard } from '../test/support/board-launch.ts'
+import { differences, RecordingClient, viewBoard } from '../test/support/board-view.ts'
 import { Client, person } from '../test/support/client.ts'
 import { World } from '../test/support/operation-setups.ts'
 import { program } from '../test/support/program.ts'
 import { runProgram } from '../test/support/run-program.ts'
-import { differences, RememberingClient, wholeView } from '../test/support/whole-view.ts'
 import { workAt } from '../test/support/work-stages.ts'
 import { withDirectory } from './machine.ts'
 import type { Bench, Row } from './report.ts'
@@ -46,7 +46,7 @@ async function measured(directory: string, size: Size): Promise<Row[]> {
   const start = () => startBoard({ directory, env })
   let board = await start()
   const { serviceId } = await Client.of(board)
-  const known = new RememberingClient(board.address, serviceId)
+  const known = new RecordingClient(board.address, serviceId)
   await fill(known, size)
   known.close()
   // A start does its one-time work.
@@ -91,16 +91,16 @@ async function timed<Result>(act: () => Promise<Result>): Promise<[seconds: numb
   return [(performance.now() - begun) / 1000, result]
 }
 
-async function viewOf(board: Board, known: RememberingClient): Promise<Map<string, string>> {
+async function viewOf(board: Board, known: RecordingClient): Promise<Map<string, string>> {
   const client = await Client.of(board)
   try {
-    return await wholeView(client, known, { operator, stranger }, asksMax)
+    return await viewBoard(client, known, { operator, stranger }, asksMax)
   } finally {
     client.close()
   }
 }
 
-async function fill(client: RememberingClient, { posts, people }: Size): Promise<void> {
+async function fill(client: RecordingClient, { posts, people }: Size): Promise<void> {
   const world = new World(client, operator)
   const everybody = Array.from({ length: people }, (_, n) => person(`bench ${n}`))
   const of = (n: number) => everybody[n % people]!
@@ -108,7 +108,7 @@ async function fill(client: RememberingClient, { posts, people }: Size): Promise
   await each(rooms.length, async (n) => {
     const visibility = n % 10 === 0 ? 'private' : 'public'
     const members = Array.from({ length: 20 }, (_, at) => of(n * 37 + at).id)
-    await world.done(of(n), {
+    await world.run(of(n), {
       operation: 'room.create',
       room: rooms[n]!,
       visibility,
@@ -129,7 +129,7 @@ async function fill(client: RememberingClient, { posts, people }: Size): Promise
     })
     if (root === undefined) threads.set(room, id)
     if (n % 50 === 0 && at % 10 !== 0)
-      await world.done(of(n + 1), { operation: 'vote', event_id: id, data: '{"schema":1,"value":1}' })
+      await world.run(of(n + 1), { operation: 'vote', event_id: id, data: '{"schema":1,"value":1}' })
   })
   await each(Math.ceil(people / 20), async (n) => {
     await workAt(world, (['open', 'claimed', 'submitted', 'disputed', 'accepted'] as const)[n % 5]!)

@@ -10,7 +10,7 @@
 import { existsSync, mkdirSync, readdirSync, rmSync, statSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as pause } from 'node:timers/promises'
-import { forumOf, forumPlaces } from '../test/support/forum.ts'
+import { forumPosts, forumSize } from '../test/support/forum.ts'
 import { idOf, integrate, writePosts } from '../test/support/posts-on-disk.ts'
 import { type BoardRun, withBoard, withStatic } from './board.ts'
 import { halfLoad, readsInFlight, spread } from './half-load.ts'
@@ -50,9 +50,9 @@ async function measured(
   posts: number,
   count: number,
 ): Promise<{ readonly row: Row; readonly reads: readonly Row[] }> {
-  const { rooms, authors } = forumOf(posts)
+  const { rooms, authors } = forumSize(posts)
   if (!existsSync(directory)) {
-    writePosts({ directory, posts, rooms, placeOf: forumPlaces(posts) })
+    writePosts({ directory, posts, rooms, sourceOf: forumPosts(posts) })
     integrate({ directory, posts, rooms })
   }
   removeSnapshots(directory)
@@ -88,11 +88,11 @@ const readRounds = 2
 
 /** `count` of each read in a measurement, each at another place of the board. */
 async function readsOf(board: BoardRun, posts: number, count: number): Promise<Row[]> {
-  const placeOf = forumPlaces(posts)
-  const rooms = Array.from({ length: forumOf(posts).rooms }, (_, room) => `many-${room}`)
+  const sourceOf = forumPosts(posts)
+  const rooms = Array.from({ length: forumSize(posts).rooms }, (_, room) => `many-${room}`)
   const most = count * (1 + 2 * readRounds)
   // Of any length: a thread's probability is proportional to its posts.
-  const ids = Array.from({ length: most }, (_, n) => idOf(board.serviceId, placeAmong(posts, n), { placeOf }))
+  const ids = Array.from({ length: most }, (_, n) => idOf(board.serviceId, placeAmong(posts, n), { sourceOf }))
   const perRoom = Math.ceil(most / rooms.length)
   const ofRooms = (path: (room: string, n: number) => string) =>
     spread(rooms.flatMap((room) => Array.from({ length: perRoom }, (_, n) => path(room, n))))

@@ -7,7 +7,7 @@ import { openTree, provenRoot, rebuildTree, repairTree } from '../../actors/log/
 import { Journal, JournalReader } from '../../storage/journal.ts'
 import { machineDisk } from '../../storage/machine-disk.ts'
 import { CompactRange, leafHashes } from '../../storage/merkle.ts'
-import { BadPlaces } from '../support/bad-places.ts'
+import { BadSectors } from '../support/bad-sectors.ts'
 import { flipByte, scratchDirectory } from '../support/scratch.ts'
 
 /** A log of frames with these numbers of entries. */
@@ -37,7 +37,7 @@ test('a tree file that cannot be opened is rebuilt', () => {
   const newest = decodeLogFrame(journal.read(journal.nextSeq - 1)!)
   const tree = { path, journal, first: 1, last: journal.nextSeq - 1, newest, report: () => {} }
   openTree({ ...tree, disk: machineDisk }).close()
-  const places = new BadPlaces('nodes.bin', 'openFile')
+  const places = new BadSectors('nodes.bin', 'openFile')
   const disk = {
     ...places.disk,
     removeFile: (removed: string) => {

@@ -13,7 +13,7 @@ import type { BoardRecord } from '../../actors/records/record.ts'
 import type { WriteLetter } from '../../actors/records/write.ts'
 import { State } from '../../actors/state.ts'
 import { identityId } from '../../src/format/signing.ts'
-import { joined } from '../support/image.ts'
+import { imageBytes } from '../support/image-bytes.ts'
 
 /** Owner, moderator, two without a role, and the operator of the board. */
 const people = Array.from({ length: 5 }, (_, n) => {
@@ -319,8 +319,8 @@ test('lists, threads, counts and sums match the model, from a snapshot, a replay
       const packed = subject.state.pack(null)
       const replayed = subject.replayed()
       const unpacked = State.unpack(packed)!.state
-      expect(joined(replayed.pack(null)).equals(joined(packed))).toBe(true)
-      expect(joined(unpacked.pack(null)).equals(joined(packed))).toBe(true)
+      expect(imageBytes(replayed.pack(null)).equals(imageBytes(packed))).toBe(true)
+      expect(imageBytes(unpacked.pack(null)).equals(imageBytes(packed))).toBe(true)
       for (const state of [subject.state, replayed, unpacked])
         for (const later of [0, 3, 100])
           expect(seen(state, subject.now + later, model)).toEqual(expectedOf(model, subject.now + later))

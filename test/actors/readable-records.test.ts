@@ -10,13 +10,13 @@ import { FRAME_HEADER_BYTES } from '../../storage/frame.ts'
 import { Damage, Journal, JournalReader } from '../../storage/journal.ts'
 import { machineDisk } from '../../storage/machine-disk.ts'
 import { FOOTER_BYTES, listSegments, SEGMENT_HEADER_BYTES, segmentPath } from '../../storage/segment.ts'
-import { BadPlaces } from '../support/bad-places.ts'
+import { BadSectors } from '../support/bad-sectors.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
-import { entriesAgain } from '../support/entries-again.ts'
+import { countRebuiltEntries } from '../support/count-rebuilt-entries.ts'
 import { chooseSeed, randomFrom } from '../support/load.ts'
 import { flipByte } from '../support/scratch.ts'
-import { type FramePlace, sealedFrames } from '../support/sealed-frames.ts'
+import { type FrameLocation, sealedFrames } from '../support/sealed-frames.ts'
 
 const shards = 2
 const posts = 1_000
@@ -114,7 +114,7 @@ test('a changed byte in the log costs no record', () => {
 test('records that a failed read does not return are not skipped: they may be there later', () => {
   for (const journal of journals) {
     const { path, offset } = [...sealedFrames(journal)].at(random(20))!
-    const places = new BadPlaces(path, 'readAt', { from: offset, to: offset + 1 })
+    const places = new BadSectors(path, 'readAt', { from: offset, to: offset + 1 })
     expect(() => read(places.disk)).toThrow(FailedRead)
     places.isBad = false
     expect(read(places.disk)).toEqual({ records: whole, damages: 0 })
@@ -131,11 +131,11 @@ test('a changed sector costs what is in it; no other record gets another number'
 })
 
 /** Where the frames of sealed segments are, by number. */
-const placesIn = (journal: string): ReadonlyMap<number, FramePlace> =>
+const placesIn = (journal: string): ReadonlyMap<number, FrameLocation> =>
   new Map(Array.from(sealedFrames(journal), ({ frame, ...place }) => [frame.seq, place]))
 
 /** One byte of each of these frames is changed while `work` runs. */
-function withDamaged<Result>(places: readonly FramePlace[], work: () => Result): Result {
+function withDamaged<Result>(places: readonly FrameLocation[], work: () => Result): Result {
   const flipAll = () => {
     for (const { path, offset, bytes } of places) flipByte(path, offset + bytes - 1)
   }
@@ -148,7 +148,7 @@ function withDamaged<Result>(places: readonly FramePlace[], work: () => Result):
 }
 
 /** Frames of the log that cover several records of a shard, with the places of all of them. */
-function batches(): { readonly head: FramePlace; readonly records: readonly FramePlace[] }[] {
+function batches(): { readonly head: FrameLocation; readonly records: readonly FrameLocation[] }[] {
   const heads = placesIn(journals[0]!)
   const records = journals.slice(1).map(placesIn)
   const log = JournalReader.open(machineDisk, journals[0]!)
@@ -212,7 +212,7 @@ test('entries of adjacent frames of the log are rebuilt from their records, in o
   ]
   log.advance(through)
   for (const reader of readers) reader.advance(Number.MAX_SAFE_INTEGER)
-  const { same, other, none } = entriesAgain(log, through, readers)
+  const { same, other, none } = countRebuiltEntries(log, through, readers)
   expect([other, none]).toEqual([0, 0])
   expect(same).toBeGreaterThan(100)
   for (const reader of [log, ...readers]) reader.close()

@@ -20,9 +20,9 @@ import { type Disk, prefetchBatchMax } from '../../storage/disk.ts'
 import { Damage, Journal } from '../../storage/journal.ts'
 import { machineDisk } from '../../storage/machine-disk.ts'
 import { FaultyDisk } from '../support/faulty-disk.ts'
+import { MemoryShelf } from '../support/memory-shelf.ts'
 import { patience } from '../support/patience.ts'
 import { flipByte, scratchDirectory } from '../support/scratch.ts'
-import { ShelfInMemory } from '../support/shelf-in-memory.ts'
 
 const ada = opensslSigner(Buffer.alloc(32, 1))
 
@@ -464,22 +464,22 @@ test.each([
   await vi.waitFor(() => expect(shard.board.events.hasOld).toBe(true), patience)
   disk.isSlow = true
   expect(list(shard.state)).toBe(90)
-  const { heard } = disk
-  const read = heard.filter(({ what }) => what === 'read')
+  const { reads } = disk
+  const read = reads.filter(({ what }) => what === 'read')
   expect(new Set(read.map(({ path }) => path)).size).toBeGreaterThan(2)
   for (const each of read) {
-    const before = heard.slice(0, heard.indexOf(each))
-    const isIt = ({ what, path, from, to }: (typeof heard)[number]) =>
+    const before = reads.slice(0, reads.indexOf(each))
+    const isIt = ({ what, path, from, to }: (typeof reads)[number]) =>
       what === 'soon' && path === each.path && from === each.from && to === each.to
     expect(before.some(isIt)).toBe(true)
   }
-  const turns = heard.filter(({ what }, n) => what === 'soon' && heard[n - 1]?.what !== 'soon')
+  const turns = reads.filter(({ what }, n) => what === 'soon' && reads[n - 1]?.what !== 'soon')
   expect(turns.length).toBeLessThanOrEqual(Math.ceil(90 / prefetchBatchMax))
   journal.close()
 })
 
 test('a snapshot whose old events are damaged, or whose request ids are lost, costs only a replay', async () => {
-  const [shelf, files] = [new ShelfInMemory(10), scratchDirectory()]
+  const [shelf, files] = [new MemoryShelf(10), scratchDirectory()]
   const report = () => {}
   const events = () =>
     new EventFiles({ clock: systemClock, disk: machineDisk, random: randomBytes, report, directory: files }, 16)
@@ -524,7 +524,7 @@ test('a snapshot whose old events are damaged, or whose request ids are lost, co
 })
 
 test('a shard that starts from a snapshot knows request ids whose tables are on the shelf, and those the shelf has lost', async () => {
-  const shelf = new ShelfInMemory(10)
+  const shelf = new MemoryShelf(10)
   const { post, clock, shard, journal, directory } = startShard(undefined, undefined, {}, { shelf })
   const said = (n: number) => ({ text: `${n}`, nonce: `${n}`, timestamp: clock.seconds, request_id: `id ${n}` })
   for (let n = 0; n < 35; n++) expect(await post(said(n))).toMatchObject({ ok: true })

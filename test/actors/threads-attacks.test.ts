@@ -6,31 +6,31 @@ import { none } from '../../actors/records/event-index.ts'
 import { Looks, NewestFirst } from '../../actors/threads/newest-first.ts'
 import { Ordered } from '../../actors/threads/ordered.ts'
 import type { ThreadsQuery } from '../../actors/threads/threads.ts'
-import { Desk, person } from '../support/desk.ts'
+import { person, ShardHarness } from '../support/shard-harness.ts'
 
 const plain = { page: '', kind: '', replyTo: '', supersedes: '', attachments: [], ttl: 0, proofBits: 0 }
 const query: ThreadsQuery = { order: 'active', window: 'day', limit: 10, from: undefined }
 
-function post(desk: Desk, who: string, more: object = {}): string {
-  const said = desk.say(who, 'post', 'hall', { text: 'words', args: { ...plain, ...more } })
+function post(shard: ShardHarness, who: string, more: object = {}): string {
+  const said = shard.send(who, 'post', 'hall', { text: 'words', args: { ...plain, ...more } })
   if (!said.ok) throw new Error(said.refusal.message)
   return said.id
 }
 
-function hall(): Desk {
-  const desk = new Desk()
-  desk.say('ann', 'room.create', 'hall', { args: { visibility: 'public', members: [], text: '' } })
-  return desk
+function hall(): ShardHarness {
+  const shard = new ShardHarness()
+  shard.send('ann', 'room.create', 'hall', { args: { visibility: 'public', members: [], text: '' } })
+  return shard
 }
 
 test('a thread of 20,000 replies is redacted from its newest to its oldest, and is correct after each', () => {
-  const desk = hall()
-  const root = post(desk, 'ann')
-  const other = post(desk, 'ben')
-  const replies = Array.from({ length: 20_000 }, (_, n) => post(desk, n % 2 === 0 ? 'ben' : 'cat', { replyTo: root }))
-  const { events } = desk.state.board
+  const shard = hall()
+  const root = post(shard, 'ann')
+  const other = post(shard, 'ben')
+  const replies = Array.from({ length: 20_000 }, (_, n) => post(shard, n % 2 === 0 ? 'ben' : 'cat', { replyTo: root }))
+  const { events } = shard.state.board
   const slotOf = (id: string) => events.find(Buffer.from(id, 'hex'))
-  const index = desk.state.threads.at(desk.now)
+  const index = shard.state.threads.at(shard.now)
   expect(index.find(query).roots).toEqual([slotOf(root), slotOf(other)])
   expect(index.sums(slotOf(root))).toEqual({
     replies: 20_000,
@@ -39,30 +39,30 @@ test('a thread of 20,000 replies is redacted from its newest to its oldest, and 
     until: 0,
   })
   for (let n = replies.length - 1; n >= 0; n--) {
-    desk.say(n % 2 === 0 ? 'ben' : 'cat', 'event.redact', 'hall', { args: { event: replies[n]!, reason: 'x' } })
+    shard.send(n % 2 === 0 ? 'ben' : 'cat', 'event.redact', 'hall', { args: { event: replies[n]!, reason: 'x' } })
     const last = n === 0 ? root : replies[n - 1]!
     const sums = index.sums(slotOf(root))
     // Of 20,000 comparisons only the first wrong one is reported in full.
     if (sums.replies !== n || sums.last !== slotOf(last)) expect(sums).toMatchObject({ replies: n, last: slotOf(last) })
   }
   expect(index.find(query).roots).toEqual([slotOf(other), slotOf(root)])
-  desk.say('ann', 'event.redact', 'hall', { args: { event: root, reason: 'x' } })
+  shard.send('ann', 'event.redact', 'hall', { args: { event: root, reason: 'x' } })
   expect(index.find(query).roots).toEqual([slotOf(other)])
   expect(index.sums(slotOf(root))).toEqual({ replies: 0, participants: 0, last: none, until: 0 })
 })
 
 test('a list with few threads among many replies ends its pages early, and the pages are complete', () => {
-  const desk = hall()
-  const slotOf = (id: string) => desk.state.board.events.find(Buffer.from(id, 'hex'))
-  const [first, second] = [slotOf(post(desk, 'ann')), slotOf(post(desk, 'ann', { page: 'side' }))]
-  const root = post(desk, 'ann')
-  for (let n = 0; n < 105_000; n++) post(desk, n % 50 === 0 ? 'ben' : 'ann', { replyTo: root })
+  const shard = hall()
+  const slotOf = (id: string) => shard.state.board.events.find(Buffer.from(id, 'hex'))
+  const [first, second] = [slotOf(post(shard, 'ann')), slotOf(post(shard, 'ann', { page: 'side' }))]
+  const root = post(shard, 'ann')
+  for (let n = 0; n < 105_000; n++) post(shard, n % 50 === 0 ? 'ben' : 'ann', { replyTo: root })
   const long = slotOf(root)
-  const { board, threads } = desk.state
+  const { board, threads } = shard.state
   const room = board.rooms.get('hall')!
   const author = board.authors.get(person('ann'))!.number
   const pages = (more: Partial<ThreadsQuery>, from?: number): (readonly number[])[] => {
-    const found = threads.at(desk.now).find({ ...query, ...more, from })
+    const found = threads.at(shard.now).find({ ...query, ...more, from })
     return [found.roots, ...(found.next === undefined ? [] : pages(more, found.next))]
   }
   const places = { front: {}, room: { room }, page: { room, page: 'main' }, author: { author } }
@@ -75,11 +75,13 @@ test('a list with few threads among many replies ends its pages early, and the p
       expect([name, order, found.length > 1]).toEqual([name, order, order !== 'top'])
       // What was found once is cached; a place further down is searched from there.
       expect(pages({ ...place, order })).toHaveLength(1)
-      expect(threads.at(desk.now + 1).find({ ...query, ...place, order, from: second + 1 }).roots).toEqual(all.slice(1))
+      expect(threads.at(shard.now + 1).find({ ...query, ...place, order, from: second + 1 }).roots).toEqual(
+        all.slice(1),
+      )
     }
   }
-  const later = threads.at(desk.now)
-  desk.say('ben', 'vote', 'hall', { args: { event: board.events.idHex(first), value: 1 } })
+  const later = threads.at(shard.now)
+  shard.send('ben', 'vote', 'hall', { args: { event: board.events.idHex(first), value: 1 } })
   expect(later.find({ ...query, order: 'top', author }).roots).toEqual([first, long, second])
 })
 
@@ -103,20 +105,20 @@ test('a search for a place is bounded per reader, and the next reader continues 
 })
 
 test('one identity counts once, however often it changes its vote and whenever', () => {
-  const desk = hall()
-  const event = post(desk, 'ann')
-  const slot = desk.state.board.events.find(Buffer.from(event, 'hex'))
-  const honest = post(desk, 'ann')
-  for (const who of ['cat', 'dan']) desk.say(who, 'vote', 'hall', { args: { event: honest, value: 1 } })
+  const shard = hall()
+  const event = post(shard, 'ann')
+  const slot = shard.state.board.events.find(Buffer.from(event, 'hex'))
+  const honest = post(shard, 'ann')
+  for (const who of ['cat', 'dan']) shard.send(who, 'vote', 'hall', { args: { event: honest, value: 1 } })
   const top: ThreadsQuery = { ...query, order: 'top' }
   for (let n = 0; n < 1_000; n++) {
-    desk.say('ben', 'vote', 'hall', { args: { event, value: [1, 0, -1, 1][n % 4]! } })
-    desk.now += n % 7 === 0 ? 600 : 0
+    shard.send('ben', 'vote', 'hall', { args: { event, value: [1, 0, -1, 1][n % 4]! } })
+    shard.now += n % 7 === 0 ? 600 : 0
     for (const who of n % 100 === 0 ? ['cat', 'dan'] : []) {
-      desk.say(who, 'vote', 'hall', { args: { event: honest, value: 0 } })
-      desk.say(who, 'vote', 'hall', { args: { event: honest, value: 1 } })
+      shard.send(who, 'vote', 'hall', { args: { event: honest, value: 0 } })
+      shard.send(who, 'vote', 'hall', { args: { event: honest, value: 1 } })
     }
-    const index = desk.state.threads.at(desk.now)
+    const index = shard.state.threads.at(shard.now)
     const { up, down } = index.votes(slot)
     expect(up + down).toBeLessThanOrEqual(1)
     expect(index.find(top).roots.at(-1)).toBe(slot)
@@ -124,11 +126,11 @@ test('one identity counts once, however often it changes its vote and whenever',
 })
 
 test('a room that repeatedly leaves and rejoins the front page is where its policy says', () => {
-  const desk = hall()
-  post(desk, 'ann')
+  const shard = hall()
+  post(shard, 'ann')
   for (let n = 0; n < 50; n++) {
-    desk.say('ann', 'room.policy.set', 'hall', { args: { set: { front_page: n % 2 === 1 } } })
-    expect(desk.state.threads.at(desk.now).find(query).roots).toHaveLength(n % 2)
+    shard.send('ann', 'room.policy.set', 'hall', { args: { set: { front_page: n % 2 === 1 } } })
+    expect(shard.state.threads.at(shard.now).find(query).roots).toHaveLength(n % 2)
   }
 })
 

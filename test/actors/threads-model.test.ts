@@ -10,7 +10,7 @@ import { none } from '../../actors/records/event-index.ts'
 import type { State } from '../../actors/state.ts'
 import { type VoteWindow, voteWindows } from '../../actors/threads/scores.ts'
 import { type ThreadsQuery, threadOrders } from '../../actors/threads/threads.ts'
-import { Desk, person } from '../support/desk.ts'
+import { person, ShardHarness } from '../support/shard-harness.ts'
 
 const people = ['ann', 'ben', 'cat', 'dan', 'eve']
 const rooms = ['hall', 'yard']
@@ -69,54 +69,54 @@ type Post = { readonly id: string; readonly votes: Map<string, Cast> }
 
 /** A room, its posts, the votes as they were cast, and where threads were moved: by the id of the root. */
 class Story {
-  readonly desk = new Desk()
+  readonly shard = new ShardHarness()
   readonly posts: Post[] = []
   readonly moves = new Map<string, string>()
 
   constructor() {
     for (const room of rooms)
-      this.desk.say('ann', 'room.create', room, { args: { visibility: 'public', members: [], text: '' } })
+      this.shard.send('ann', 'room.create', room, { args: { visibility: 'public', members: [], text: '' } })
   }
 
   do(given: Step): void {
-    const { desk, posts } = this
-    if (given.op === 'wait') desk.now += given.seconds
+    const { shard, posts } = this
+    if (given.op === 'wait') shard.now += given.seconds
     else if (given.op === 'read') {
-      const all = queries(desk.state)
-      desk.state.threads.at(desk.now).find(all[given.query % all.length]!)
+      const all = queries(shard.state)
+      shard.state.threads.at(shard.now).find(all[given.query % all.length]!)
     } else if (given.op === 'front') {
-      const said = desk.say('ann', 'room.policy.set', given.room, { args: { set: { front_page: given.front } } })
+      const said = shard.send('ann', 'room.policy.set', given.room, { args: { set: { front_page: given.front } } })
       expect(said.ok).toBe(true)
     } else if (!('of' in given) && given.op !== 'post')
-      desk.say(operator, given.op, given.room, { args: { target: person(given.by), from: 0 } })
+      shard.send(operator, given.op, given.room, { args: { target: person(given.by), from: 0 } })
     else if (given.op === 'post') this.#post(given)
     else {
       const post = posts[given.of % Math.max(1, posts.length)]
       if (post === undefined) return
-      const { events, roomList, authors } = desk.state.board
+      const { events, roomList, authors } = shard.state.board
       const slot = events.find(Buffer.from(post.id, 'hex'))
       const room = roomList[events.room(slot)]!.name
       if (given.op === 'edit') {
         const author = people.find((each) => person(each) === authors.idOf(events.author(slot)))!
-        desk.say(author, 'post', room, { text: 'edited', args: { ...plain, supersedes: post.id } })
+        shard.send(author, 'post', room, { text: 'edited', args: { ...plain, supersedes: post.id } })
       } else if (given.op === 'vote') {
-        const said = desk.say(given.by, 'vote', room, { args: { event: post.id, value: given.value } })
+        const said = shard.send(given.by, 'vote', room, { args: { event: post.id, value: given.value } })
         const before = post.votes.get(given.by)?.value ?? 0
-        if (said.ok && before !== given.value) post.votes.set(given.by, { value: given.value, at: desk.now })
+        if (said.ok && before !== given.value) post.votes.set(given.by, { value: given.value, at: shard.now })
       } else if (given.op === 'move') {
         const destination = { isPublic: true, isClosed: false, moderates: false }
         const args = { event: post.id, to: given.to, reason: '', destination, moderatesList: '' }
-        const said = desk.say(operator, 'thread.move', room, { operator: true, args })
+        const said = shard.send(operator, 'thread.move', room, { operator: true, args })
         const root = events.idHex(events.rootOf(slot))
         expect(said.ok).toBe(given.to !== (this.moves.get(root) ?? room))
         this.moves.set(root, given.to)
-      } else desk.say(operator, given.op, room, { operator: true, args: { event: post.id, reason: 'because' } })
+      } else shard.send(operator, given.op, room, { operator: true, args: { event: post.id, reason: 'because' } })
     }
   }
 
   #post({ by, room, page, reply, ttl }: Extract<Step, { op: 'post' }>): void {
     const replyTo = reply < 0 ? '' : (this.posts[reply % Math.max(1, this.posts.length)]?.id ?? '')
-    const said = this.desk.say(by, 'post', room, { text: 'words', args: { ...plain, page, replyTo, ttl } })
+    const said = this.shard.send(by, 'post', room, { text: 'words', args: { ...plain, page, replyTo, ttl } })
     if (said.ok) this.posts.push({ id: said.id, votes: new Map() })
   }
 }
@@ -201,8 +201,8 @@ function shownIn(state: State, posts: readonly Post[], root: number, now: number
 }
 
 function holds(state: State, story: Story): void {
-  const { posts, desk } = story
-  const { now } = desk
+  const { posts, shard } = story
+  const { now } = shard
   const { events } = state.board
   for (const query of queries(state)) {
     const found = listed(state, query, now)
@@ -234,7 +234,7 @@ function holds(state: State, story: Story): void {
 
 /** A list that nobody has read yet continues from the middle, as after a start. */
 function goesOn(state: State, story: Story): void {
-  const { now } = story.desk
+  const { now } = story.shard
   const index = state.threads.at(now)
   for (const query of queries(state)) {
     const roots = naive(state, story, query, now)
@@ -252,10 +252,10 @@ test('lists of threads equal a recomputation, whenever they are read', () => {
       for (const [n, each] of steps.entries()) {
         story.do(each)
         // Read early, so that the lists have to follow later events; and late, so that they are built from them.
-        if (n === 40) holds(story.desk.state, story)
+        if (n === 40) holds(story.shard.state, story)
       }
-      holds(story.desk.state, story)
-      const { replayed, unpacked } = story.desk.again()
+      holds(story.shard.state, story)
+      const { replayed, unpacked } = story.shard.replay()
       goesOn(unpacked, story)
       holds(replayed, story)
       holds(unpacked, story)
@@ -271,10 +271,10 @@ test('a long thread is counted the same way', () => {
       story.do({ op: 'post', by: 'ann', room: 'hall', page: '', reply: -1, ttl: 0 })
       for (const [n, each] of steps.entries()) {
         story.do(each.op === 'post' && n % 10 !== 0 ? { ...each, room: 'hall', reply: 0 } : each)
-        if (n === 80) holds(story.desk.state, story)
+        if (n === 80) holds(story.shard.state, story)
       }
-      goesOn(story.desk.again().unpacked, story)
-      holds(story.desk.state, story)
+      goesOn(story.shard.replay().unpacked, story)
+      holds(story.shard.state, story)
     }),
     { numRuns: 30 },
   )

@@ -118,12 +118,12 @@ test.skipIf(skipped)(
     }
     // The signed bytes contain a secret, so they are not stored whole.
     const secret = JSON.stringify({ schema: 1, hmac_secret: 'a secret of sixteen bytes or more' })
-    await world.done(world.someone(), { operation: 'receiver.create', data: secret })
+    await world.run(world.someone(), { operation: 'receiver.create', data: secret })
     // Acts of the board itself have no signature.
     const flooder = world.someone()
     const flood = await world.post(flooder)
     const suspension = { operation: 'identity.suspend', target: flooder.id, reason: 'x' }
-    await world.done(operator, { ...suspension, data: '{"schema":1,"hide_posts":true}' })
+    await world.run(operator, { ...suspension, data: '{"schema":1,"hide_posts":true}' })
     await expect
       .poll(async () => (await client.get(`/api/events/${flood}`)).data.event?.hidden, { timeout: 60_000 })
       .toBe(true)

@@ -16,7 +16,7 @@ import { type CrashOptions, Finding } from './rounds.ts'
 
 const writers = 8
 /** How many posts are read back from each restored board, besides the newest. */
-const lookedAt = 150
+const postsChecked = 150
 const pauseMs = 12
 
 type Posted = { readonly text: string; readonly file?: { readonly id: string; readonly sha256: string } }
@@ -24,7 +24,7 @@ type Posted = { readonly text: string; readonly file?: { readonly id: string; re
 class Load {
   readonly posted = new Map<string, Posted>()
   /** Added before the redaction is sent: from then on its outcome is open. */
-  readonly takenBack = new Set<string>()
+  readonly redactionRequested = new Set<string>()
   readonly redacted = new Set<string>()
   writes = 0
   readonly #client: Client
@@ -73,7 +73,7 @@ class Load {
   }
 
   async #redact(n: number, id: string): Promise<void> {
-    this.takenBack.add(id)
+    this.redactionRequested.add(id)
     const fields = { operation: 'event.redact', event_id: id, reason: 'taken back' }
     const answer = await this.#client.command(person(`backup writer ${n}`), fields)
     if (answer.status !== 200) throw new Error(`a redaction was answered with ${answer.text}`)
@@ -101,7 +101,7 @@ export async function runBackups(options: CrashOptions): Promise<string> {
   try {
     while (done < rounds && performance.now() - began < seconds * 1_000) {
       await sleep(300)
-      await oneRound(options.directory, env, load).catch((error: unknown) => {
+      await runRound(options.directory, env, load).catch((error: unknown) => {
         throw new Finding(done + 1, error, board.lines)
       })
       progress(`round ${++done}: ${load.writes} writes, ${load.redacted.size} redacted`)
@@ -114,16 +114,16 @@ export async function runBackups(options: CrashOptions): Promise<string> {
   return `${done} backups under ${load.writes} writes and ${load.redacted.size} redactions: nothing found`
 }
 
-async function oneRound(directory: string, env: Readonly<Record<string, string>>, load: Load): Promise<void> {
+async function runRound(directory: string, env: Readonly<Record<string, string>>, load: Load): Promise<void> {
   const [source, backup, target] = ['board', 'backup', 'restored'].map((name) => join(directory, name))
-  const expected = [...load.posted].filter(([id]) => !load.takenBack.has(id))
+  const expected = [...load.posted].filter(([id]) => !load.redactionRequested.has(id))
   const gone = [...load.redacted]
   await run(['backup', backup!, '--data', source!])
   await run(['restore', backup!, '--data', target!, '--keys', join(source!, 'keys')])
   await run(['restored', '--data', target!])
   const board = await startBoard({ directory: target!, env })
   try {
-    await lookAt(board, expected, gone, load)
+    await checkRestored(board, expected, gone, load)
   } finally {
     await board.stop()
   }
@@ -131,30 +131,30 @@ async function oneRound(directory: string, env: Readonly<Record<string, string>>
   rmSync(`${target}.mark`, { force: true })
 }
 
-async function lookAt(
+async function checkRestored(
   board: Board,
   expected: readonly (readonly [string, Posted])[],
   gone: readonly string[],
   load: Load,
 ): Promise<void> {
   const client = await Client.of(board)
-  const step = Math.max(1, Math.floor(expected.length / lookedAt))
-  const chosen = expected.filter((_, n) => n % step === 0 || n > expected.length - lookedAt)
+  const step = Math.max(1, Math.floor(expected.length / postsChecked))
+  const chosen = expected.filter((_, n) => n % step === 0 || n > expected.length - postsChecked)
   for (const [id, { text, file }] of chosen) {
     const { status, data } = await client.get(`/api/events/${id}`)
     // Redacted while the backup was taken: both outcomes are correct.
-    if (load.takenBack.has(id)) continue
+    if (load.redactionRequested.has(id)) continue
     if (status !== 200 || data.event?.text !== text) throw new Error(`post ${id} was acknowledged and is not there`)
-    if (file !== undefined) await lookAtFile(client, file)
+    if (file !== undefined) await checkFile(client, file)
   }
-  for (const id of gone.slice(-lookedAt)) {
+  for (const id of gone.slice(-postsChecked)) {
     const { data } = await client.get(`/api/events/${id}`)
     if (data.event?.text !== undefined) throw new Error(`post ${id} was taken back and is there again`)
   }
   client.close()
 }
 
-async function lookAtFile(client: Client, { id, sha256 }: NonNullable<Posted['file']>): Promise<void> {
+async function checkFile(client: Client, { id, sha256 }: NonNullable<Posted['file']>): Promise<void> {
   const response = await fetch(`${client.address}/a/${id}`)
   const found = createHash('sha256')
     .update(Buffer.from(await response.arrayBuffer()))

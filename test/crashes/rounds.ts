@@ -1,26 +1,26 @@
 /**
- * A board that is repeatedly struck down under load, and checked against everything it said: what kills and power cuts have in common.
+ * Rounds of a board that fails under load and is checked against everything that it acknowledged: used for kills and for power cuts.
  *
  * The plan of a round (load, moment, engine settings) follows only from the seed and the number of the round. The machine decides when the
  * strike hits: the same seed repeats the plan, and the moment within a millisecond or so.
  */
 
 import type { Placement } from '../../src/config.ts'
-import { Board, isPortTaken, startBoard, tryBoard } from '../support/board-launch.ts'
+import { Board, isPortTaken, startBoard, tryStartBoard } from '../support/board-launch.ts'
 import { Client } from '../support/client.ts'
-import { Heads, logKeyOf } from '../support/judge.ts'
 import { Ledger, load, randomFrom, type Sender } from '../support/load.ts'
-import { Said } from './said.ts'
-import { batchSender, streamSender } from './ways.ts'
+import { Heads, logKeyOf } from '../support/log-checks.ts'
+import { OutageChecker } from './outage-checker.ts'
+import { batchSender, streamSender } from './senders.ts'
 
-export const ways = ['mixed', 'single', 'batches', 'stream'] as const
+export const sendModes = ['mixed', 'single', 'batches', 'stream'] as const
 
 export type CrashOptions = {
   readonly placement: Placement
   readonly engine?: 'uws' | 'node'
   readonly shards?: number
   /** How posts are sent; `mixed` uses all ways at once. */
-  readonly by?: (typeof ways)[number]
+  readonly by?: (typeof sendModes)[number]
   /** For boards with followers: what they wait for before they answer. */
   readonly ack?: 'quorum' | 'copy'
   readonly rounds: number
@@ -49,8 +49,8 @@ export class Finding extends Error {
   readonly round: number
 
   constructor(round: number, cause: unknown, words: readonly string[]) {
-    const said = words.length === 0 ? '' : `\nThe board said last:\n${words.slice(-10).join('\n')}`
-    super(`round ${round}: ${cause instanceof Error ? cause.message : cause}${said}`, { cause })
+    const ending = words.length === 0 ? '' : `\nThe last lines of its log:\n${words.slice(-10).join('\n')}`
+    super(`round ${round}: ${cause instanceof Error ? cause.message : cause}${ending}`, { cause })
     this.round = round
   }
 }
@@ -58,7 +58,7 @@ export class Finding extends Error {
 const inFlight = 12
 const rooms = ['a', 'b', 'c']
 const postsMax = 3_000
-const togetherMax = 16
+const batchMax = 16
 /** Every so many rounds the whole export is read and verified. */
 const roundsPerExport = 25
 const proofsPerExport = 200
@@ -70,7 +70,7 @@ export async function crashRounds(options: CrashOptions, outage: Outage): Promis
   while (round < options.rounds && performance.now() < until) {
     round += 1
     await crashes.round(round)
-    options.progress?.(`round ${round} of ${options.rounds}: ${crashes.facts()}`)
+    options.progress?.(`round ${round} of ${options.rounds}: ${crashes.summary()}`)
   }
   return crashes.end(round)
 }
@@ -81,7 +81,7 @@ class Crashes {
   readonly #env: Readonly<Record<string, string>>
   #ledger: Ledger | undefined
   #board: Board | undefined
-  readonly #said = new Said()
+  readonly #checker = new OutageChecker()
   #struckAtStart = 0
 
   constructor(options: CrashOptions, outage: Outage) {
@@ -98,15 +98,15 @@ class Crashes {
     this.#env = { ...board, ...outage.env }
   }
 
-  facts(): string {
+  summary(): string {
     const { acknowledged, unknown, heads } = this.#ledger!
     return (
       `${acknowledged.size} acknowledged, ${unknown.size} in doubt, ${heads.sizes.length} heads, ` +
-      `${this.#said.duplicates} sent again as duplicates, ${this.#said.consistent} consistency proofs`
+      `${this.#checker.duplicates} sent again as duplicates, ${this.#checker.consistencyProofs} consistency proofs`
     )
   }
 
-  /** Starts the board, checks it against what it said before, loads it, and strikes. */
+  /** Starts the board, checks it against what it acknowledged before, loads it, and strikes. */
   async round(number: number): Promise<void> {
     try {
       await this.#round(number)
@@ -123,7 +123,7 @@ class Crashes {
     if (random(8) === 0) await this.#strikeAtStart(env, random(700))
     const before = new Set(this.#ledger?.acknowledged.keys())
     const { board, client, ledger } = await this.#start(env)
-    await this.#said.check(client, ledger)
+    await this.#checker.check(client, ledger)
     if (number % roundsPerExport === 0) await ledger.check(client, proofsPerExport)
     let isStruck = false
     const strike = (): void => {
@@ -146,7 +146,7 @@ class Crashes {
     await board.ended
     client.close()
     this.#outage.after?.()
-    this.#said.acknowledged(ledger, before)
+    this.#checker.noteAcknowledged(ledger, before)
     const refused = [...ledger.refused.keys()].filter((name) => !this.#outage.mayRefuse.test(name))
     if (refused.length > 0) throw new Error(`posts were refused: ${refused.join(', ')}`)
   }
@@ -156,7 +156,7 @@ class Crashes {
     try {
       this.#outage.before?.()
       const { board, client, ledger } = await this.#start(this.#env)
-      await this.#said.check(client, ledger)
+      await this.#checker.check(client, ledger)
       const events = await ledger.check(client, proofsPerExport * 10)
       client.close()
       const { code } = await board.stop()
@@ -164,7 +164,7 @@ class Crashes {
       this.#outage.after?.()
       const { placement, by = 'mixed', seed } = this.#options
       return (
-        `${rounds} ${this.#outage.name} placed as ${placement}, load ${by}, seed ${seed}: ${this.facts()}, ` +
+        `${rounds} ${this.#outage.name} placed as ${placement}, load ${by}, seed ${seed}: ${this.summary()}, ` +
         `${this.#struckAtStart} more during a start, ${events.length} posts there, nothing found.`
       )
     } catch (error) {
@@ -177,10 +177,10 @@ class Crashes {
     const onLaunch = (board: Board): void => {
       setTimeout(() => board.signal('SIGKILL'), delay)
     }
-    const found = await tryBoard({ directory: this.#options.directory, env, onLaunch })
+    const found = await tryStartBoard({ directory: this.#options.directory, env, onLaunch })
     const { signal } = found instanceof Board ? await found.ended : found
     if (signal !== 'SIGKILL') {
-      const words = found instanceof Board ? found.lines.join('\n') : found.words
+      const words = found instanceof Board ? found.lines.join('\n') : found.output
       if (isPortTaken(words)) return
       throw new Error(`the board ended by itself while it started: ${words}`)
     }
@@ -200,8 +200,8 @@ class Crashes {
 
   #senderOf(client: Client, random: (below: number) => number): { senderOf?: (worker: number) => Sender | undefined } {
     const { by = 'mixed' } = this.#options
-    const batch = (): Sender => batchSender(client.address, random, togetherMax)
-    const stream = (): Sender => streamSender(client.address, random, togetherMax)
+    const batch = (): Sender => batchSender(client.address, random, batchMax)
+    const stream = (): Sender => streamSender(client.address, random, batchMax)
     if (by === 'single') return {}
     if (by === 'batches') return { senderOf: batch }
     if (by === 'stream') return { senderOf: stream }

@@ -9,11 +9,11 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { missingNats } from '../peers/peers.ts'
 import { endBoards } from '../support/board-launch.ts'
-import { readOptions, stopWith, wholeNumber } from '../support/script-options.ts'
+import { exitWith, readOptions, wholeNumber } from '../support/script-options.ts'
 import { runBackups } from './backups.ts'
 import { runKills } from './kills.ts'
 import { missingForPowerCuts, runPowerCuts } from './power-cuts.ts'
-import { Finding, ways } from './rounds.ts'
+import { Finding, sendModes } from './rounds.ts'
 import { runSoak } from './soak.ts'
 import { runTakeOvers } from './take-overs.ts'
 
@@ -26,7 +26,7 @@ const runs = {
 } as const
 
 function oneOf<const Name extends string>(flag: string, given: string, names: readonly Name[]): Name {
-  return names.find((name) => name === given) ?? stopWith(`--${flag} is one of ${names.join(', ')}, not ${given}`)
+  return names.find((name) => name === given) ?? exitWith(`--${flag} is one of ${names.join(', ')}, not ${given}`)
 }
 
 const text = { type: 'string' } as const
@@ -47,14 +47,14 @@ const { values, positionals } = readOptions(flags, usage, true)
 const name = oneOf('kind', positionals[0] ?? 'kills', ['kills', 'power-cuts', 'backups', 'take-overs', 'soak'])
 const needs = { 'power-cuts': missingForPowerCuts, 'take-overs': missingNats } as const
 const missing = name === 'power-cuts' || name === 'take-overs' ? needs[name]() : undefined
-if (missing !== undefined) stopWith(missing)
+if (missing !== undefined) exitWith(missing)
 const { run, rounds } = runs[name]
 const planned = {
   rounds: values.rounds === undefined ? rounds : wholeNumber('rounds', values.rounds),
   seed: values.seed === undefined ? Math.floor(Math.random() * 2 ** 31) : wholeNumber('seed', values.seed),
   placement: oneOf('placement', values.placement ?? 'back', ['back', 'clerks', 'threads']),
   shards: wholeNumber('shards', values.shards ?? '1'),
-  by: oneOf('by', values.by ?? 'mixed', ways),
+  by: oneOf('by', values.by ?? 'mixed', sendModes),
   ack: oneOf('ack', values.ack ?? 'quorum', ['quorum', 'copy']),
   ...(values.seconds === undefined ? {} : { seconds: wholeNumber('seconds', values.seconds) }),
   ...(values.engine === undefined ? {} : { engine: oneOf('engine', values.engine, ['uws', 'node']) }),
@@ -71,7 +71,7 @@ try {
   rmSync(directory, { recursive: true, force: true })
 } catch (error) {
   await endBoards()
-  if (!(error instanceof Finding)) stopWith(`could not run: ${error instanceof Error ? error.stack : error}`)
+  if (!(error instanceof Finding)) exitWith(`could not run: ${error instanceof Error ? error.stack : error}`)
   console.error(`Found in ${error.message}`)
   const same = `--seed ${seed} --placement ${placement} --shards ${shards} --engine ${engine} --by ${by} --ack ${ack}`
   console.error(`The files are in ${directory}. Again: npm run ${name} -- --rounds ${error.round} ${same}`)

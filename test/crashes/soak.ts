@@ -9,18 +9,18 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { findProgram } from '../peers/peers.ts'
 import { type Board, startBoard } from '../support/board-launch.ts'
 import { Client } from '../support/client.ts'
-import { Heads, logKeyOf } from '../support/judge.ts'
 import { Ledger, load, randomFrom } from '../support/load.ts'
+import { Heads, logKeyOf } from '../support/log-checks.ts'
 import { RawConnection } from '../support/raw-http.ts'
 import { blockIds, StreamReader } from '../support/stream-reader.ts'
 import { type CrashOptions, Finding } from './rounds.ts'
-import { batchSender, streamSender } from './ways.ts'
+import { batchSender, streamSender } from './senders.ts'
 
 const secondsDefault = 1_200
 const rooms = ['a', 'b', 'c', 'd']
 const inFlight = 8
 /** Posts of each stretch of work between two rests. */
-const stretchPosts = 600
+const postsPerLoad = 600
 const slowSync = ['strace', '-f', '-qq', '-o', '/dev/null', '-e', 'trace=fdatasync', '-e']
 const syncDelayUs = 5_000
 /** For garbage that is not collected yet, and for compiled code. */
@@ -30,13 +30,13 @@ const memoryBytesPerPost = 2_048
 /** Threads that start on first use have their own descriptors. */
 const descriptorSlack = 12
 /** The interval of checks at rest, as long as something has grown. */
-const restMs = 500
-const restLooksMax = 60
+const idleCheckMs = 500
+const idleChecksMax = 60
 /** How long an attacker waits for an answer. */
-const answerPatienceMs = 5_000
+const answerTimeoutMs = 5_000
 
 /** At rest: without a client. */
-type Rest = { readonly posts: number; readonly mib: number; readonly descriptors: number }
+type IdleUsage = { readonly posts: number; readonly mib: number; readonly descriptors: number }
 
 /** Runs as many lives of a board as `rounds`, in `seconds` all together; returns a summary, or throws a Finding. */
 export async function runSoak(options: CrashOptions): Promise<string> {
@@ -44,9 +44,9 @@ export async function runSoak(options: CrashOptions): Promise<string> {
   const soak = new Soak(options)
   for (let life = 1; life <= rounds; life++) {
     await soak.life(life, (seconds / rounds) * 1_000)
-    options.progress?.(`life ${life} of ${rounds}: ${soak.facts()}`)
+    options.progress?.(`life ${life} of ${rounds}: ${soak.summary()}`)
   }
-  return `${rounds} lives, seed ${options.seed}: ${soak.facts()}, nothing found.`
+  return `${rounds} lives, seed ${options.seed}: ${soak.summary()}, nothing found.`
 }
 
 class Soak {
@@ -56,13 +56,13 @@ class Soak {
   #board: Board | undefined
   #followed = 0
   #attacks = 0
-  #newest: { readonly from: Rest; readonly to: Rest } | undefined
+  #newest: { readonly from: IdleUsage; readonly to: IdleUsage } | undefined
 
   constructor(options: CrashOptions) {
     this.#options = options
   }
 
-  facts(): string {
+  summary(): string {
     const { from, to } = this.#newest!
     return (
       `${this.#ledger!.acknowledged.size} acknowledged, ${this.#followed} followed live, ${this.#attacks} attacks; ` +
@@ -101,11 +101,11 @@ class Soak {
     await ledger.check(client, 20)
     const until = performance.now() + ms
     const pid = isSlow ? childOf(board.child.pid!) : board.child.pid!
-    let first: Rest | undefined
+    let first: IdleUsage | undefined
     // The first stretch starts the threads and fills the caches of a board in use.
     for (let stretch = 0; stretch < 3 || performance.now() < until; stretch++) {
-      await this.#work(board, client, ledger, random)
-      const rest = await this.#rest(pid, ledger, first)
+      await this.#runLoad(board, client, ledger, random)
+      const rest = await this.#measureIdle(pid, ledger, first)
       first ??= rest
       this.#newest = { from: first, to: rest }
       const grown = growthOf(first, rest)
@@ -118,7 +118,7 @@ class Soak {
   }
 
   /** One stretch: posts in all ways, with followers, stalled readers and attackers at the same time. */
-  async #work(board: Board, client: Client, ledger: Ledger, random: (below: number) => number): Promise<void> {
+  async #runLoad(board: Board, client: Client, ledger: Ledger, random: (below: number) => number): Promise<void> {
     const before = new Set(ledger.acknowledged.keys())
     const followers = rooms.flatMap((room) => [1, 2].map(() => ({ room, reader: followerOf(board, room) })))
     await Promise.all(followers.map(({ reader }) => reader.until(() => reader.status === 200)))
@@ -129,17 +129,17 @@ class Soak {
         : worker === 1
           ? streamSender(client.address, random, 16)
           : undefined
-    await load({ client, ledger, random, posts: stretchPosts, inFlight, rooms, senderOf })
+    await load({ client, ledger, random, posts: postsPerLoad, inFlight, rooms, senderOf })
     this.#attacks += await attack.end()
     const refused = [...ledger.refused.keys()]
     if (refused.length > 0) throw new Error(`posts were refused: ${refused.join(', ')}`)
     if (ledger.unknown.size > 0) throw new Error(`${ledger.unknown.size} posts were never answered`)
     const fresh = [...ledger.acknowledged.values()].filter(({ signed }) => !before.has(signed.eventId))
-    await Promise.all(followers.map(({ room, reader }) => this.#takeFollowed(room, reader, fresh)))
+    await Promise.all(followers.map(({ room, reader }) => this.#checkFollower(room, reader, fresh)))
   }
 
   /** A follower has each post of its room once, in the order of the room. */
-  async #takeFollowed(
+  async #checkFollower(
     room: string,
     reader: StreamReader,
     fresh: readonly { readonly event: { readonly event_id: string; readonly room: string; readonly seq: number } }[],
@@ -160,20 +160,20 @@ class Soak {
     this.#followed += found.length
   }
 
-  async #rest(pid: number, ledger: Ledger, first: Rest | undefined): Promise<Rest> {
+  async #measureIdle(pid: number, ledger: Ledger, first: IdleUsage | undefined): Promise<IdleUsage> {
     for (let looks = 1; ; looks++) {
       // Connections are closed in the next turns of the board, keep-alive ones by their client: on a busy machine that takes a while.
-      await sleep(restMs)
+      await sleep(idleCheckMs)
       const mib = Number(/^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) / 1024
       const descriptors = descriptorsOf(pid, this.#options.directory)
       const rest = { posts: ledger.acknowledged.size, mib, descriptors }
-      if (first === undefined || looks === restLooksMax || growthOf(first, rest) === undefined) return rest
+      if (first === undefined || looks === idleChecksMax || growthOf(first, rest) === undefined) return rest
     }
   }
 }
 
 /** What has grown by more than the written data needs; undefined: nothing. */
-function growthOf(first: Rest, now: Rest): string | undefined {
+function growthOf(first: IdleUsage, now: IdleUsage): string | undefined {
   const allowed = memorySlackMib + ((now.posts - first.posts) * memoryBytesPerPost) / 2 ** 20
   if (now.mib - first.mib > allowed)
     return `memory grew from ${first.mib} to ${now.mib} MiB over ${now.posts - first.posts} posts`
@@ -251,7 +251,7 @@ class Attack {
         const path = expensive[this.#random(expensive.length)]!
         connection.send(`GET ${path} HTTP/1.1\r\nHost: x\r\n\r\n`)
         this.#count++
-        const answer = await Promise.race([connection.answer(), sleep(answerPatienceMs)])
+        const answer = await Promise.race([connection.answer(), sleep(answerTimeoutMs)])
         if (answer === undefined || answer.headers.get('connection') === 'close') break
       }
       connection.destroy()

@@ -8,12 +8,12 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Board } from '../support/board-launch.ts'
 import { type Box, makeBoxes } from '../support/boxes.ts'
 import { Client } from '../support/client.ts'
-import { Heads, logKeyOf } from '../support/judge.ts'
 import { Links } from '../support/links.ts'
 import { Ledger, load, randomFrom } from '../support/load.ts'
+import { Heads, logKeyOf } from '../support/log-checks.ts'
 import { NatsCluster } from '../support/nats-cluster.ts'
+import { OutageChecker } from './outage-checker.ts'
 import { type CrashOptions, Finding } from './rounds.ts'
-import { Said } from './said.ts'
 
 const faults = ['kill', 'stop', 'pause', 'cut', 'servers', 'follower', 'kill and servers'] as const
 type Fault = (typeof faults)[number]
@@ -22,30 +22,30 @@ const names = ['n1', 'n2', 'n3']
 const rooms = ['a', 'b', 'c']
 const inFlight = 12
 /** Counted from the fault. */
-const ledWithinMs = 40_000
+const takeOverMsMax = 40_000
 const pausedMs = 30_000
 const roundsPerExport = 5
 
 export async function runTakeOvers(options: CrashOptions): Promise<string> {
-  const group = await Group.start(options)
+  const group = await BoxGroup.start(options)
   const until = performance.now() + (options.seconds ?? Number.POSITIVE_INFINITY) * 1_000
   let round = 0
   try {
     while (round < options.rounds && performance.now() < until) {
       round += 1
       await group.round(round)
-      options.progress?.(`round ${round} of ${options.rounds}: ${group.facts}`)
+      options.progress?.(`round ${round} of ${options.rounds}: ${group.summary}`)
     }
     await group.checkAll()
-    return `${round} take-overs and outages, seed ${options.seed}: ${group.facts}, nothing found.`
+    return `${round} take-overs and outages, seed ${options.seed}: ${group.summary}, nothing found.`
   } catch (error) {
-    throw new Finding(round, error, group.words)
+    throw new Finding(round, error, group.lastLines)
   } finally {
     await group.end()
   }
 }
 
-class Group {
+class BoxGroup {
   readonly #options: CrashOptions
   readonly #cluster: NatsCluster
   readonly #boxes: readonly Box[]
@@ -56,7 +56,7 @@ class Group {
   #epoch = 1
   #takeOvers = 0
   #longestMs = 0
-  readonly #said = new Said()
+  readonly #checker = new OutageChecker()
 
   private constructor(
     options: CrashOptions,
@@ -69,7 +69,7 @@ class Group {
     this.#links = links
   }
 
-  static async start(options: CrashOptions): Promise<Group> {
+  static async start(options: CrashOptions): Promise<BoxGroup> {
     const { directory, placement, shards = 1, engine = 'auto', ack = 'quorum' } = options
     const cluster = await NatsCluster.start(join(directory, 'servers'))
     const links = await Promise.all(names.map(() => Links.to(cluster.servers.map(({ port }) => port))))
@@ -84,21 +84,21 @@ class Group {
       REPLICATE: links[n]!.addresses,
     })
     const boxes = await makeBoxes(join(directory, 'boxes'), names.length, cluster, env)
-    const group = new Group(options, cluster, { boxes, links })
-    await group.#begin()
+    const group = new BoxGroup(options, cluster, { boxes, links })
+    await group.#startBoards()
     return group
   }
 
-  get facts(): string {
+  get summary(): string {
     const { acknowledged, unknown, heads } = this.#ledger!
     return (
       `${acknowledged.size} acknowledged, ${unknown.size} in doubt, ${heads.sizes.length} heads, ` +
-      `${this.#said.duplicates} sent again as duplicates, ${this.#takeOvers} take-overs, the longest after ${Math.round(this.#longestMs)} ms`
+      `${this.#checker.duplicates} sent again as duplicates, ${this.#takeOvers} take-overs, the longest after ${Math.round(this.#longestMs)} ms`
     )
   }
 
   /** The last log lines of the boards. */
-  get words(): readonly string[] {
+  get lastLines(): readonly string[] {
     return this.#boards.flatMap(({ lines }, n) => lines.slice(-5).map((line) => `box ${n}: ${line}`))
   }
 
@@ -109,7 +109,7 @@ class Group {
     for (const each of this.#links) each.close()
   }
 
-  async #begin(): Promise<void> {
+  async #startBoards(): Promise<void> {
     const [first, ...others] = this.#boxes as [Box, ...Box[]]
     this.#boards.push(await first.serve())
     const client = await Client.of(this.#boards[0]!)
@@ -117,7 +117,7 @@ class Group {
     this.#ledger = new Ledger(new Heads(key), key)
     client.close()
     for (const box of others) {
-      box.takeKeysOf(first)
+      box.copyKeysFrom(first)
       this.#boards.push(await box.join())
     }
   }
@@ -148,7 +148,7 @@ class Group {
     await this.#strike(fault, random)
     client.close()
     await loading
-    this.#said.acknowledged(ledger, before)
+    this.#checker.noteAcknowledged(ledger, before)
     await this.#check(number)
   }
 
@@ -156,7 +156,7 @@ class Group {
   async #strike(fault: Fault, random: (below: number) => number): Promise<void> {
     const old = this.#leader
     const board = this.#boards[old]!
-    if (fault === 'servers') return this.#loseServers(1 + random(3), random(6_000))
+    if (fault === 'servers') return this.#killServers(1 + random(3), random(6_000))
     if (fault === 'follower') {
       const other = (old + 1 + random(2)) % this.#boxes.length
       await this.#boards[other]!.kill()
@@ -171,57 +171,57 @@ class Group {
     if (fault === 'cut') this.#links[old]!.cut()
     if (fault === 'kill and servers') {
       await board.kill()
-      await this.#loseServers(1, random(6_000))
+      await this.#killServers(1, random(6_000))
     }
-    await this.#awaitNext(since)
+    await this.#waitForNextLeader(since)
     if (fault === 'pause') {
       await sleep(Math.max(0, pausedMs - (performance.now() - since)))
       board.signal('SIGCONT')
     }
-    if (fault === 'cut') this.#links[old]!.mend()
-    await this.#outlive(old)
+    if (fault === 'cut') this.#links[old]!.restore()
+    await this.#waitForOldLeaderExit(old)
     this.#boards[old] = await this.#boxes[old]!.join()
   }
 
-  async #loseServers(count: number, ms: number): Promise<void> {
+  async #killServers(count: number, ms: number): Promise<void> {
     const lost = names.slice(0, count)
     await Promise.all(lost.map((name) => this.#cluster.kill(name)))
     await sleep(ms)
-    await Promise.all(lost.map((name) => this.#cluster.begin(name)))
+    await Promise.all(lost.map((name) => this.#cluster.startServer(name)))
   }
 
   /** Another box leads, and answers. */
-  async #awaitNext(since: number): Promise<void> {
+  async #waitForNextLeader(since: number): Promise<void> {
     const old = this.#leader
     for (;;) {
       for (const [n, box] of this.#boxes.entries()) {
         const ends = n === old ? undefined : await box.ends()
         if (ends === undefined || ends.epoch <= this.#epoch) continue
         const ms = performance.now() - since
-        if (ms > ledWithinMs) throw new Error(`box ${n} led only after ${Math.round(ms)} ms`)
+        if (ms > takeOverMsMax) throw new Error(`box ${n} led only after ${Math.round(ms)} ms`)
         this.#leader = n
         this.#epoch = ends.epoch
         this.#takeOvers++
         this.#longestMs = Math.max(this.#longestMs, ms)
         return
       }
-      if (performance.now() - since > 2 * ledWithinMs) throw new Error('no other box leads')
+      if (performance.now() - since > 2 * takeOverMsMax) throw new Error('no other box leads')
       await sleep(100)
     }
   }
 
   /** The previous leader exits on its own; what it shows until then is what was shown before. */
-  async #outlive(old: number): Promise<void> {
+  async #waitForOldLeaderExit(old: number): Promise<void> {
     const board = this.#boards[old]!
     const client = new Client(board.address, '')
     let isOver = false
     void board.ended.then(() => {
       isOver = true
     })
-    const until = performance.now() + ledWithinMs
+    const until = performance.now() + takeOverMsMax
     while (!isOver) {
       const shown = await client.get('/api/log/checkpoint').catch(() => undefined)
-      if (shown?.data.checkpoint !== undefined) this.#ledger!.heads.take(shown.data.checkpoint)
+      if (shown?.data.checkpoint !== undefined) this.#ledger!.heads.record(shown.data.checkpoint)
       if (performance.now() > until) throw new Error('the board whose place was taken does not end')
       await sleep(50)
     }
@@ -230,7 +230,7 @@ class Group {
 
   async #check(round: number): Promise<void> {
     const client = await Client.of(this.#boards[this.#leader]!)
-    await this.#said.check(client, this.#ledger!)
+    await this.#checker.check(client, this.#ledger!)
     if (round % roundsPerExport === 0) await this.#ledger!.check(client, 50)
     client.close()
   }
@@ -240,10 +240,10 @@ class Group {
     const leader = await this.#boxes[this.#leader]!.ends()
     for (const [n, board] of this.#boards.entries()) {
       const client = await Client.of(board)
-      const until = performance.now() + ledWithinMs
+      const until = performance.now() + takeOverMsMax
       for (;;) {
         const { data } = await client.get('/api/log/checkpoint')
-        if (this.#ledger!.heads.take(data.checkpoint!) === this.#ledger!.heads.largest) break
+        if (this.#ledger!.heads.record(data.checkpoint!) === this.#ledger!.heads.largest) break
         if (performance.now() > until) throw new Error(`box ${n} does not catch up with ${JSON.stringify(leader)}`)
         await sleep(100)
       }

@@ -3,7 +3,8 @@ import { randomBytes } from 'node:crypto'
 import { mkdirSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { blobOf, filesOf, putFields, sha256, told } from '../support/blobs.ts'
+import { summaryOf } from '../support/answers.ts'
+import { blobOf, filesOf, putFields, sha256 } from '../support/blobs.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, type Fields, person } from '../support/client.ts'
 import { patience } from '../support/patience.ts'
@@ -72,7 +73,7 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
   test('without a name and type a file is attachment.bin of bytes; one byte is enough, an empty file is refused', async () => {
     const blob = await put(Buffer.from('x'))
     expect(blob).toMatchObject({ filename: 'attachment.bin', media_type: 'application/octet-stream', size: 1 })
-    expect(told(await client.command(ada, { operation: 'blob.put', data: '' }))).toBe('400 missing_field data')
+    expect(summaryOf(await client.command(ada, { operation: 'blob.put', data: '' }))).toBe('400 missing_field data')
   })
 
   test('a file of 1 MiB is accepted and streamed whole; one more byte is refused with both sizes', async () => {
@@ -86,10 +87,10 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
     expect([part.status, lengthOf(part)]).toEqual([206, '900000'])
     expect(Buffer.from(await part.arrayBuffer()).equals(bytes.subarray(5, 900_005))).toBe(true)
     const over = await client.command(ada, putFields(Buffer.concat([bytes, Buffer.from('x')])))
-    expect(told(over)).toBe('400 too_large data')
+    expect(summaryOf(over)).toBe('400 too_large data')
     expect(over.text).toContain('1048577 bytes, 1048576 are allowed')
     const other = await client.post(ada, { text: 'x', data: 'y'.repeat(65_537) })
-    expect(told(other)).toBe('400 too_large data')
+    expect(summaryOf(other)).toBe('400 too_large data')
   })
 
   test.each([
@@ -111,7 +112,7 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
     ['media_type', 'two types', 'text/plain, text/html'],
   ])('%s with %s is refused', async (field, _what, value) => {
     const fields: Record<string, string> = { operation: 'blob.put', data: 'QUFB', [field]: value }
-    expect(told(await client.command(ada, fields as Fields))).toBe(`400 invalid_field ${field}`)
+    expect(summaryOf(await client.command(ada, fields as Fields))).toBe(`400 invalid_field ${field}`)
   })
 
   test('a name of 128 bytes is accepted, one of 129 is not, and names in any language come back unchanged', async () => {
@@ -121,7 +122,7 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
     expect((await get(blob.url!)).headers.get('content-disposition')).toContain(
       `filename*=UTF-8''${'%C3%A4'.repeat(60)}.tar.gz`,
     )
-    expect(told(await client.command(ada, putFields(randomBytes(4), { filename: `${name}x` })))).toBe(
+    expect(summaryOf(await client.command(ada, putFields(randomBytes(4), { filename: `${name}x` })))).toBe(
       '400 too_large filename',
     )
     const odd = await put(randomBytes(4), { filename: `"; filename=evil.html; x="%41'` })
@@ -213,12 +214,12 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
   })
 
   test('an id that names no attachment and unsupported methods are refused', async () => {
-    expect(told(await client.get(`/a/${'0'.repeat(32)}`))).toBe('400 not_found id')
-    expect(told(await client.get('/a/lobby'))).toBe('400 invalid_field id')
-    expect(told(await client.get(`/a/${'0'.repeat(32)}?download=1`))).toBe('400 unknown_field')
+    expect(summaryOf(await client.get(`/a/${'0'.repeat(32)}`))).toBe('400 not_found id')
+    expect(summaryOf(await client.get('/a/lobby'))).toBe('400 invalid_field id')
+    expect(summaryOf(await client.get(`/a/${'0'.repeat(32)}?download=1`))).toBe('400 unknown_field')
     expect((await get(`/a/${'0'.repeat(32)}`, {}, 'POST')).status).toBe(405)
     expect((await get(`/a/${'0'.repeat(32)}`, {}, 'OPTIONS')).status).toBe(200)
-    expect(told(await client.command(ada, putFields(png, { room: 'nowhere' })))).toBe('400 not_found room')
+    expect(summaryOf(await client.command(ada, putFields(png, { room: 'nowhere' })))).toBe('400 not_found room')
     expect(filesOf(directory, 'nowhere')).toEqual([])
   })
 
@@ -228,10 +229,12 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
     const broken = await put(bytes)
     for (const { sha256: hash } of [missing, broken]) rmSync(join(directory, 'blobs', 'lobby', hash!))
     mkdirSync(join(directory, 'blobs', 'lobby', broken.sha256!))
-    expect(told(await client.get(missing.url!))).toBe('500 internal')
-    expect(told(await client.send(JSON.stringify({ operation: 'blob.get', target: missing.id })))).toBe('500 internal')
-    expect(told(await client.get(broken.url!))).toBe('500 internal')
-    expect(told(await client.command(ben, putFields(bytes)))).toBe('500 internal')
+    expect(summaryOf(await client.get(missing.url!))).toBe('500 internal')
+    expect(summaryOf(await client.send(JSON.stringify({ operation: 'blob.get', target: missing.id })))).toBe(
+      '500 internal',
+    )
+    expect(summaryOf(await client.get(broken.url!))).toBe('500 internal')
+    expect(summaryOf(await client.command(ben, putFields(bytes)))).toBe('500 internal')
     expect((await client.get('/time')).status).toBe(200)
     const logged = () => board.lines.filter((line) => line.includes(missing.sha256!))
     await vi.waitFor(() => expect(logged()).toHaveLength(2), patience)
@@ -245,13 +248,16 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
     const file = join(directory, 'blobs', 'lobby', blob.sha256!)
     flipByte(file, 69_000)
     const read = JSON.stringify({ operation: 'blob.get', target: blob.id })
-    expect([told(await client.get(blob.url!)), told(await client.send(read))]).toEqual(['500 internal', '500 internal'])
+    expect([summaryOf(await client.get(blob.url!)), summaryOf(await client.send(read))]).toEqual([
+      '500 internal',
+      '500 internal',
+    ])
     expect((await get(blob.url!, { range: 'bytes=0-9' })).status).toBe(500)
     const named = () => board.lines.filter((line) => line.includes(`${blob.sha256!} is damaged at byte 0`)).length
     await expect.poll(named, patience).toBe(3)
     await put(bytes)
     expect(Buffer.from(await (await get(blob.url!)).arrayBuffer())).toEqual(bytes)
-    expect(told(await client.send(read))).toBe('200 ok')
+    expect(summaryOf(await client.send(read))).toBe('200 ok')
   })
 
   test('a private file is read only by members, with a signed command', async () => {
@@ -262,11 +268,13 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
     expect(answer.data.receipt).not.toHaveProperty('tree_size')
     const target = { operation: 'blob.get', target: blob.id }
     expect((await client.command(ada, target)).data).toMatchObject({ data: bytes.toString('base64url') })
-    expect(told(await client.command(eve, target))).toBe('403 private_room target')
-    expect(told(await client.send(JSON.stringify(target)))).toBe('403 private_room target')
-    expect(told(await client.get(`/a/${blob.id}`))).toBe('400 not_found id')
-    expect(told(await client.command(eve, putFields(bytes, { room: 'den' })))).toBe('403 private_room room')
-    expect(told(await client.command(eve, { operation: 'blob.delete', target: blob.id }))).toBe('400 not_found target')
+    expect(summaryOf(await client.command(eve, target))).toBe('403 private_room target')
+    expect(summaryOf(await client.send(JSON.stringify(target)))).toBe('403 private_room target')
+    expect(summaryOf(await client.get(`/a/${blob.id}`))).toBe('400 not_found id')
+    expect(summaryOf(await client.command(eve, putFields(bytes, { room: 'den' })))).toBe('403 private_room room')
+    expect(summaryOf(await client.command(eve, { operation: 'blob.delete', target: blob.id }))).toBe(
+      '400 not_found target',
+    )
     expect(filesOf(directory, 'den')).toEqual([blob.sha256])
     // The same bytes in another room are another file, so that one room reveals nothing about the files of another.
     await put(bytes, { room: 'yard' }, eve)
@@ -285,24 +293,29 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
     const twin = await put(bytes, { room: 'yard', filename: 'twin' }, ben)
     const remove = (who: typeof ada, target: string, reason = '') =>
       client.command(who, { operation: 'blob.delete', target, ...(reason === '' ? {} : { reason }) })
-    expect(told(await remove(ben, first.id))).toBe('403 forbidden target')
+    expect(summaryOf(await remove(ben, first.id))).toBe('403 forbidden target')
     const gone = await remove(eve, first.id, 'wrong one')
     expect((gone.data as { blob?: unknown }).blob).toEqual({ id: first.id, gone: 'deleted', reason: 'wrong one' })
     const twice = await remove(eve, first.id)
-    expect([told(twice), twice.text]).toEqual(['400 not_found target', expect.stringContaining('is already deleted')])
+    expect([summaryOf(twice), twice.text]).toEqual([
+      '400 not_found target',
+      expect.stringContaining('is already deleted'),
+    ])
     const read = await client.get(`/a/${first.id}`)
-    expect(told(read)).toBe('400 not_found id')
+    expect(summaryOf(read)).toBe('400 not_found id')
     expect(read.text).toContain('it was deleted: wrong one')
-    expect(told(await client.command(eve, { operation: 'blob.get', target: first.id }))).toBe('400 not_found target')
+    expect(summaryOf(await client.command(eve, { operation: 'blob.get', target: first.id }))).toBe(
+      '400 not_found target',
+    )
     expect(Buffer.from(await (await get(twin.url!)).arrayBuffer()).equals(bytes)).toBe(true)
-    expect(told(await remove(ada, twin.id))).toBe('200 ok')
+    expect(summaryOf(await remove(ada, twin.id))).toBe('200 ok')
     expect(filesOf(directory, 'yard')).not.toContain(first.sha256)
     const { entries } = (await client.get('/api/modlog?room=yard')).data as unknown as { entries: object[] }
     expect(entries[0]).toMatchObject({ action: 'blob.delete', actor: { id: ada.id }, target: twin.id })
     expect(JSON.stringify(entries)).not.toContain(first.id)
     await client.command(ada, { operation: 'room.moderator.add', room: 'yard', target: ben.id })
     const owners = await put(randomBytes(10), { room: 'yard' })
-    expect(told(await remove(ben, owners.id))).toBe('403 forbidden target')
+    expect(summaryOf(await remove(ben, owners.id))).toBe('403 forbidden target')
     await client.command(ada, { operation: 'room.moderator.remove', room: 'yard', target: ben.id })
     const again = await put(bytes, { room: 'yard' }, eve)
     expect((await get(again.url!)).status).toBe(200)
@@ -318,12 +331,12 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
     const other = client.sign(eve, putFields(bytes, { room: 'yard', request_id: `r-${engine}` }))
     expect(blobOf(await client.send(other.body))).toEqual(first)
     const changed = await client.command(eve, putFields(randomBytes(1500), { room: 'yard', request_id: `r-${engine}` }))
-    expect(told(changed)).toBe('400 request_id_reused request_id')
+    expect(summaryOf(changed)).toBe('400 request_id_reused request_id')
     expect(filesOf(directory, 'yard')).toContain(first!.sha256)
     await client.command(eve, { operation: 'blob.delete', target: first!.id })
     const late = await client.send(signed.body)
     expect([blobOf(late), late.data.receipt?.duplicate]).toEqual([first, true])
     expect(filesOf(directory, 'yard')).not.toContain(first!.sha256)
-    expect(told(await client.get(first!.url!))).toBe('400 not_found id')
+    expect(summaryOf(await client.get(first!.url!))).toBe('400 not_found id')
   })
 })

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { sizes } from '../../actors/kernel/limits.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, type Data, person } from '../support/client.ts'
-import { delegated } from '../support/delegations.ts'
+import { createDelegation } from '../support/delegations.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
@@ -70,7 +70,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
 
   test('the first posts of a new delegate keep their order too', async () => {
     const key = person(`helper ${engine}`)
-    await delegated(client, ada, key)
+    await createDelegation(client, ada, key)
     const posts = Array.from({ length: 300 }, (_, n) =>
       client.sign(key, { operation: 'post', room: 'helped', text: `${n}` }),
     )

@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, type EventJson, person } from '../support/client.ts'
 import { patience } from '../support/patience.ts'
-import { drain, subject, updates } from '../support/poller.ts'
+import { drainUpdates, fetchUpdates, subject } from '../support/updates.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
@@ -303,13 +303,13 @@ describe('the inbox', () => {
     for (let n = 0; n < 3; n++) await client.post(hal, { text: `@gus ${n}` })
     const page = await client.command(gus, { operation: 'inbox.get', limit: 1 })
     expect((page.data as unknown as { items: Item[] }).items).toMatchObject([{ from: ida.id }])
-    const { cursor } = await updates(client, {}, gus)
+    const { cursor } = await fetchUpdates(client, {}, gus)
     const root = await client.post(gus, { text: 'a word of mine' })
     await client.post(hal, { text: '@gus once more', reply_to: root.data.event_id! })
     await client.post(hal, { room, text: 'let me in' })
     await open(hal, [gus, ida], 'a new room')
     const named = await client.post(ida, { text: '@gus from ida' })
-    const heard = await drain(client, { cursor }, gus)
+    const heard = await drainUpdates(client, { cursor }, gus)
     const ofPrivate = heard.filter((each) => each.room !== 'lobby')
     expect(ofPrivate).toEqual([])
     expect(heard.filter(({ type }) => type === 'mention' || type === 'reply').map(subject)).toEqual([
@@ -323,8 +323,8 @@ describe('the inbox', () => {
     const named = await client.post(ada, { text: 'hey @gus, a slip' })
     const plain = await client.post(ada, { text: 'hey nobody' })
     const secretPost = await client.post(hal, { room: secret, text: 'nobody' })
-    const { cursor } = await updates(client, {}, gus)
-    const begun = (await updates(client, {}, ida)).cursor
+    const { cursor } = await fetchUpdates(client, {}, gus)
+    const begun = (await fetchUpdates(client, {}, ida)).cursor
     const edit = (id: string, text: string, signer = ada) =>
       client.post(signer, { text, data: JSON.stringify({ schema: 1, supersedes: id }) })
     await edit(named.data.event_id!, 'hey')
@@ -337,7 +337,7 @@ describe('the inbox', () => {
     expect(found).not.toContain('mention hey')
     expect(found.filter((each) => each.includes('hey again'))).toHaveLength(1)
     const mentions = async (signer: Signer, from: string) =>
-      (await drain(client, { cursor: from, kinds: ['mention'] }, signer)).map(subject)
+      (await drainUpdates(client, { cursor: from, kinds: ['mention'] }, signer)).map(subject)
     expect(await mentions(gus, cursor)).toEqual([`mention ${plain.data.event_id}`])
     expect(await mentions(ida, begun)).toEqual([`mention ${secretPost.data.event_id}`])
     expect(texts(await inbox(ida))).toContain('mention psst, @ida')

@@ -6,7 +6,7 @@ import { verifyExport } from '../../src/cli/verify-export.ts'
 import { readOnThisThread } from '../../src/export-check/readers.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
-import { delegate, delegated, delegationBody } from '../support/delegations.ts'
+import { createDelegation, delegationBody, requestDelegation } from '../support/delegations.ts'
 import { StreamReader } from '../support/stream-reader.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
@@ -42,7 +42,7 @@ async function leaves(): Promise<string[]> {
 
 test('a delegate posts in the name of its identity, and every read shows the delegation', async () => {
   const [owner, key] = [fresh(), fresh()]
-  const id = await delegated(client, owner, key, { more: { label: 'my agent' } })
+  const id = await createDelegation(client, owner, key, { more: { label: 'my agent' } })
   expect(await list(owner)).toMatchObject([{ id, target: key.publicKey, published: false }])
   expect((await leaves()).join('')).not.toContain(id)
   const posted = await client.post(key, { text: 'by a delegate' })
@@ -79,7 +79,7 @@ test('a delegation that acts only in private rooms stays private: neither it nor
   // Grants to people who posted publicly before may still be in flight.
   const leavesOfDeeds = async () => (await leaves()).filter((entry) => !entry.includes('\nkind ledger\n'))
   const before = (await leavesOfDeeds()).length
-  const id = await delegated(client, owner, key)
+  const id = await createDelegation(client, owner, key)
   const posted = await client.post(key, { room, text: 'unseen' })
   expect(posted).toMatchObject({ status: 200, data: { event: { author: { id: owner.id }, delegation: { id } } } })
   expect(await client.command(owner, { operation: 'delegation.revoke', target: id })).toMatchObject({ status: 200 })
@@ -92,7 +92,7 @@ test('a delegation that acts only in private rooms stays private: neither it nor
 
 test('a delegate may do what its scopes allow, and never what is reserved for the identity’s own key', async () => {
   const [owner, key] = [fresh(), fresh()]
-  await delegated(client, owner, key, { scopes: ['board:read'] })
+  await createDelegation(client, owner, key, { scopes: ['board:read'] })
   expect(await client.command(key, { operation: 'inbox.get' })).toMatchObject({ status: 200 })
   expect(await client.post(key, { text: 'no' })).toMatchObject({ status: 403, code: 'forbidden', field: 'operation' })
   for (const { name, scope, example } of operations) {
@@ -127,8 +127,8 @@ test('a delegate may moderate others’ content only with board:moderate, and is
   const [owner, plain, moderating, author] = [fresh(), fresh(), fresh(), fresh()]
   const room = `room-${randomBytes(4).toString('hex')}`
   await client.command(owner, { operation: 'room.create', room })
-  await delegated(client, owner, plain)
-  await delegated(client, owner, moderating, { scopes: ['board:post', 'board:moderate'] })
+  await createDelegation(client, owner, plain)
+  await createDelegation(client, owner, moderating, { scopes: ['board:post', 'board:moderate'] })
   const post = async (signer = author) => (await client.post(signer, { room, text: 'mine' })).data.event!.event_id
   const redact = (signer: ReturnType<typeof fresh>, event_id: string) =>
     client.command(signer, { operation: 'event.redact', event_id, reason: 'because' })
@@ -137,7 +137,7 @@ test('a delegate may moderate others’ content only with board:moderate, and is
   expect(await redact(plain, own)).toMatchObject({ status: 200 })
   expect(await redact(moderating, others)).toMatchObject({ status: 200 })
   const ofOperator = fresh()
-  await delegated(client, operator, ofOperator, { scopes: ['board:post', 'board:moderate'] })
+  await createDelegation(client, operator, ofOperator, { scopes: ['board:post', 'board:moderate'] })
   expect(await redact(ofOperator, await post())).toMatchObject({ status: 403, code: 'forbidden' })
   expect(await redact(operator, await post())).toMatchObject({ status: 200 })
   // The room’s log shows what a delegate did, with the delegation used.
@@ -155,15 +155,23 @@ test('a delegate may moderate others’ content only with board:moderate, and is
 test('a delegate’s key must be unused, must prove possession, and serves one identity', async () => {
   const [owner, other, key, used] = [fresh(), fresh(), fresh(), fresh()]
   await client.post(used, { text: 'I was here' })
-  expect(await delegate(client, owner, used)).toMatchObject({ status: 400, code: 'conflict', field: 'target' })
-  expect(await delegate(client, owner, key, { prover: other })).toMatchObject({ code: 'bad_signature', field: 'proof' })
-  expect(await delegate(client, owner, owner)).toMatchObject({ code: 'conflict' })
-  await delegated(client, owner, key)
-  expect(await delegate(client, other, key)).toMatchObject({ code: 'conflict' })
-  expect(await delegate(client, owner, key)).toMatchObject({ code: 'conflict' })
-  expect(await delegate(client, owner, fresh(), { ttl: 59 })).toMatchObject({ code: 'invalid_field', field: 'ttl' })
-  expect(await delegate(client, owner, fresh(), { scopes: ['board:all'] })).toMatchObject({ code: 'invalid_field' })
-  expect(await delegate(client, owner, fresh(), { scopes: [] })).toMatchObject({ code: 'invalid_field' })
+  expect(await requestDelegation(client, owner, used)).toMatchObject({ status: 400, code: 'conflict', field: 'target' })
+  expect(await requestDelegation(client, owner, key, { prover: other })).toMatchObject({
+    code: 'bad_signature',
+    field: 'proof',
+  })
+  expect(await requestDelegation(client, owner, owner)).toMatchObject({ code: 'conflict' })
+  await createDelegation(client, owner, key)
+  expect(await requestDelegation(client, other, key)).toMatchObject({ code: 'conflict' })
+  expect(await requestDelegation(client, owner, key)).toMatchObject({ code: 'conflict' })
+  expect(await requestDelegation(client, owner, fresh(), { ttl: 59 })).toMatchObject({
+    code: 'invalid_field',
+    field: 'ttl',
+  })
+  expect(await requestDelegation(client, owner, fresh(), { scopes: ['board:all'] })).toMatchObject({
+    code: 'invalid_field',
+  })
+  expect(await requestDelegation(client, owner, fresh(), { scopes: [] })).toMatchObject({ code: 'invalid_field' })
 })
 
 test('repeating the same bytes returns the same delegation; nonces count as those of the identity', async () => {
@@ -186,7 +194,7 @@ test('a revoked delegation is refused permanently: writes, reads, waits and tail
   const [owner, key] = [fresh(), fresh()]
   const room = `private-${randomBytes(4).toString('hex')}`
   await client.command(owner, { operation: 'room.create', room, visibility: 'private' })
-  const id = await delegated(client, owner, key)
+  const id = await createDelegation(client, owner, key)
   const kept = client.sign(key, { operation: 'post', text: 'kept' })
   await client.send(kept.body)
   const { data } = await client.command(key, { operation: 'room.read_token', room })
@@ -208,7 +216,7 @@ test('a revoked delegation is refused permanently: writes, reads, waits and tail
   expect(await client.command(key, { operation: 'inbox.get' })).toMatchObject({ status: 403, code: 'forbidden' })
   expect(await client.get(tail!)).toMatchObject({ status: 403, code: 'private_room', field: 'token' })
   expect(await client.send(kept.body)).toMatchObject({ status: 200, data: { receipt: { duplicate: true } } })
-  expect(await delegate(client, owner, key)).toMatchObject({ code: 'conflict' })
+  expect(await requestDelegation(client, owner, key)).toMatchObject({ code: 'conflict' })
   expect(await client.command(owner, { operation: 'delegation.revoke', target: id })).toMatchObject({
     code: 'wrong_state',
   })
@@ -221,7 +229,10 @@ test('a revoked delegation is refused permanently: writes, reads, waits and tail
 
 test('a key rotation and a suspension end all delegations; the log says so for those it knows', async () => {
   const [owner, seen, unseen, next] = [fresh(), fresh(), fresh(), fresh()]
-  const [seenId, unseenId] = [await delegated(client, owner, seen), await delegated(client, owner, unseen)]
+  const [seenId, unseenId] = [
+    await createDelegation(client, owner, seen),
+    await createDelegation(client, owner, unseen),
+  ]
   await client.post(seen, { text: 'seen' })
   const timestamp = Math.floor(Date.now() / 1000)
   const nonce = randomBytes(16).toString('hex')
@@ -243,7 +254,7 @@ test('a key rotation and a suspension end all delegations; the log says so for t
   expect(ends.some((entry) => entry.endsWith(`target ${seenId}\n`))).toBe(true)
   expect(ends.some((entry) => entry.includes(unseenId))).toBe(false)
   const [third, bad] = [fresh(), fresh()]
-  const badId = await delegated(client, bad, third)
+  const badId = await createDelegation(client, bad, third)
   await client.post(third, { text: 'spam' })
   await client.command(operator, { operation: 'identity.suspend', target: bad.id, reason: 'spam' })
   expect(await client.command(third, { operation: 'inbox.get' })).toMatchObject({ code: 'forbidden' })
@@ -268,7 +279,7 @@ test('work requested by a delegate verifies as its posts do, even if the delegat
   const [owner, key] = [fresh(), fresh()]
   await client.command(operator, { operation: 'credit.grant', target: owner.id, amount: 1_000 })
   const ask = { operation: 'work.create', room: 'lobby', amount: 10, data: '{"schema":1,"title":"A thing to do"}' }
-  const id = await delegated(client, owner, key, { scopes: ['board:work'] })
+  const id = await createDelegation(client, owner, key, { scopes: ['board:work'] })
   expect((await client.command(key, { ...ask, amount: 5_000, text: 'beyond means' })).code).toBe('insufficient_credits')
   expect((await leaves()).join('')).not.toContain(id)
   const made = await client.command(key, { ...ask, text: 'by a delegate' })
@@ -281,7 +292,7 @@ test('work requested by a delegate verifies as its posts do, even if the delegat
   expect(read.delegation!.id).toBe(id)
   for (let n = 0; n < 5; n++) {
     const one = fresh()
-    const target = await delegated(client, owner, one, { scopes: ['board:work'] })
+    const target = await createDelegation(client, owner, one, { scopes: ['board:work'] })
     const raced = client.command(one, { ...ask, text: `raced ${n}` })
     await Promise.all([raced, client.command(owner, { operation: 'delegation.revoke', target })])
   }
@@ -290,7 +301,7 @@ test('work requested by a delegate verifies as its posts do, even if the delegat
 
 test('a person without the right to suspend or erase an identity cannot block its delegates, not even briefly', async () => {
   const [owner, key, stranger] = [fresh(), fresh(), fresh()]
-  await delegated(client, owner, key)
+  await createDelegation(client, owner, key)
   expect((await client.post(key, { text: 'before' })).status).toBe(200)
   const stops = Array.from({ length: 100 }, (_, n) =>
     client.command(stranger, {
@@ -304,9 +315,9 @@ test('a person without the right to suspend or erase an identity cannot block it
 
 test('an export proves offline who delegated what and when, and that the delegation had not ended', async () => {
   const [owner, key, other] = [fresh(), fresh(), fresh()]
-  const id = await delegated(client, owner, key)
+  const id = await createDelegation(client, owner, key)
   await client.post(key, { text: 'to be checked' })
-  await delegated(client, owner, other)
+  await createDelegation(client, owner, other)
   await client.post(other, { text: 'by another' })
   await client.command(owner, { operation: 'delegation.revoke', target: id })
   const lines = (await client.get('/v1/export')).text.trimEnd().split('\n')
@@ -350,8 +361,8 @@ test('an export proves offline who delegated what and when, and that the delegat
 
 test('delegations are unchanged after a kill', async () => {
   const [owner, live, ended] = [fresh(), fresh(), fresh()]
-  await delegated(client, owner, live)
-  await client.command(owner, { operation: 'delegation.revoke', target: await delegated(client, owner, ended) })
+  await createDelegation(client, owner, live)
+  await client.command(owner, { operation: 'delegation.revoke', target: await createDelegation(client, owner, ended) })
   await client.post(live, { text: 'before' })
   await board.kill()
   await start()
@@ -360,12 +371,12 @@ test('delegations are unchanged after a kill', async () => {
     data: { event: { author: { id: owner.id } } },
   })
   expect(await client.post(ended, { text: 'after' })).toMatchObject({ status: 403, code: 'forbidden' })
-  expect(await delegate(client, fresh(), ended)).toMatchObject({ code: 'conflict' })
+  expect(await requestDelegation(client, fresh(), ended)).toMatchObject({ code: 'conflict' })
 })
 
 test('a receive URL and an invite shown to a delegate end with the delegation; rotating the URL takes it over', async () => {
   const [owner, key, guest, late] = [fresh(), fresh(), fresh(), fresh()]
-  const id = await delegated(client, owner, key, { scopes: ['board:read', 'board:post', 'board:moderate'] })
+  const id = await createDelegation(client, owner, key, { scopes: ['board:read', 'board:post', 'board:moderate'] })
   const run = async (signer: typeof owner, fields: Parameters<Client['command']>[1]) => {
     const { status, text, data } = await client.command(signer, fields)
     expect(status, text).toBe(200)

@@ -2,10 +2,11 @@
 import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { sha256, told } from '../support/blobs.ts'
+import { summaryOf } from '../support/answers.ts'
+import { sha256 } from '../support/blobs.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
-import { createFields, docIdsOf, docOf, documentsOf, own, writeFields } from '../support/documents.ts'
+import { createFields, docIdsOf, docOf, documentsOf, ownDocuments, writeFields } from '../support/documents.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
@@ -66,36 +67,38 @@ describe('with one writer', () => {
     const text = 'ä'.repeat(32_768)
     const doc = await create(text)
     expect(docOf(await readBy(undefined, doc.id)).text).toBe(text)
-    expect(told(await client.command(ada, createFields(`${text}x`)))).toBe('400 too_large text')
-    expect(told(await write(doc.id, 1, `${text}x`))).toBe('400 too_large text')
-    expect(told(await client.command(ada, createFields('x', {}, '')))).toBe('400 invalid_field data.title')
-    expect(told(await client.command(ada, createFields('x', {}, 't'.repeat(201))))).toBe('400 invalid_field data.title')
-    expect(told(await client.command(ada, createFields('x', {}, 't'.repeat(200))))).toBe('200 ok')
-    expect(told(await client.command(ada, { operation: 'docs.create', text: 'x' }))).toBe('400 missing_field data')
-    expect(told(await client.post(ada, { text: 'x'.repeat(32_769) }))).toBe('400 too_large text')
+    expect(summaryOf(await client.command(ada, createFields(`${text}x`)))).toBe('400 too_large text')
+    expect(summaryOf(await write(doc.id, 1, `${text}x`))).toBe('400 too_large text')
+    expect(summaryOf(await client.command(ada, createFields('x', {}, '')))).toBe('400 invalid_field data.title')
+    expect(summaryOf(await client.command(ada, createFields('x', {}, 't'.repeat(201))))).toBe(
+      '400 invalid_field data.title',
+    )
+    expect(summaryOf(await client.command(ada, createFields('x', {}, 't'.repeat(200))))).toBe('200 ok')
+    expect(summaryOf(await client.command(ada, { operation: 'docs.create', text: 'x' }))).toBe('400 missing_field data')
+    expect(summaryOf(await client.post(ada, { text: 'x'.repeat(32_769) }))).toBe('400 too_large text')
   })
 
   test('invalid requests are refused with the field at fault', async () => {
     const doc = await create('x')
     const nothing = '0'.repeat(32)
-    expect(told(await write(doc.id, 2, 'y'))).toBe('400 invalid_field data.base_version')
-    expect(told(await write(doc.id, 0, 'y'))).toBe('400 invalid_field data.base_version')
-    expect(told(await write(nothing, 1, 'y'))).toBe('400 not_found target')
-    expect(told(await write(doc.id, 1, 'x'))).toBe('400 invalid_field text')
-    expect(told(await write(doc.id, 1, 'x', ada, { title: 'Another' }))).toBe('200 ok')
-    expect(told(await write(doc.id, 2, 'x', ada, { title: 'Another' }))).toBe('400 invalid_field text')
-    expect(told(await write(doc.id, 1, 'y', eve))).toBe('403 forbidden target')
-    expect(told(await readBy(undefined, nothing))).toBe('400 not_found target')
-    expect(told(await readBy(undefined, doc.id, 3))).toBe('400 not_found data.version')
-    expect(told(await readBy(undefined, 'lobby'))).toBe('400 invalid_field target')
-    expect(told(await client.command(ada, createFields('x', { room: 'nowhere' })))).toBe('400 not_found room')
-    expect(told(await client.command(ada, createFields('x', { visibility: 'private' })))).toBe(
+    expect(summaryOf(await write(doc.id, 2, 'y'))).toBe('400 invalid_field data.base_version')
+    expect(summaryOf(await write(doc.id, 0, 'y'))).toBe('400 invalid_field data.base_version')
+    expect(summaryOf(await write(nothing, 1, 'y'))).toBe('400 not_found target')
+    expect(summaryOf(await write(doc.id, 1, 'x'))).toBe('400 invalid_field text')
+    expect(summaryOf(await write(doc.id, 1, 'x', ada, { title: 'Another' }))).toBe('200 ok')
+    expect(summaryOf(await write(doc.id, 2, 'x', ada, { title: 'Another' }))).toBe('400 invalid_field text')
+    expect(summaryOf(await write(doc.id, 1, 'y', eve))).toBe('403 forbidden target')
+    expect(summaryOf(await readBy(undefined, nothing))).toBe('400 not_found target')
+    expect(summaryOf(await readBy(undefined, doc.id, 3))).toBe('400 not_found data.version')
+    expect(summaryOf(await readBy(undefined, 'lobby'))).toBe('400 invalid_field target')
+    expect(summaryOf(await client.command(ada, createFields('x', { room: 'nowhere' })))).toBe('400 not_found room')
+    expect(summaryOf(await client.command(ada, createFields('x', { visibility: 'private' })))).toBe(
       '400 invalid_field visibility',
     )
-    expect(told(await client.command(eve, { operation: 'docs.history', target: doc.id, cursor: 'AAAA' }))).toBe(
+    expect(summaryOf(await client.command(eve, { operation: 'docs.history', target: doc.id, cursor: 'AAAA' }))).toBe(
       '400 invalid_field cursor',
     )
-    expect(told(await listBy(undefined, own))).toBe('403 unsigned')
+    expect(summaryOf(await listBy(undefined, ownDocuments))).toBe('403 unsigned')
   })
 
   test('a repeated request has one effect, also outside of rooms', async () => {
@@ -131,9 +134,11 @@ describe('rights', () => {
       expect((await historyBy(eve, doc.id)).length).toBe(2)
       expect(docIdsOf(await listBy(undefined))).not.toContain(doc.id)
       expect(docIdsOf(await listBy(ada, { room: 'hall' }))).not.toContain(doc.id)
-      expect(docIdsOf(await listBy(eve, own))).not.toContain(doc.id)
-      expect(docIdsOf(await listBy(ada, own))).toContain(doc.id)
-      expect(told(await client.command(eve, { operation: 'docs.delete', target: doc.id }))).toBe('403 forbidden target')
+      expect(docIdsOf(await listBy(eve, ownDocuments))).not.toContain(doc.id)
+      expect(docIdsOf(await listBy(ada, ownDocuments))).toContain(doc.id)
+      expect(summaryOf(await client.command(eve, { operation: 'docs.delete', target: doc.id }))).toBe(
+        '403 forbidden target',
+      )
     }
     expect(await changes()).toBe(before)
     const news = await client.get(`/api/updates?wait=0&cursor=${cursor.cursor}`)
@@ -152,18 +157,18 @@ describe('rights', () => {
       expect(versions!.length).toBe(2)
       expect(docIdsOf(await client.get('/api/docs?limit=1')).includes(doc.id)).toBe(visibility === 'public')
       await client.command(ada, { operation: 'docs.delete', target: doc.id })
-      expect(told(await client.get(`/api/docs/${doc.id}`))).toBe('400 not_found target')
+      expect(summaryOf(await client.get(`/api/docs/${doc.id}`))).toBe('400 not_found target')
     }
     const secret = await create('secret', { room: 'den' })
-    expect(told(await client.get(`/api/docs/${secret.id}`))).toBe('403 private_room target')
-    expect(told(await client.get('/api/docs?room=den'))).toBe('403 private_room room')
-    expect(told(await client.get('/api/docs/lobby'))).toBe('400 invalid_field target')
+    expect(summaryOf(await client.get(`/api/docs/${secret.id}`))).toBe('403 private_room target')
+    expect(summaryOf(await client.get('/api/docs?room=den'))).toBe('403 private_room room')
+    expect(summaryOf(await client.get('/api/docs/lobby'))).toBe('400 invalid_field target')
   })
 
   test('a document in a private room is visible only to its members', async () => {
     const doc = await create('secret', { room: 'den' })
     expect(doc).toMatchObject({ visibility: 'private', room: 'den' })
-    expect(told(await client.command(ada, createFields('x', { room: 'den', visibility: 'public' })))).toBe(
+    expect(summaryOf(await client.command(ada, createFields('x', { room: 'den', visibility: 'public' })))).toBe(
       '400 invalid_field visibility',
     )
     expect(docOf(await write(doc.id, 1, 'more secret', ben)).version).toBe(2)
@@ -176,15 +181,17 @@ describe('rights', () => {
       await listBy(eve, { room: 'den' }),
       await client.command(eve, createFields('x', { room: 'den' })),
     ])
-      expect(told(answer)).toMatch(/^403 private_room/)
-    expect(told(await write(doc.id, 2, 'x', eve))).toBe('400 not_found target')
-    expect(told(await client.command(eve, { operation: 'docs.delete', target: doc.id }))).toBe('400 not_found target')
+      expect(summaryOf(answer)).toMatch(/^403 private_room/)
+    expect(summaryOf(await write(doc.id, 2, 'x', eve))).toBe('400 not_found target')
+    expect(summaryOf(await client.command(eve, { operation: 'docs.delete', target: doc.id }))).toBe(
+      '400 not_found target',
+    )
     expect(docIdsOf(await listBy(undefined))).not.toContain(doc.id)
-    expect(told(await client.command(ada, { operation: 'room.member.remove', room: 'den', target: ben.id }))).toBe(
+    expect(summaryOf(await client.command(ada, { operation: 'room.member.remove', room: 'den', target: ben.id }))).toBe(
       '200 ok',
     )
-    expect(told(await readBy(ben, doc.id))).toBe('403 private_room target')
-    expect(told(await write(doc.id, 2, 'x', ben))).toBe('400 not_found target')
+    expect(summaryOf(await readBy(ben, doc.id))).toBe('403 private_room target')
+    expect(summaryOf(await write(doc.id, 2, 'x', ben))).toBe('400 not_found target')
     await client.command(ada, { operation: 'room.member.add', room: 'den', target: ben.id })
   })
 
@@ -194,18 +201,20 @@ describe('rights', () => {
       { editors: 'members' },
       { editors: 'members' },
     ])
-    expect(told(await write(doc.id, 1, 'x', eve))).toBe('403 room_write_restricted target')
+    expect(summaryOf(await write(doc.id, 1, 'x', eve))).toBe('403 room_write_restricted target')
     expect(docOf(await write(doc.id, 1, 'ours and mine', mod)).version).toBe(2)
     const strange = await create('theirs', { room: 'hall' }, eve)
     expect(docOf(await write(strange.id, 1, 'theirs still', eve)).version).toBe(2)
     const policy = (set: object) =>
       client.command(ada, { operation: 'room.policy.set', room: 'hall', data: JSON.stringify(set) })
-    expect(told(await policy({ write: 'members' }))).toBe('200 ok')
+    expect(summaryOf(await policy({ write: 'members' }))).toBe('200 ok')
     expect(docOf(await write(strange.id, 2, 'whatever the policy', eve)).version).toBe(3)
-    expect(told(await client.command(eve, createFields('x', { room: 'hall' })))).toBe('403 room_write_restricted room')
+    expect(summaryOf(await client.command(eve, createFields('x', { room: 'hall' })))).toBe(
+      '403 room_write_restricted room',
+    )
     expect(docOf(await write(doc.id, 2, 'by a member', mod)).version).toBe(3)
     await policy({ write: 'open', closed: true })
-    expect(told(await write(doc.id, 3, 'x'))).toBe('400 wrong_state room')
+    expect(summaryOf(await write(doc.id, 3, 'x'))).toBe('400 wrong_state room')
     expect(docOf(await readBy(undefined, doc.id)).text).toBe('by a member')
     await policy({ closed: false })
   })
@@ -214,10 +223,10 @@ describe('rights', () => {
     const [mine, theirs] = [await create('a', { room: 'hall' }, eve), await create('b', { room: 'hall' }, eve)]
     const remove = (who: typeof ada, target: string) =>
       client.command(who, { operation: 'docs.delete', target, reason: 'done' })
-    expect(told(await remove(ben, mine.id))).toBe('403 forbidden target')
+    expect(summaryOf(await remove(ben, mine.id))).toBe('403 forbidden target')
     const answer = await remove(eve, mine.id)
     expect((answer.data as { doc?: unknown }).doc).toEqual({ id: mine.id, deleted: true, reason: 'done' })
-    expect(told(await remove(mod, theirs.id))).toBe('200 ok')
+    expect(summaryOf(await remove(mod, theirs.id))).toBe('200 ok')
     const { entries } = (await client.get('/api/modlog?room=hall')).data as unknown as { entries: object[] }
     expect(entries[0]).toMatchObject({
       action: 'docs.delete',
@@ -227,19 +236,25 @@ describe('rights', () => {
     })
     expect(JSON.stringify(entries)).not.toContain(mine.id)
     const owners = await create('c', { room: 'hall' })
-    expect(told(await remove(mod, owners.id))).toBe('403 forbidden target')
-    expect(told(await remove(operator, owners.id))).toBe('200 ok')
+    expect(summaryOf(await remove(mod, owners.id))).toBe('403 forbidden target')
+    expect(summaryOf(await remove(operator, owners.id))).toBe('200 ok')
     const quiet = await create('d', { visibility: 'unlisted' }, eve)
-    expect(told(await remove(ben, quiet.id))).toBe('403 forbidden target')
-    expect(told(await remove(operator, quiet.id))).toBe('200 ok')
+    expect(summaryOf(await remove(ben, quiet.id))).toBe('403 forbidden target')
+    expect(summaryOf(await remove(operator, quiet.id))).toBe('200 ok')
     for (const { id } of [mine, theirs]) {
-      expect(told(await readBy(undefined, id))).toBe('400 not_found target')
-      expect(told(await readBy(eve, id, 1))).toBe('400 not_found target')
-      expect(told(await client.command(eve, { operation: 'docs.history', target: id }))).toBe('400 not_found target')
+      expect(summaryOf(await readBy(undefined, id))).toBe('400 not_found target')
+      expect(summaryOf(await readBy(eve, id, 1))).toBe('400 not_found target')
+      expect(summaryOf(await client.command(eve, { operation: 'docs.history', target: id }))).toBe(
+        '400 not_found target',
+      )
       const late = await write(id, 1, 'x', eve)
-      expect([told(late), late.text]).toEqual(['400 not_found target', expect.stringContaining('was deleted')])
-      expect(told(await remove(eve, id))).toBe('400 not_found target')
-      for (const list of [await listBy(undefined), await listBy(eve, { room: 'hall' }), await listBy(eve, own)])
+      expect([summaryOf(late), late.text]).toEqual(['400 not_found target', expect.stringContaining('was deleted')])
+      expect(summaryOf(await remove(eve, id))).toBe('400 not_found target')
+      for (const list of [
+        await listBy(undefined),
+        await listBy(eve, { room: 'hall' }),
+        await listBy(eve, ownDocuments),
+      ])
         expect(docIdsOf(list)).not.toContain(id)
     }
   })
@@ -262,15 +277,17 @@ describe('rights', () => {
       } while (cursor !== '')
       return ids
     }
-    expect((await walk(who, own)).sort()).toEqual([...made].sort())
+    expect((await walk(who, ownDocuments)).sort()).toEqual([...made].sort())
     expect(await walk(undefined, { room: 'shelf' })).toEqual([made[4], made[1]])
     await write(made[1]!, 1, 'y', who)
     expect(await walk(undefined, { room: 'shelf' })).toEqual([made[1], made[4]])
     expect(await walk(who, { room: 'closet' })).toEqual([made[2]])
     const listed = (await walk(undefined, {})).filter((id) => made.includes(id))
     expect(listed).toEqual([made[1], made[5], made[4], made[0]])
-    const { data } = await listBy(who, { ...own, limit: 1 })
-    expect(told(await listBy(ada, { ...own, cursor: data.next_cursor! }))).toBe('400 invalid_field cursor')
+    const { data } = await listBy(who, { ...ownDocuments, limit: 1 })
+    expect(summaryOf(await listBy(ada, { ...ownDocuments, cursor: data.next_cursor! }))).toBe(
+      '400 invalid_field cursor',
+    )
   })
 
   test('followers are notified of each version of a public document', async () => {
@@ -289,7 +306,7 @@ test('documents are unchanged after a restart from snapshots, a replay without t
   const everything = async () => {
     const found: string[] = []
     for (const who of [ada, ben, eve]) {
-      const ids = docIdsOf(await listBy(who, { ...own, limit: 200 }))
+      const ids = docIdsOf(await listBy(who, { ...ownDocuments, limit: 200 }))
       found.push((await listBy(who, { limit: 200 })).text, (await listBy(who, { room: 'hall' })).text, ids.join())
       for (const id of ids.slice(0, 40)) {
         found.push((await readBy(ben, id)).text)

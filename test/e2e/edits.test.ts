@@ -3,8 +3,8 @@ import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { type Answer, Client, type EventJson, person, walkPages } from '../support/client.ts'
-import { logKeyOf, proveEvent } from '../support/judge.ts'
-import { ManyVerifications } from '../support/line-mutations.ts'
+import { CachingVerifier } from '../support/line-mutations.ts'
+import { logKeyOf, proveEvent } from '../support/log-checks.ts'
 import { patience } from '../support/patience.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
@@ -135,7 +135,7 @@ test('an edit keeps the format of the previous version unless it names another',
   expect(await eventOf(event_id)).toMatchObject({ text: '*do that*', format: 'markdown' })
   const exported = (await client.get('/v1/export')).text.trimEnd().split('\n')
   const lines = exported.map((line) => JSON.parse(line) as Record<string, unknown>)
-  const many = new ManyVerifications(await logKeyOf(client))
+  const many = new CachingVerifier(await logKeyOf(client))
   expect(await many.verify(lines)).toMatchObject({ first: undefined, isSignedByLog: true })
   // Once as it was signed, so that a verifier that knows nothing of inherited formats accepts it, and once as it is shown.
   const at = lines.findIndex(({ event_id }) => event_id === second.event_id)

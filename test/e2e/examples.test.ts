@@ -4,7 +4,7 @@ import { operations } from '../../actors/operations.ts'
 import { titleOf } from '../../src/docs/command-shapes.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
-import { faultsOf } from '../support/json-schema.ts'
+import { schemaErrors } from '../support/json-schema.ts'
 import { setups, World } from '../support/operation-setups.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
@@ -39,7 +39,7 @@ describe.each(operations.filter(({ name }) => setups[name] !== undefined).map((e
       expect(Object.keys(operation.example)).toEqual(expect.arrayContaining(Object.keys(ready.fields ?? {})))
       const answer = await world.send(operation, ready)
       expect([answer.status, answer.status === 200 ? '' : answer.text]).toEqual([200, ''])
-      expect(faultsOf(`${titleOf(name)}Result`, answer.data)).toEqual([])
+      expect(schemaErrors(`${titleOf(name)}Result`, answer.data)).toEqual([])
     })
 
     test('accepts its example by its aliases too', async () => {
@@ -64,7 +64,7 @@ describe.each(operations.filter(({ name }) => setups[name] !== undefined).map((e
       const path = operation.get.path.replace(/\{(\w+)\}/, (_, field: string) => String(given[field]))
       const answer = await client.get(`${path}${query.size === 0 ? '' : `?${query}`}`)
       expect([answer.status, answer.status === 200 ? '' : answer.text]).toEqual([200, ''])
-      expect(faultsOf(`${titleOf(name)}Result`, answer.data)).toEqual([])
+      expect(schemaErrors(`${titleOf(name)}Result`, answer.data)).toEqual([])
     })
   },
 )

@@ -7,8 +7,8 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { main } from '../../src/cli/main.ts'
 import { capturedTerminal } from '../src/cli/captured-terminal.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
-import { type Answer, Client, type EventJson, freshNonce, now, person, walkPages } from '../support/client.ts'
-import { logKeyOf, proveEvent, takeExport } from '../support/judge.ts'
+import { type Answer, Client, type EventJson, newNonce, now, person, walkPages } from '../support/client.ts'
+import { fetchVerifiedExport, logKeyOf, proveEvent } from '../support/log-checks.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
@@ -52,7 +52,7 @@ function linesOf({ status, text }: Answer): Line[] {
 }
 
 async function verify(text: string, ...options: string[]) {
-  const path = join(directory, `${freshNonce()}.jsonl`)
+  const path = join(directory, `${newNonce()}.jsonl`)
   writeFileSync(path, text)
   const terminal = capturedTerminal()
   const code = await main(['verify', path, ...options], terminal)
@@ -288,7 +288,7 @@ test('another board imports an export: the same texts, versions and threads, pro
       (await textsOf(client, room)).filter((each) => !each.includes('not for long')),
     )
   const key = await logKeyOf(other)
-  const { events } = await takeExport(other, key)
+  const { events } = await fetchVerifiedExport(other, key)
   for (const { event_id } of events.slice(0, 20)) await proveEvent(other, key, event_id)
   const versions = async (from: Client, room: string) => {
     const answers = await walkPages(from, `/api/events?room=${room}&order=asc&limit=200`)

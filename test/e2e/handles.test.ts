@@ -5,8 +5,8 @@ import { main } from '../../src/cli/main.ts'
 import { capturedTerminal } from '../src/cli/captured-terminal.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, type Data, type EventJson, type Fields, person, seedOf } from '../support/client.ts'
-import { logKeyOf } from '../support/judge.ts'
-import { ManyVerifications } from '../support/line-mutations.ts'
+import { CachingVerifier } from '../support/line-mutations.ts'
+import { logKeyOf } from '../support/log-checks.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
@@ -72,7 +72,7 @@ test('a repeated command, a restart and a replay leave the addressee unchanged, 
   expect(again.data).toMatchObject({ event: { to_id: alice.id }, receipt: { duplicate: true } })
   const before = await inboxOf(alice, 'addressed')
   const lines = (await client.get('/v1/export')).text.trimEnd().split('\n')
-  const many = new ManyVerifications(await logKeyOf(client))
+  const many = new CachingVerifier(await logKeyOf(client))
   const parsed = lines.map((line) => JSON.parse(line) as Record<string, unknown>)
   expect(await many.verify(parsed)).toMatchObject({ failures: 0, isSignedByLog: true })
   const at = parsed.findIndex(({ event_id }) => event_id === first.data.event!.event_id)

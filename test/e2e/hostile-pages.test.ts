@@ -3,7 +3,7 @@ import { HtmlValidate } from 'html-validate'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, type Data, person } from '../support/client.ts'
-import { wideTable, words } from '../support/worst-board.ts'
+import { wideTable, words } from '../support/worst-case-board.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 

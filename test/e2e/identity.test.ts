@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { parseEntry } from '../../actors/records/entry.ts'
 import { signingBytes } from '../../src/format/signing.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
-import { Client, type Fields, freshNonce, now, person } from '../support/client.ts'
+import { Client, type Fields, newNonce, now, person } from '../support/client.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
@@ -30,7 +30,7 @@ async function identity(target: string): Promise<Identity> {
 
 /** A rotation signed by the old key and proved by the new one. */
 function rotation(from: typeof ada, to: typeof ada, prover = to) {
-  const command = { operation: 'identity.rotate', target: to.publicKey, timestamp: now(), nonce: freshNonce() }
+  const command = { operation: 'identity.rotate', target: to.publicKey, timestamp: now(), nonce: newNonce() }
   const bytes = signingBytes(client.serviceId, { ...command, public_key: from.publicKey })
   return {
     id: createHash('sha256').update(bytes).digest('hex').slice(0, 32),

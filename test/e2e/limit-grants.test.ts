@@ -2,11 +2,19 @@
 import { writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
-import { boardDirectory, refusedBoard } from '../support/board-process.ts'
+import { boardDirectory, expectStartRefused } from '../support/board-process.ts'
 import { seedOf } from '../support/client.ts'
+import {
+  detailsOf,
+  limits,
+  NetworkLimitedBoard,
+  operator,
+  sequentially,
+  someone,
+  statuses,
+} from '../support/network-limited-board.ts'
 import { program } from '../support/program.ts'
 import { runProgram } from '../support/run-program.ts'
-import { detailsOf, inTurn, limits, operator, Senders, someone, statuses } from '../support/senders.ts'
 
 type Grant = {
   readonly id: string
@@ -29,16 +37,16 @@ const settings = {
   networks: { '198.51.100.7/25': 2, '203.0.113.0/24': null },
   identities: { [settled.id]: null },
 }
-let all: Senders
+let limitedBoard: NetworkLimitedBoard
 
 beforeAll(async () => {
-  all = await Senders.at(directory, { LIMITS: JSON.stringify(settings) })
+  limitedBoard = await NetworkLimitedBoard.start(directory, { LIMITS: JSON.stringify(settings) })
 })
-afterAll(() => all.client.close())
+afterAll(() => limitedBoard.client.close())
 
 async function listed(cursor?: string): Promise<Listed> {
   const more = cursor === undefined ? {} : { cursor }
-  const answer = await all.command('192.0.2.250', operator, { operation: 'limits.list', limit: 2, ...more })
+  const answer = await limitedBoard.command('192.0.2.250', operator, { operation: 'limits.list', limit: 2, ...more })
   expect(answer.status).toBe(200)
   return answer.data as unknown as Listed
 }
@@ -54,43 +62,54 @@ async function whole(): Promise<Grant[]> {
   }
 }
 
-const post = (address: string) => all.post(address, someone())
-const revoke = (target: string) => all.command('192.0.2.250', operator, { operation: 'limits.revoke', target })
+const post = (address: string) => limitedBoard.post(address, someone())
+const revoke = (target: string) => limitedBoard.command('192.0.2.250', operator, { operation: 'limits.revoke', target })
 
 test('a network with a grant gets exactly that limit, and the default again when the grant is revoked', async () => {
-  expect((await all.grant('192.0.2.64/26', { factor: 2 })).status).toBe(200)
-  const nine = await inTurn(9, () => post('192.0.2.65'))
+  expect((await limitedBoard.grant('192.0.2.64/26', { factor: 2 })).status).toBe(200)
+  const nine = await sequentially(9, () => post('192.0.2.65'))
   expect(statuses(nine)).toEqual([...Array<number>(8).fill(200), 'rate_limited'])
   expect(detailsOf(nine[8]!)).toMatchObject({ network: '192.0.2.65', at_once: 8, regained: 2 })
-  expect((await all.quota('192.0.2.66')).networks[0]!.allowances.new_identities).toMatchObject({ limit: 8 })
-  expect((await all.post('192.0.2.68', someone())).status).toBe(200)
-  expect((await all.quota('192.0.2.68')).networks[0]!.allowances.new_identities).toMatchObject({ limit: 8, used: 1 })
+  expect((await limitedBoard.quota('192.0.2.66')).networks[0]!.allowances.new_identities).toMatchObject({ limit: 8 })
+  expect((await limitedBoard.post('192.0.2.68', someone())).status).toBe(200)
+  expect((await limitedBoard.quota('192.0.2.68')).networks[0]!.allowances.new_identities).toMatchObject({
+    limit: 8,
+    used: 1,
+  })
   expect((await revoke('192.0.2.64/26')).status).toBe(200)
-  expect((await all.quota('192.0.2.66')).networks[0]!.allowances.new_identities).toMatchObject({ limit: 4 })
-  expect(statuses(await inTurn(5, () => post('192.0.2.67')))).toEqual([200, 200, 200, 200, 'rate_limited'])
+  expect((await limitedBoard.quota('192.0.2.66')).networks[0]!.allowances.new_identities).toMatchObject({ limit: 4 })
+  expect(statuses(await sequentially(5, () => post('192.0.2.67')))).toEqual([200, 200, 200, 200, 'rate_limited'])
   expect((await revoke('192.0.2.64/26')).code).toBe('wrong_state')
 })
 
 test('an exempt network has no limit, and its quota shows none', async () => {
-  expect((await all.grant('2001:db8:99::/48', { exempt: true })).status).toBe(200)
-  expect(new Set(statuses(await inTurn(20, () => post('2001:db8:99:1::1'))))).toEqual(new Set([200]))
-  const { allowances } = (await all.quota('2001:db8:99:1::1')).networks[0]!
+  expect((await limitedBoard.grant('2001:db8:99::/48', { exempt: true })).status).toBe(200)
+  expect(new Set(statuses(await sequentially(20, () => post('2001:db8:99:1::1'))))).toEqual(new Set([200]))
+  const { allowances } = (await limitedBoard.quota('2001:db8:99:1::1')).networks[0]!
   expect(allowances.new_identities).not.toHaveProperty('limit')
-  expect((await all.quota('2001:db8:98::1')).networks[0]!.allowances.new_identities).toMatchObject({ limit: 4 })
+  expect((await limitedBoard.quota('2001:db8:98::1')).networks[0]!.allowances.new_identities).toMatchObject({
+    limit: 4,
+  })
 })
 
 test('an identity with a grant is counted separately from its network', async () => {
   const [raised, other] = [someone(), someone()]
-  expect(statuses([await all.post('192.0.2.70', raised), await all.post('192.0.2.70', other)])).toEqual([200, 200])
-  expect((await all.grant(raised.id, { factor: 3 })).status).toBe(200)
+  expect(
+    statuses([await limitedBoard.post('192.0.2.70', raised), await limitedBoard.post('192.0.2.70', other)]),
+  ).toEqual([200, 200])
+  expect((await limitedBoard.grant(raised.id, { factor: 3 })).status).toBe(200)
   // Its own limit: 12 at once, three times.
-  expect(statuses(await inTurn(14, () => all.post('192.0.2.70', raised)))).toEqual(Array<number>(14).fill(200))
-  const quota = await all.quota('192.0.2.70', raised)
+  expect(statuses(await sequentially(14, () => limitedBoard.post('192.0.2.70', raised)))).toEqual(
+    Array<number>(14).fill(200),
+  )
+  const quota = await limitedBoard.quota('192.0.2.70', raised)
   expect(quota).toMatchObject({ counts_apart: true, allowances: { writes: { limit: 36 } } })
   expect(quota.networks[0]!.allowances.writes!.used).toBeLessThanOrEqual(2)
-  expect(await all.quota('192.0.2.70', other)).toMatchObject({ counts_apart: false })
-  expect((await all.grant(raised.id, { exempt: true })).status).toBe(200)
-  expect(statuses(await inTurn(30, () => all.post('192.0.2.70', raised)))).toEqual(Array<number>(30).fill(200))
+  expect(await limitedBoard.quota('192.0.2.70', other)).toMatchObject({ counts_apart: false })
+  expect((await limitedBoard.grant(raised.id, { exempt: true })).status).toBe(200)
+  expect(statuses(await sequentially(30, () => limitedBoard.post('192.0.2.70', raised)))).toEqual(
+    Array<number>(30).fill(200),
+  )
 })
 
 test('grants are listed only for operators, and survive a restart', async () => {
@@ -104,32 +123,37 @@ test('grants are listed only for operators, and survive a restart', async () => 
   ])
   const others = someone()
   const refused = [
-    await all.command('192.0.2.80', others, { operation: 'limits.list' }),
-    await all.command('192.0.2.80', others, { operation: 'limits.revoke', target: '2001:db8:99::/48' }),
-    await all.command('192.0.2.80', others, {
+    await limitedBoard.command('192.0.2.80', others, { operation: 'limits.list' }),
+    await limitedBoard.command('192.0.2.80', others, { operation: 'limits.revoke', target: '2001:db8:99::/48' }),
+    await limitedBoard.command('192.0.2.80', others, {
       ...{ operation: 'limits.grant', target: others.id, ttl: 60, data: '{"schema":1,"exempt":true}' },
     }),
   ]
   expect(statuses(refused)).toEqual(Array<string>(3).fill('forbidden'))
-  await all.board.kill()
-  all.client.close()
-  all = await Senders.at(directory, { LIMITS: JSON.stringify(settings) })
+  await limitedBoard.board.kill()
+  limitedBoard.client.close()
+  limitedBoard = await NetworkLimitedBoard.start(directory, { LIMITS: JSON.stringify(settings) })
   expect(await whole()).toEqual(before)
-  expect(new Set(statuses(await inTurn(10, () => post('2001:db8:99:2::1'))))).toEqual(new Set([200]))
+  expect(new Set(statuses(await sequentially(10, () => post('2001:db8:99:2::1'))))).toEqual(new Set([200]))
 })
 
 test('the board’s settings raise limits and exempt networks too', async () => {
-  expect(statuses(await inTurn(9, () => post('198.51.100.1')))).toEqual([...Array<number>(8).fill(200), 'rate_limited'])
-  expect(new Set(statuses(await inTurn(12, () => post('203.0.113.5'))))).toEqual(new Set([200]))
-  expect(new Set(statuses(await inTurn(20, () => all.post('192.0.2.81', settled))))).toEqual(new Set([200]))
+  expect(statuses(await sequentially(9, () => post('198.51.100.1')))).toEqual([
+    ...Array<number>(8).fill(200),
+    'rate_limited',
+  ])
+  expect(new Set(statuses(await sequentially(12, () => post('203.0.113.5'))))).toEqual(new Set([200]))
+  expect(new Set(statuses(await sequentially(20, () => limitedBoard.post('192.0.2.81', settled))))).toEqual(
+    new Set([200]),
+  )
 })
 
 test('an operator gets through when the network has used up its limit', async () => {
   const pair = [someone(), someone()]
-  await inTurn(8, (n) => all.post('192.0.2.90', pair[n % 2]!))
-  expect((await all.post('192.0.2.90', pair[0]!)).status).toBe(429)
+  await sequentially(8, (n) => limitedBoard.post('192.0.2.90', pair[n % 2]!))
+  expect((await limitedBoard.post('192.0.2.90', pair[0]!)).status).toBe(429)
   const grant = { operation: 'limits.grant', target: '192.0.2.90', ttl: 60, data: '{"schema":1,"exempt":true}' }
-  expect((await all.command('192.0.2.90', operator, grant)).status).toBe(200)
+  expect((await limitedBoard.command('192.0.2.90', operator, grant)).status).toBe(200)
   expect((await post('192.0.2.90')).status).toBe(200)
 })
 
@@ -144,7 +168,11 @@ test.each([
   [{ data: '{"schema":1,"exempt":false}' }, 'data.exempt'],
 ])('a grant with %j is refused', async (wrong, field) => {
   const grant = { operation: 'limits.grant', target: '192.0.2.91', ttl: 60, data: '{"schema":1,"factor":2}', ...wrong }
-  expect(await all.command('192.0.2.250', operator, grant)).toMatchObject({ status: 400, code: 'invalid_field', field })
+  expect(await limitedBoard.command('192.0.2.250', operator, grant)).toMatchObject({
+    status: 400,
+    code: 'invalid_field',
+    field,
+  })
 })
 
 test.each([
@@ -153,9 +181,9 @@ test.each([
   ['{"networks":{"192.0.2.0/24":0}}', 'an integer from 1 to 1000, or null'],
   ['{"identities":{"192.0.2.0/24":2}}', 'identities must name identity ids'],
 ])('a board does not start with LIMITS=%s', async (text, sentence) => {
-  const { code, words } = await refusedBoard({ directory: boardDirectory(), env: { LIMITS: text } })
+  const { code, output } = await expectStartRefused({ directory: boardDirectory(), env: { LIMITS: text } })
   expect(code).not.toBe(0)
-  expect(words).toContain(sentence)
+  expect(output).toContain(sentence)
 })
 
 test('the command line raises limits, lists the grants, and revokes them', async () => {
@@ -163,7 +191,15 @@ test('the command line raises limits, lists the grants, and revokes them', async
   const key = join(folder, 'operator.json')
   writeFileSync(key, JSON.stringify({ seed: seedOf(operator).toString('base64url') }), { mode: 0o600 })
   const run = (...args: string[]) =>
-    runProgram(folder, process.execPath, [program, 'limits', ...args, '--url', all.client.address, '--key', key])
+    runProgram(folder, process.execPath, [
+      program,
+      'limits',
+      ...args,
+      '--url',
+      limitedBoard.client.address,
+      '--key',
+      key,
+    ])
   const granted = await run('grant', '192.0.2.130/25', '--factor', '7', '--hours', '2', '--reason', 'a workshop')
   expect(granted).toMatchObject({ code: 0, errors: '' })
   expect(granted.output).toMatch(/^192\.0\.2\.128\/25 {2}7 times the limits, until \S+Z {2}\(a workshop\)\n$/)

@@ -10,8 +10,8 @@ import type { VerifierKey } from '../../storage/note.ts'
 import { buildGoVerifier, missingForGoVerifier, skipNote, skipWithout } from '../peers/peers.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, type EventJson, type ProofJson, person } from '../support/client.ts'
-import { Heads, logKeyOf, proveEvent, takeExport, takeReceipt } from '../support/judge.ts'
 import { chooseSeed, Ledger, load, randomFrom } from '../support/load.ts'
+import { fetchVerifiedExport, Heads, logKeyOf, proveEvent, recordReceipt } from '../support/log-checks.ts'
 import { program } from '../support/program.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
@@ -64,11 +64,11 @@ describe('the public log of a running board', () => {
           text: `${number}`,
         })
         expect(status).toBe(200)
-        takeReceipt(heads, data.receipt!)
+        recordReceipt(heads, data.receipt!)
         const proof = await proveEvent(client, key, data.event_id!)
         expect(proof).toMatchObject({ leaf_index: data.receipt!.log_index })
         expect(proof.tree_size).toBeGreaterThanOrEqual(data.receipt!.tree_size!)
-        heads.take(proof.checkpoint)
+        heads.record(proof.checkpoint)
         const atReceipt = await proveEvent(client, key, data.event_id!, data.receipt!.tree_size)
         expect(atReceipt.checkpoint).toBe(data.receipt!.checkpoint)
         proofs.push(proof)
@@ -199,7 +199,7 @@ describe('the public log of a running board', () => {
     })
     let before = 0
     while (writing) {
-      const { events, report } = await takeExport(client, key)
+      const { events, report } = await fetchVerifiedExport(client, key)
       // Grants to newcomers are entries too.
       expect(report.named).toBe(events.length)
       expect(report.leaves).toBeGreaterThanOrEqual(events.length)

@@ -5,7 +5,7 @@ import { opensslSigner } from '../../src/cli/sign.ts'
 import { tokensAtMost } from '../../src/mcp/tokens.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
-import { type Json, OauthClient, rpc, call as send } from '../support/oauth-client.ts'
+import { type Json, OauthClient, rpc, callTool as send } from '../support/oauth-client.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
@@ -20,7 +20,7 @@ beforeAll(async () => {
   started = await startBoard({ directory: boardDirectory(), env })
   board = started.address
   client = await Client.of(started)
-  token = (await new OauthClient(board).signedIn(owner)).access_token
+  token = (await new OauthClient(board).signIn(owner)).access_token
 })
 afterAll(() => started.kill())
 

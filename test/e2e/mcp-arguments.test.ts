@@ -4,7 +4,7 @@ import { beforeAll, expect, test, vi } from 'vitest'
 import { opensslSigner } from '../../src/cli/sign.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
-import { call, type Json, OauthClient } from '../support/oauth-client.ts'
+import { callTool, type Json, OauthClient } from '../support/oauth-client.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
@@ -13,7 +13,7 @@ let token: string
 
 beforeAll(async () => {
   board = (await startBoard({ directory: boardDirectory() })).address
-  token = (await new OauthClient(board).signedIn(opensslSigner(randomBytes(32)))).access_token
+  token = (await new OauthClient(board).signIn(opensslSigner(randomBytes(32)))).access_token
 })
 
 test('invalid arguments of a tool are reported in its own terms, without mention of schema, keys or signatures', async () => {
@@ -76,7 +76,7 @@ test('invalid arguments of a tool are reported in its own terms, without mention
     ],
   ]
   for (const [tool, given, field, message] of cases) {
-    const { result } = await call(board, tool, given, token)
+    const { result } = await callTool(board, tool, given, token)
     expect([tool, given, result]).toMatchObject([
       tool,
       given,
@@ -84,25 +84,25 @@ test('invalid arguments of a tool are reported in its own terms, without mention
     ])
   }
   // JSON text of an object is accepted like the object, with or without its version.
-  const made = (await call(board, 'docs_create', { text: 'x', data: '{"title":"By text"}' }, token)).result
+  const made = (await callTool(board, 'docs_create', { text: 'x', data: '{"title":"By text"}' }, token)).result
   const { doc } = made.structuredContent as { doc: { id: string; title: string } }
   expect(doc.title).toBe('By text')
   const next = { target: doc.id, text: 'y', data: '{"schema":1,"base_version":1}' }
-  expect((await call(board, 'docs_write', next, token)).result).toMatchObject({
+  expect((await callTool(board, 'docs_write', next, token)).result).toMatchObject({
     structuredContent: { doc: { version: 2 } },
   })
   const flat = { target: doc.id, text: 'z', base_version: 2, title: 'By arguments' }
-  expect((await call(board, 'docs_write', flat, token)).result).toMatchObject({
+  expect((await callTool(board, 'docs_write', flat, token)).result).toMatchObject({
     structuredContent: { doc: { version: 3, title: 'By arguments' } },
   })
-  const first = (await call(board, 'docs_read', { target: doc.id, version: 1, data: null }, token)).result
+  const first = (await callTool(board, 'docs_read', { target: doc.id, version: 1, data: null }, token)).result
   expect(first).toMatchObject({ structuredContent: { doc: { version: 1, text: 'x' } } })
   const nulls = { text: 'nothing but nulls', room: 'nulls', page: null, data: null, flavor: null }
-  expect((await call(board, 'post', nulls, token)).result.isError).toBeUndefined()
+  expect((await callTool(board, 'post', nulls, token)).result.isError).toBeUndefined()
 })
 
 test('a call of an unknown tool suggests the one that was probably meant', async () => {
-  expect(await call(board, 'evnets_list', {})).toMatchObject({
+  expect(await callTool(board, 'evnets_list', {})).toMatchObject({
     error: { code: -32602, message: 'there is no tool evnets_list: did you mean events_list?' },
   })
 })
@@ -111,12 +111,12 @@ test('a post to a handle is signed with the id of its owner', async () => {
   const client = await Client.of({ address: board })
   const ben = person('mcp ben')
   await client.command(ben, { operation: 'identity.register', handle: 'mcp-ben' })
-  const { result } = await call(board, 'post', { text: 'for you', to: '@mcp-ben' }, token)
+  const { result } = await callTool(board, 'post', { text: 'for you', to: '@mcp-ben' }, token)
   const { event } = result.structuredContent as { event: { event_id: string; to: string } }
   expect(event.to).toBe(ben.id)
   const { event: read } = (await client.get(`/api/events/${event.event_id}`)).data
   expect(JSON.parse(read!.signed_payload!).command.to).toBe(ben.id)
-  const unknown = (await call(board, 'post', { text: 'for you', to: '@mcp-nobody' }, token)).result
+  const unknown = (await callTool(board, 'post', { text: 'for you', to: '@mcp-nobody' }, token)).result
   expect(unknown).toMatchObject({ isError: true, structuredContent: { error: { code: 'not_found', field: 'to' } } })
   client.close()
 })

@@ -5,11 +5,11 @@ import type { Signer } from '../../src/cli/sign.ts'
 import { subscriptionId } from '../../src/webhooks/identity.ts'
 import { accessToken } from '../support/access-token.ts'
 import { person } from '../support/client.ts'
-import { delegated } from '../support/delegations.ts'
-import { type Arrived, status } from '../support/hook-target.ts'
-import { HookedBoard } from '../support/hooked-board.ts'
+import { createDelegation } from '../support/delegations.ts'
+import { type ReceivedRequest, respondWith } from '../support/hook-target.ts'
 import { OauthClient } from '../support/oauth-client.ts'
 import { patience } from '../support/patience.ts'
+import { WebhookBoard } from '../support/webhook-board.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
@@ -35,21 +35,21 @@ const [subscriber, other, third] = [person('subscriber'), person('other'), perso
 const sevens = `whsec_${Buffer.alloc(32, 7).toString('base64')}`
 const nines = `whsec_${Buffer.alloc(32, 9).toString('base64')}`
 const tokens = new Map<Signer, string>()
-let house: HookedBoard
+let webhooks: WebhookBoard
 
 beforeAll(async () => {
-  house = await HookedBoard.open({ LIMITS: '{"hooks_per_identity":4}' })
+  webhooks = await WebhookBoard.open({ LIMITS: '{"hooks_per_identity":4}' })
   for (const who of [subscriber, other, third])
-    tokens.set(who, await accessToken(house.board.address, who, 'board:read events:subscribe'))
+    tokens.set(who, await accessToken(webhooks.board.address, who, 'board:read events:subscribe'))
 })
-afterAll(() => house.close())
+afterAll(() => webhooks.close())
 
 async function call(method: string, params: object, who?: Signer): Promise<Answer> {
   const meta = {
     'io.modelcontextprotocol/protocolVersion': '2026-07-28',
     'io.modelcontextprotocol/clientCapabilities': {},
   }
-  const response = await fetch(`${house.board.address}/mcp`, {
+  const response = await fetch(`${webhooks.board.address}/mcp`, {
     method: 'POST',
     headers: {
       'content-type': 'application/json',
@@ -68,7 +68,7 @@ async function call(method: string, params: object, who?: Signer): Promise<Answe
 const wish = (path: string, more: object = {}, secret = sevens) => ({
   name: 'room.post',
   arguments: { room: 'lobby' },
-  delivery: { mode: 'webhook', url: house.target.url(path), secret },
+  delivery: { mode: 'webhook', url: webhooks.target.url(path), secret },
   ...more,
 })
 
@@ -82,14 +82,18 @@ async function subscribed(
   while (error?.data?.reason === 'timeout')
     ({ result, error } = await call('events/subscribe', wish(path, more, secret), who))
   expect(error).toBeUndefined()
-  house.target.secrets.set(path, secret)
+  webhooks.target.secrets.set(path, secret)
   return result
 }
 
 const unsubscribe = (path: string, more: object = {}, who = subscriber) =>
-  call('events/unsubscribe', { ...wish(path, more), delivery: { mode: 'webhook', url: house.target.url(path) } }, who)
+  call(
+    'events/unsubscribe',
+    { ...wish(path, more), delivery: { mode: 'webhook', url: webhooks.target.url(path) } },
+    who,
+  )
 
-const texts = (arrived: readonly Arrived[]) => arrived.map(({ body }) => body.data.excerpt)
+const texts = (arrived: readonly ReceivedRequest[]) => arrived.map(({ body }) => body.data.excerpt)
 
 test('both capabilities and every kind of event with its schemas are announced to everybody', async () => {
   const { result: discovered } = await call('server/discover', {})
@@ -112,7 +116,7 @@ test('both capabilities and every kind of event with its schemas are announced t
 
 test('a subscription is created, delivered by signed webhooks, refreshed under its id, and ended any number of times', async () => {
   const first = await subscribed('/sub')
-  const url = house.target.url('/sub')
+  const url = webhooks.target.url('/sub')
   expect(first).toMatchObject({
     resultType: 'complete',
     id: subscriptionId(subscriber.id, url, 'room.post', { room: 'lobby' }),
@@ -122,8 +126,8 @@ test('a subscription is created, delivered by signed webhooks, refreshed under i
   const day = (Date.parse(first.refreshBefore) - Date.now()) / 3_600_000
   expect(day).toBeGreaterThan(23.9)
   expect(day).toBeLessThan(24.1)
-  await house.post(other, { room: 'lobby', text: 'one' })
-  const [told] = (await house.arrived('/sub', 1)) as [Arrived]
+  await webhooks.post(other, { room: 'lobby', text: 'one' })
+  const [told] = (await webhooks.waitForDeliveries('/sub', 1)) as [ReceivedRequest]
   expect([told.verified, told.subscription, told.id]).toEqual([true, first.id, told.body.eventId])
   expect(told.body).toMatchObject({ name: 'room.post', cursor: expect.any(String), data: { excerpt: 'one' } })
   // The delivery arrives a moment before the board knows that it has.
@@ -134,32 +138,32 @@ test('a subscription is created, delivered by signed webhooks, refreshed under i
   }, patience)
   expect([again.id, again.truncated]).toEqual([first.id, false])
   expect(Date.parse(again.refreshBefore)).toBeLessThan(Date.parse(first.refreshBefore))
-  expect(house.target.challenges.filter(({ path }) => path === '/sub')).toHaveLength(1)
+  expect(webhooks.target.challenges.filter(({ path }) => path === '/sub')).toHaveLength(1)
   // The same request by another identity ends nothing.
   expect((await unsubscribe('/sub', {}, other)).result).toMatchObject({ resultType: 'complete' })
-  await house.post(other, { room: 'lobby', text: 'two' })
-  await house.arrived('/sub', 2)
+  await webhooks.post(other, { room: 'lobby', text: 'two' })
+  await webhooks.waitForDeliveries('/sub', 2)
   for (let n = 0; n < 2; n++) expect((await unsubscribe('/sub')).result).toMatchObject({ resultType: 'complete' })
   await subscribed('/witness')
-  await house.post(other, { room: 'lobby', text: 'three' })
-  await house.arrived('/witness', 1)
-  expect(texts(house.target.at('/sub'))).toEqual(['one', 'two'])
+  await webhooks.post(other, { room: 'lobby', text: 'three' })
+  await webhooks.waitForDeliveries('/witness', 1)
+  expect(texts(webhooks.target.receivedAt('/sub'))).toEqual(['one', 'two'])
   await unsubscribe('/witness')
 })
 
 test('a cursor continues from a delivery or from updates.get; events older than maxAgeMs are reported as cut', async () => {
-  const signed = await house.done(subscriber, { operation: 'updates.get', data: '{"schema":1,"wait":0}' })
+  const signed = await webhooks.run(subscriber, { operation: 'updates.get', data: '{"schema":1,"wait":0}' })
   const { cursor: followed } = signed.data as unknown as { cursor: string }
   const begun = await subscribed('/cursor')
-  for (const text of ['a', 'b', 'c']) await house.post(other, { room: 'lobby', text })
-  const arrived = await house.arrived('/cursor', 3)
+  for (const text of ['a', 'b', 'c']) await webhooks.post(other, { room: 'lobby', text })
+  const arrived = await webhooks.waitForDeliveries('/cursor', 3)
   await unsubscribe('/cursor')
   const replay = async (path: string, cursor: string | null, more: object = {}) => {
     const { truncated } = await subscribed(path, { cursor, ...more })
-    await house.post(other, { room: 'lobby', text: `end of ${path}` })
-    await house.target.until(() => texts(house.target.at(path)).includes(`end of ${path}`))
+    await webhooks.post(other, { room: 'lobby', text: `end of ${path}` })
+    await webhooks.target.waitUntil(() => texts(webhooks.target.receivedAt(path)).includes(`end of ${path}`))
     await unsubscribe(path)
-    return [truncated, ...texts(house.target.at(path)).filter((text) => !String(text).startsWith('end'))]
+    return [truncated, ...texts(webhooks.target.receivedAt(path)).filter((text) => !String(text).startsWith('end'))]
   }
   expect(await replay('/from-start', begun.cursor)).toEqual([false, 'a', 'b', 'c'])
   expect(await replay('/from-first', arrived[0]!.body.cursor)).toEqual([false, 'b', 'c'])
@@ -168,7 +172,7 @@ test('a cursor continues from a delivery or from updates.get; events older than 
   expect(await replay('/from-now', null, { maxAgeMs: 0 })).toEqual([false])
   expect(await replay('/aged', begun.cursor, { maxAgeMs: 3_600_000 })).toEqual([false, 'a', 'b', 'c'])
   // A position from a delivery works for updates.get too.
-  const page = await house.done(subscriber, { operation: 'updates.get', cursor: arrived[1]!.body.cursor, limit: 1 })
+  const page = await webhooks.run(subscriber, { operation: 'updates.get', cursor: arrived[1]!.body.cursor, limit: 1 })
   const [{ event }] = (page.data as unknown as { updates: [{ event: { text: string } }] }).updates
   expect(event.text).toBe('c')
   const foreign = await call('events/subscribe', { ...wish('/foreign'), cursor: begun.cursor }, other)
@@ -178,17 +182,17 @@ test('a cursor continues from a delivery or from updates.get; events older than 
 test('a new secret signs in addition to the old one; a refresh revives a target that was given up', async () => {
   await subscribed('/rotated')
   await subscribed('/beside')
-  house.target.manners.set('/rotated', status(500))
-  await house.post(other, { room: 'lobby', text: 'while it is down' })
-  await house.target.until(() => house.target.at('/rotated').length === 6)
-  await house.post(other, { room: 'lobby', text: 'behind it' })
+  webhooks.target.responders.set('/rotated', respondWith(500))
+  await webhooks.post(other, { room: 'lobby', text: 'while it is down' })
+  await webhooks.target.waitUntil(() => webhooks.target.receivedAt('/rotated').length === 6)
+  await webhooks.post(other, { room: 'lobby', text: 'behind it' })
   // Once this has been delivered to another target, the board has heard the answer to the last attempt.
-  await house.arrived('/beside', 2)
+  await webhooks.waitForDeliveries('/beside', 2)
   await unsubscribe('/beside')
-  house.target.manners.delete('/rotated')
+  webhooks.target.responders.delete('/rotated')
   let found = await subscribed('/rotated', {}, subscriber, nines)
   expect(found.deliveryStatus).toMatchObject({ active: false, lastError: 'http_5xx' })
-  const both = (await house.arrived('/rotated', 8)).slice(6)
+  const both = (await webhooks.waitForDeliveries('/rotated', 8)).slice(6)
   expect(texts(both)).toEqual(['while it is down', 'behind it'])
   for (const { headers, verified } of both) {
     expect(verified).toBe(true)
@@ -201,52 +205,57 @@ test('a new secret signs in addition to the old one; a refresh revives a target 
 
 test('a member removed from a private room is notified once, and of nothing after', async () => {
   const room = 'quarters'
-  await house.done(other, { operation: 'room.create', room, visibility: 'private', members: [subscriber.id] })
+  await webhooks.run(other, { operation: 'room.create', room, visibility: 'private', members: [subscriber.id] })
   const outside = await call('events/subscribe', wish('/out', { arguments: { room } }), third)
   expect([outside.error?.code, outside.error?.message]).toEqual([-32012, 'Forbidden'])
   await subscribed('/quarters', { arguments: { room } })
-  await house.post(other, { room, text: 'inside' })
-  expect(texts(await house.arrived('/quarters', 1))).toEqual(['inside'])
-  await house.done(other, { operation: 'room.member.remove', room, target: subscriber.id })
-  await house.post(other, { room, text: 'without him' })
-  await house.target.until(() => house.target.control.length > 0)
-  const [end] = house.target.control as [Arrived]
+  await webhooks.post(other, { room, text: 'inside' })
+  expect(texts(await webhooks.waitForDeliveries('/quarters', 1))).toEqual(['inside'])
+  await webhooks.run(other, { operation: 'room.member.remove', room, target: subscriber.id })
+  await webhooks.post(other, { room, text: 'without him' })
+  await webhooks.target.waitUntil(() => webhooks.target.control.length > 0)
+  const [end] = webhooks.target.control as [ReceivedRequest]
   expect([end.path, end.verified]).toEqual(['/quarters', true])
   expect(end.body).toEqual({
     type: 'terminated',
     error: { code: -32012, message: 'Forbidden', data: { reason: 'Access revoked' } },
   })
-  expect(house.target.at('/quarters')).toHaveLength(1)
+  expect(webhooks.target.receivedAt('/quarters')).toHaveLength(1)
 })
 
 test('a person who is named in a private room of others is not notified, and keeps their subscriptions', async () => {
   const handle = 'named-outside'
-  await house.done(subscriber, { operation: 'identity.register', handle })
+  await webhooks.run(subscriber, { operation: 'identity.register', handle })
   const personal = (name: string) => ({ name, arguments: {} })
   await subscribed('/named', personal('mention'))
   await subscribed('/letters', personal('inbox.item'))
-  await house.done(other, { operation: 'room.create', room: 'elsewhere', visibility: 'private' })
-  await house.post(other, { room: 'elsewhere', text: `psst, @${handle}`, to: subscriber.id })
-  await house.done(other, { operation: 'docs.create', room: 'elsewhere', text: 'x', data: '{"schema":1,"title":"T"}' })
-  const controls = house.target.control.length
-  await house.post(other, { room: 'lobby', text: `aloud, @${handle}` })
-  expect(texts(await house.arrived('/named', 1))).toEqual([`aloud, @${handle}`])
-  expect(texts(await house.arrived('/letters', 1))).toEqual([`aloud, @${handle}`])
-  expect(house.target.control).toHaveLength(controls)
+  await webhooks.run(other, { operation: 'room.create', room: 'elsewhere', visibility: 'private' })
+  await webhooks.post(other, { room: 'elsewhere', text: `psst, @${handle}`, to: subscriber.id })
+  await webhooks.run(other, {
+    operation: 'docs.create',
+    room: 'elsewhere',
+    text: 'x',
+    data: '{"schema":1,"title":"T"}',
+  })
+  const controls = webhooks.target.control.length
+  await webhooks.post(other, { room: 'lobby', text: `aloud, @${handle}` })
+  expect(texts(await webhooks.waitForDeliveries('/named', 1))).toEqual([`aloud, @${handle}`])
+  expect(texts(await webhooks.waitForDeliveries('/letters', 1))).toEqual([`aloud, @${handle}`])
+  expect(webhooks.target.control).toHaveLength(controls)
   // An identity blocked in a conversation cannot reach the blocker anywhere.
-  const opened = await house.done(third, {
+  const opened = await webhooks.run(third, {
     operation: 'conversation.open',
     members: [subscriber.id],
     text: 'a request',
   })
   const { conversation } = opened.data as unknown as { conversation: { room: string } }
-  const [, request] = await house.arrived('/letters', 2)
+  const [, request] = await webhooks.waitForDeliveries('/letters', 2)
   expect([request!.body.data.type, request!.body.data.excerpt]).toEqual(['request', 'a request'])
   const data = '{"schema":1,"answer":"block"}'
-  await house.done(subscriber, { operation: 'conversation.respond', room: conversation.room, data })
-  await house.post(third, { room: 'lobby', text: `blocked, @${handle}` })
-  await house.post(other, { room: 'lobby', text: `again, @${handle}` })
-  expect(texts(await house.arrived('/named', 2))).toEqual([`aloud, @${handle}`, `again, @${handle}`])
+  await webhooks.run(subscriber, { operation: 'conversation.respond', room: conversation.room, data })
+  await webhooks.post(third, { room: 'lobby', text: `blocked, @${handle}` })
+  await webhooks.post(other, { room: 'lobby', text: `again, @${handle}` })
+  expect(texts(await webhooks.waitForDeliveries('/named', 2))).toEqual([`aloud, @${handle}`, `again, @${handle}`])
   for (const [path, name] of [
     ['/named', 'mention'],
     ['/letters', 'inbox.item'],
@@ -256,9 +265,9 @@ test('a person who is named in a private room of others is not notified, and kee
 
 test('without the read scope a token and a delegate are notified only of public events', async () => {
   const [owner, key] = [person('who reads in private'), person('who only subscribes')]
-  await house.done(owner, { operation: 'room.create', room: 'cabinet', visibility: 'private', members: [other.id] })
-  await delegated(house.client, owner, key, { scopes: ['events:subscribe'] })
-  tokens.set(owner, await accessToken(house.board.address, owner, 'events:subscribe'))
+  await webhooks.run(owner, { operation: 'room.create', room: 'cabinet', visibility: 'private', members: [other.id] })
+  await createDelegation(webhooks.client, owner, key, { scopes: ['events:subscribe'] })
+  tokens.set(owner, await accessToken(webhooks.board.address, owner, 'events:subscribe'))
   const scope = expect.stringContaining('board:read')
   for (const params of [
     wish('/narrow', { arguments: { room: 'cabinet' } }),
@@ -274,18 +283,19 @@ test('without the read scope a token and a delegate are notified only of public 
     [{ kinds: ['inbox.item'], room: undefined }, 'forbidden'],
     [{ kinds: ['mention', 'receiver.item'], room: undefined }, 'forbidden'],
   ] as const) {
-    const answer = await house.create(key, '/narrow', data)
+    const answer = await webhooks.requestWebhook(key, '/narrow', data)
     expect([answer.status, answer.code, answer.text]).toEqual([403, code, scope])
   }
   await subscribed('/narrow', { name: 'mention', arguments: {} }, owner)
-  await house.made(key, '/narrow-delegate', { kinds: ['mention'], room: undefined })
-  await house.made(owner, '/wide', { kinds: ['mention'], room: undefined })
+  await webhooks.createWebhook(key, '/narrow-delegate', { kinds: ['mention'], room: undefined })
+  await webhooks.createWebhook(owner, '/wide', { kinds: ['mention'], room: undefined })
   const [secret, open] = ['between us', 'before all']
-  await house.post(other, { room: 'cabinet', text: secret, to: owner.id })
-  expect(texts(await house.arrived('/wide', 1))).toEqual([secret])
-  await house.post(other, { room: 'lobby', text: open, to: owner.id })
-  expect(texts(await house.arrived('/wide', 2))).toEqual([secret, open])
-  for (const path of ['/narrow', '/narrow-delegate']) expect(texts(await house.arrived(path, 1))).toEqual([open])
+  await webhooks.post(other, { room: 'cabinet', text: secret, to: owner.id })
+  expect(texts(await webhooks.waitForDeliveries('/wide', 1))).toEqual([secret])
+  await webhooks.post(other, { room: 'lobby', text: open, to: owner.id })
+  expect(texts(await webhooks.waitForDeliveries('/wide', 2))).toEqual([secret, open])
+  for (const path of ['/narrow', '/narrow-delegate'])
+    expect(texts(await webhooks.waitForDeliveries(path, 1))).toEqual([open])
 })
 
 test('invalid subscriptions are refused by name, with the valid choices', async () => {
@@ -307,7 +317,7 @@ test('invalid subscriptions are refused by name, with the valid choices', async 
     wish('/bad', delivery({ secret: undefined })),
     wish('/bad', delivery({ url: 'http://10.0.0.1/in' })),
     wish('/bad', delivery({ url: 'not an address' })),
-    wish('/bad', delivery({ url: `${house.target.url('/bad')}#part` })),
+    wish('/bad', delivery({ url: `${webhooks.target.url('/bad')}#part` })),
     wish('/bad', { ttlMs: 0 }),
     wish('/bad', { ttlMs: 'long' }),
     wish('/bad', { maxAgeMs: -1 }),
@@ -321,7 +331,7 @@ test('invalid subscriptions are refused by name, with the valid choices', async 
     'Unsupported',
     { feature: 'deliveryMode', value: 'push' },
   ])
-  house.target.echoes.set('/bad', (_arrived, response) => response.end('{"challenge":"wrong"}'))
+  webhooks.target.challengeResponders.set('/bad', (_arrived, response) => response.end('{"challenge":"wrong"}'))
   expect(await refusal(wish('/bad'))).toEqual([-32015, 'CallbackEndpointError', { reason: 'challenge_failed' }])
   expect(await refusal(wish('/bad', delivery({ url: 'http://127.0.0.1:1025/' })))).toEqual([
     -32015,
@@ -343,52 +353,52 @@ test.each(['access_token', 'refresh_token'] as const)(
   'subscriptions made with a sign-in end when its client logs out with the %s',
   async (name) => {
     const owner = person(`who logs out with the ${name}`)
-    const program = new OauthClient(house.board.address)
-    const signedIn = await program.signedIn(owner)
+    const program = new OauthClient(webhooks.board.address)
+    const signedIn = await program.signIn(owner)
     const [ended, stays] = [`/logged-out-${name}`, `/stays-${name}`]
     tokens.set(owner, signedIn.access_token)
     await subscribed(ended, {}, owner)
-    await house.made(owner, stays)
+    await webhooks.createWebhook(owner, stays)
     await program.form('/oauth/revoke', { token: signedIn[name], client_id: program.id })
     await vi.waitFor(async () => expect((await call('events/subscribe', wish(ended), owner)).http).toBe(401), patience)
     await vi.waitFor(async () => {
-      await house.post(other, { room: 'lobby', text: 'any' })
-      const before = house.target.at(ended).length
-      await house.post(other, { room: 'lobby', text: 'last' })
-      await house.target.until(() => texts(house.target.at(stays)).at(-1) === 'last')
-      expect(house.target.at(ended)).toHaveLength(before)
+      await webhooks.post(other, { room: 'lobby', text: 'any' })
+      const before = webhooks.target.receivedAt(ended).length
+      await webhooks.post(other, { room: 'lobby', text: 'last' })
+      await webhooks.target.waitUntil(() => texts(webhooks.target.receivedAt(stays)).at(-1) === 'last')
+      expect(webhooks.target.receivedAt(ended)).toHaveLength(before)
     }, patience)
   },
 )
 
 test('subscriptions made by a sign-in or delegate end with the delegation, and those of the identity itself go on', async () => {
   const [owner, key] = [person('owner of programs'), person('a program of his')]
-  await house.done(owner, { operation: 'room.create', room: 'diary', visibility: 'private' })
-  tokens.set(owner, await accessToken(house.board.address, owner, 'board:read events:subscribe'))
+  await webhooks.run(owner, { operation: 'room.create', room: 'diary', visibility: 'private' })
+  tokens.set(owner, await accessToken(webhooks.board.address, owner, 'board:read events:subscribe'))
   const scopes = ['board:read', 'events:subscribe']
-  const delegation = await delegated(house.client, owner, key, { scopes, ttl: 600 })
+  const delegation = await createDelegation(webhooks.client, owner, key, { scopes, ttl: 600 })
   const { id, refreshBefore } = await subscribed('/by-token', { arguments: { room: 'diary' }, ttlMs: null }, owner)
   expect(Date.parse(refreshBefore)).toBeGreaterThan(Date.now())
-  const byDelegate = await house.made(key, '/by-delegate', { room: 'diary' })
-  const own = await house.made(owner, '/own', { room: 'diary' })
+  const byDelegate = await webhooks.createWebhook(key, '/by-delegate', { room: 'diary' })
+  const own = await webhooks.createWebhook(owner, '/own', { room: 'diary' })
   type Ends = { id: string; expires_at?: number }
-  const ends = (await house.list(owner)) as unknown as Ends[]
+  const ends = (await webhooks.list(owner)) as unknown as Ends[]
   expect(ends.find((each) => each.id === byDelegate.id)!.expires_at).toBeLessThanOrEqual(Date.now() / 1000 + 600)
   expect(ends.find((each) => each.id === own.id)).not.toHaveProperty('expires_at')
-  await house.post(owner, { room: 'diary', text: 'before' })
-  for (const path of ['/by-token', '/by-delegate', '/own']) await house.arrived(path, 1)
-  const listed = (await house.done(owner, { operation: 'delegation.list' })).data
+  await webhooks.post(owner, { room: 'diary', text: 'before' })
+  for (const path of ['/by-token', '/by-delegate', '/own']) await webhooks.waitForDeliveries(path, 1)
+  const listed = (await webhooks.run(owner, { operation: 'delegation.list' })).data
   const { delegations } = listed as unknown as { delegations: { id: string }[] }
   expect(delegations.map((each) => each.id)).toContain(delegation)
-  for (const each of delegations) await house.done(owner, { operation: 'delegation.revoke', target: each.id })
-  await house.post(owner, { room: 'diary', text: 'after' })
-  await house.arrived('/own', 2)
+  for (const each of delegations) await webhooks.run(owner, { operation: 'delegation.revoke', target: each.id })
+  await webhooks.post(owner, { room: 'diary', text: 'after' })
+  await webhooks.waitForDeliveries('/own', 2)
   expect((await call('events/subscribe', wish('/by-token'), owner)).http).toBe(401)
   // Nothing more is sent to them; their actor is notified a moment later.
-  await vi.waitFor(async () => expect((await house.list(owner)).map((each) => each.id)).toEqual([own.id]), patience)
-  await house.again((board) => board.kill())
-  await house.post(owner, { room: 'diary', text: 'later' })
-  await house.target.until(() => texts(house.target.at('/own')).includes('later'))
-  for (const path of ['/by-token', '/by-delegate']) expect(texts(house.target.at(path))).toEqual(['before'])
+  await vi.waitFor(async () => expect((await webhooks.list(owner)).map((each) => each.id)).toEqual([own.id]), patience)
+  await webhooks.restart((board) => board.kill())
+  await webhooks.post(owner, { room: 'diary', text: 'later' })
+  await webhooks.target.waitUntil(() => texts(webhooks.target.receivedAt('/own')).includes('later'))
+  for (const path of ['/by-token', '/by-delegate']) expect(texts(webhooks.target.receivedAt(path))).toEqual(['before'])
   expect(id).toMatch(/^sub_/)
 })

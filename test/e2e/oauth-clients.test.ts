@@ -5,8 +5,8 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { opensslSigner } from '../../src/cli/sign.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
-import { call, claims, OauthClient } from '../support/oauth-client.ts'
-import { begin, signIn } from '../support/sign-in.ts'
+import { callTool, claimsOf, OauthClient } from '../support/oauth-client.ts'
+import { beginSignIn, signIn } from '../support/sign-in.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
@@ -21,9 +21,9 @@ beforeAll(async () => {
 afterAll(() => started.kill())
 
 const fresh = () => opensslSigner(randomBytes(32))
-const whoami = (token: string) => call(board, 'whoami', {}, token)
+const whoami = (token: string) => callTool(board, 'whoami', {}, token)
 const hasKey = (token: string) =>
-  readFileSync(join(directory, 'sign-in.keys')).includes(Buffer.from(claims(token).delegation!, 'hex'))
+  readFileSync(join(directory, 'sign-in.keys')).includes(Buffer.from(claimsOf(token).delegation!, 'hex'))
 
 test('Cursor registers as usual, signs in with its own URL scheme, calls, and continues', async () => {
   const redirect_uri = 'cursor://anysphere.cursor-mcp/oauth/callback'
@@ -39,7 +39,7 @@ test('Cursor registers as usual, signs in with its own URL scheme, calls, and co
   })
   const signer = fresh()
   const { url, verifier } = cursor.authorize({ redirect_uri })
-  expect(await begin(url)).toMatchObject({ body: { redirect_host: 'cursor:', client_name: 'Cursor' } })
+  expect(await beginSignIn(url)).toMatchObject({ body: { redirect_host: 'cursor:', client_name: 'Cursor' } })
   const back = await signIn(url, signer)
   expect(back.href.startsWith(`${redirect_uri}?code=`)).toBe(true)
   const { body } = await cursor.exchange(back.searchParams.get('code')!, verifier, { redirect_uri })
@@ -54,7 +54,7 @@ test('a client that was refused the secret it requested signs in without one', a
     status: 201,
     body: { token_endpoint_auth_method: 'none', grant_types: ['authorization_code'] },
   })
-  const { access_token } = await client.signedIn(fresh())
+  const { access_token } = await client.signIn(fresh())
   expect((await whoami(access_token)).status).toBe(200)
 })
 
@@ -76,7 +76,7 @@ test.each([
 test('a client that requests only openid is given nothing, and no delegation is created', async () => {
   const oauth = new OauthClient(board)
   await oauth.register()
-  const refused = (await begin(oauth.authorize({ scope: 'openid' }).url)) as Response
+  const refused = (await beginSignIn(oauth.authorize({ scope: 'openid' }).url)) as Response
   const back = new URL(refused.headers.get('location')!)
   expect([back.searchParams.get('error'), back.searchParams.get('code')]).toEqual(['invalid_scope', null])
 })
@@ -86,7 +86,7 @@ test.each(['access_token', 'refresh_token'] as const)(
   async (name) => {
     for (const hint of [{}, { token_type_hint: 'access_token' }, { token_type_hint: 'refresh_token' }]) {
       const oauth = new OauthClient(board)
-      const tokens = await oauth.signedIn(fresh())
+      const tokens = await oauth.signIn(fresh())
       expect(hasKey(tokens.access_token)).toBe(true)
       const revoke = () => oauth.form('/oauth/revoke', { token: tokens[name], client_id: oauth.id, ...hint })
       // Twice: the second one has nothing left to do (RFC 7009, 2.2).
@@ -101,9 +101,9 @@ test.each(['access_token', 'refresh_token'] as const)(
 test('nobody is logged out by another client, a changed token or an unknown token', async () => {
   const [oauth, other] = [new OauthClient(board), new OauthClient(board)]
   await other.register()
-  const { access_token } = await oauth.signedIn(fresh())
+  const { access_token } = await oauth.signIn(fresh())
   const [head, body, signature] = access_token.split('.')
-  const others = JSON.stringify({ ...claims(access_token), client_id: other.id })
+  const others = JSON.stringify({ ...claimsOf(access_token), client_id: other.id })
   const changed = `${head}.${Buffer.from(others).toString('base64url')}.${signature}`
   for (const [token, client_id] of [
     [access_token, other.id],

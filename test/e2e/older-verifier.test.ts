@@ -7,7 +7,7 @@ import { storyLimits, Teller } from '../fixtures/story.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client } from '../support/client.ts'
 import { HookTarget } from '../support/hook-target.ts'
-import { logKeyOf } from '../support/judge.ts'
+import { logKeyOf } from '../support/log-checks.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 

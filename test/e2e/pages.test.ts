@@ -4,15 +4,15 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { operations } from '../../actors/operations.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { patience } from '../support/patience.ts'
-import { ada, bob, eve, fillBoard, payloads, type Shown } from '../support/shown-board.ts'
+import { ada, bob, eve, fillSampleBoard, payloads, type SampleBoard } from '../support/sample-board.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
-let shown: Shown
+let shown: SampleBoard
 
 beforeAll(async () => {
   const board = await startBoard({ directory: boardDirectory() })
-  shown = await fillBoard(board.address)
+  shown = await fillSampleBoard(board.address)
 })
 afterAll(() => shown?.client.close())
 

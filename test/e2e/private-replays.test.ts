@@ -2,7 +2,7 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, now, person } from '../support/client.ts'
-import { delegated } from '../support/delegations.ts'
+import { createDelegation } from '../support/delegations.ts'
 import { patience } from '../support/patience.ts'
 
 const [ada, ben, agent] = [person('ada who stays'), person('ben who is removed'), person('agent of ada')]
@@ -55,7 +55,7 @@ test('a former member who replays a post gets only its receipt', async () => {
 })
 
 test('a delegate without the read scope gets neither the text of a conflict nor what its write shows', async () => {
-  await delegated(client, ada, agent, { scopes: ['board:post', 'board:moderate'] })
+  await createDelegation(client, ada, agent, { scopes: ['board:post', 'board:moderate'] })
   const text = 'a secret line\n'
   const { doc } = await done(ada, {
     operation: 'docs.create',

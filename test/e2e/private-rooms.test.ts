@@ -3,8 +3,8 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, type Fields, person } from '../support/client.ts'
 import { filesUnder } from '../support/files-under.ts'
-import { greeted } from '../support/greeted.ts'
-import { faultsOf } from '../support/json-schema.ts'
+import { schemaErrors } from '../support/json-schema.ts'
+import { welcomeAuthor } from '../support/welcome-author.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
@@ -40,7 +40,7 @@ async function readPublic(): Promise<Record<string, string>> {
 beforeAll(async () => {
   board = await startBoard({ directory: boardDirectory() })
   client = await Client.of(board)
-  await greeted(client, outsider, 'open')
+  await welcomeAuthor(client, outsider, 'open')
   before = await readPublic()
   const made = await client.command(owner, {
     operation: 'room.create',
@@ -240,12 +240,12 @@ test('a former owner who retries room.create gets the answer of its creation', a
   const made = client.sign(owner, { ...fields, members: [member.id, owner.id] })
   const first = await client.send(made.body)
   const { policy, role, ...asMade } = first.data.room as object as Record<string, unknown>
-  expect(faultsOf('RoomCreateResult', first.data)).toEqual([])
+  expect(schemaErrors('RoomCreateResult', first.data)).toEqual([])
   const to = { room: 'canary-left', target: member.id }
   expect((await client.command(owner, { operation: 'room.owner.transfer', ...to })).status).toBe(200)
   expect((await client.command(owner, { operation: 'room.leave', room: 'canary-left' })).status).toBe(200)
   await client.post(member, { room: 'canary-left', text: 'later' })
   const again = await client.send(made.body)
-  expect(faultsOf('RoomCreateResult', again.data)).toEqual([])
+  expect(schemaErrors('RoomCreateResult', again.data)).toEqual([])
   expect(again.data).toEqual({ room: asMade, receipt: { ...first.data.receipt, duplicate: true } })
 })

@@ -7,7 +7,7 @@ import { CursorSealer } from '../../src/format/cursor.ts'
 import { signingBytes } from '../../src/format/signing.ts'
 import { machineDisk } from '../../storage/machine-disk.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
-import { Client, freshNonce, now, person } from '../support/client.ts'
+import { Client, newNonce, now, person } from '../support/client.ts'
 import { blockIds, StreamReader, sseIds } from '../support/stream-reader.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
@@ -16,7 +16,7 @@ const [owner, member, stranger] = [person('owner'), person('member'), person('st
 
 /** The answer to a rotation from one key to another. */
 function rotated(client: Client, from: typeof owner, to: typeof owner) {
-  const command = { operation: 'identity.rotate', target: to.publicKey, timestamp: now(), nonce: freshNonce() }
+  const command = { operation: 'identity.rotate', target: to.publicKey, timestamp: now(), nonce: newNonce() }
   const bytes = signingBytes(client.serviceId, { ...command, public_key: from.publicKey })
   const [signature, proof] = [from, to].map((signer) => signer.sign(bytes).toString('base64url'))
   return client.send(JSON.stringify({ ...command, public_key: from.publicKey, signature, proof }))

@@ -3,70 +3,80 @@ import { createHmac, randomBytes } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { freshNonce, now, person } from '../support/client.ts'
-import { type Item, type Made, Mailroom } from '../support/mailroom.ts'
+import { newNonce, now, person } from '../support/client.ts'
+import { type CreatedReceiver, type ReceivedItem, ReceiverBoard } from '../support/receiver-board.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
 const ada = person('ada')
 const bob = person('bob')
 
-let mail: Mailroom
+let receivers: ReceiverBoard
 
 beforeAll(async () => {
-  mail = await Mailroom.open()
+  receivers = await ReceiverBoard.open()
 })
-afterAll(() => mail.client.close())
+afterAll(() => receivers.client.close())
 
 describe('creation', () => {
   test('shows the address once, and never stores the secret', async () => {
-    const command = mail.client.sign(ada, { operation: 'receiver.create', data: '{"schema":1,"label":"once"}' })
-    const first = await mail.client.send(command.body)
-    const { receiver } = first.data as { receiver?: Made }
+    const command = receivers.client.sign(ada, { operation: 'receiver.create', data: '{"schema":1,"label":"once"}' })
+    const first = await receivers.client.send(command.body)
+    const { receiver } = first.data as { receiver?: CreatedReceiver }
     expect(receiver).toMatchObject({ id: command.eventId, label: 'once', items: 0, post: false, signed: false })
     expect(receiver!.url).toMatch(new RegExp(`^/in/${command.eventId}/[A-Za-z0-9_-]{43}$`))
-    const again = (await mail.client.send(command.body)).data as { receiver?: Made; receipt?: { duplicate?: boolean } }
+    const again = (await receivers.client.send(command.body)).data as {
+      receiver?: CreatedReceiver
+      receipt?: { duplicate?: boolean }
+    }
     expect(again.receipt?.duplicate).toBe(true)
     expect(again.receiver).toMatchObject({ id: command.eventId, label: 'once', secret_shown: true })
     expect(again.receiver).not.toHaveProperty('url')
-    const list = await mail.client.command(ada, { operation: 'receiver.list' })
+    const list = await receivers.client.command(ada, { operation: 'receiver.list' })
     expect(list.data).toMatchObject({ receivers: [{ id: command.eventId, label: 'once' }], has_more: false })
     expect(list.text).not.toContain(receiver!.url.slice(-43))
-    await mail.remove(ada, receiver!.id)
+    await receivers.remove(ada, receiver!.id)
   })
 
   test('only its owner sees a receive URL, and nobody does unsigned', async () => {
-    const { id } = await mail.made(ada, { label: 'mine' })
-    expect((await mail.client.command(bob, { operation: 'receiver.list' })).data).toMatchObject({ receivers: [] })
+    const { id } = await receivers.createReceiver(ada, { label: 'mine' })
+    expect((await receivers.client.command(bob, { operation: 'receiver.list' })).data).toMatchObject({ receivers: [] })
     for (const operation of ['receiver.items', 'receiver.rotate', 'receiver.delete'])
-      expect(await mail.client.command(bob, { operation, target: id })).toMatchObject({
+      expect(await receivers.client.command(bob, { operation, target: id })).toMatchObject({
         status: 400,
         code: 'not_found',
       })
-    expect(await mail.client.send(`{"operation":"receiver.items","target":"${id}"}`)).toMatchObject({
+    expect(await receivers.client.send(`{"operation":"receiver.items","target":"${id}"}`)).toMatchObject({
       status: 403,
       code: 'unsigned',
     })
-    expect(await mail.client.send('{"operation":"receiver.list"}')).toMatchObject({ status: 403, code: 'unsigned' })
-    expect(await mail.client.get(`/api/events/${id}`)).toMatchObject({ status: 400, code: 'not_found' })
-    await mail.remove(ada, id)
+    expect(await receivers.client.send('{"operation":"receiver.list"}')).toMatchObject({
+      status: 403,
+      code: 'unsigned',
+    })
+    expect(await receivers.client.get(`/api/events/${id}`)).toMatchObject({ status: 400, code: 'not_found' })
+    await receivers.remove(ada, id)
   })
 
   test('an identity has at most 8, and deleting one makes room', async () => {
     const cleo = person('cleo')
     const eight = []
-    for (let i = 0; i < 8; i++) eight.push(await mail.made(cleo))
-    expect(await mail.create(cleo)).toMatchObject({ status: 400, code: 'wrong_state' })
-    expect((await mail.remove(cleo, eight[3]!.id)).status).toBe(200)
-    expect(await mail.remove(cleo, eight[3]!.id)).toMatchObject({ status: 400, code: 'not_found' })
-    await mail.made(cleo)
-    expect(await mail.create(cleo)).toMatchObject({ status: 400, code: 'wrong_state' })
-    const page = (await mail.client.command(cleo, { operation: 'receiver.list', limit: 5 })).data as {
-      receivers?: Made[]
+    for (let i = 0; i < 8; i++) eight.push(await receivers.createReceiver(cleo))
+    expect(await receivers.requestReceiver(cleo)).toMatchObject({ status: 400, code: 'wrong_state' })
+    expect((await receivers.remove(cleo, eight[3]!.id)).status).toBe(200)
+    expect(await receivers.remove(cleo, eight[3]!.id)).toMatchObject({ status: 400, code: 'not_found' })
+    await receivers.createReceiver(cleo)
+    expect(await receivers.requestReceiver(cleo)).toMatchObject({ status: 400, code: 'wrong_state' })
+    const page = (await receivers.client.command(cleo, { operation: 'receiver.list', limit: 5 })).data as {
+      receivers?: CreatedReceiver[]
       next_cursor?: string
     }
     expect(page.receivers).toHaveLength(5)
-    const rest = await mail.client.command(cleo, { operation: 'receiver.list', limit: 5, cursor: page.next_cursor! })
+    const rest = await receivers.client.command(cleo, {
+      operation: 'receiver.list',
+      limit: 5,
+      cursor: page.next_cursor!,
+    })
     expect(rest.data).toMatchObject({ has_more: false, receivers: [{}, {}, {}] })
   })
 
@@ -82,32 +92,39 @@ describe('creation', () => {
     [{ allow_from: Array(9).fill('192.0.2.1') }, {}],
     [{ unknown: 1 }, {}],
   ])('%j is refused', async (data, more) => {
-    const answer = await mail.create(ada, data, more)
+    const answer = await receivers.requestReceiver(ada, data, more)
     expect([answer.status, answer.code]).toEqual([400, expect.stringMatching(/^(invalid_field|unknown_field)$/)])
   })
 
   test('with post it needs a room where its owner may begin threads', async () => {
     const owner = person('owner')
-    await mail.client.command(owner, { operation: 'room.create', room: 'quiet' })
-    await mail.client.command(owner, { operation: 'room.policy.set', room: 'quiet', data: '{"write":"owner"}' })
-    await mail.client.command(owner, { operation: 'room.create', room: 'secret-in', visibility: 'private' })
-    expect(await mail.create(ada, { post: true })).toMatchObject({ status: 400, code: 'missing_field', field: 'room' })
-    expect(await mail.create(ada, {}, { room: 'lobby' })).toMatchObject({ code: 'invalid_field', field: 'room' })
-    expect(await mail.create(ada, { post: true }, { room: 'no-such-room' })).toMatchObject({
+    await receivers.client.command(owner, { operation: 'room.create', room: 'quiet' })
+    await receivers.client.command(owner, { operation: 'room.policy.set', room: 'quiet', data: '{"write":"owner"}' })
+    await receivers.client.command(owner, { operation: 'room.create', room: 'secret-in', visibility: 'private' })
+    expect(await receivers.requestReceiver(ada, { post: true })).toMatchObject({
+      status: 400,
+      code: 'missing_field',
+      field: 'room',
+    })
+    expect(await receivers.requestReceiver(ada, {}, { room: 'lobby' })).toMatchObject({
+      code: 'invalid_field',
+      field: 'room',
+    })
+    expect(await receivers.requestReceiver(ada, { post: true }, { room: 'no-such-room' })).toMatchObject({
       status: 400,
       code: 'not_found',
     })
-    expect(await mail.create(ada, { post: true }, { room: 'secret-in' })).toMatchObject({
+    expect(await receivers.requestReceiver(ada, { post: true }, { room: 'secret-in' })).toMatchObject({
       status: 403,
       code: 'private_room',
     })
-    expect(await mail.create(ada, { post: true }, { room: 'quiet' })).toMatchObject({
+    expect(await receivers.requestReceiver(ada, { post: true }, { room: 'quiet' })).toMatchObject({
       status: 403,
       code: 'room_write_restricted',
     })
     for (const room of ['quiet', 'secret-in', 'lobby']) {
-      const { id } = await mail.made(owner, { post: true }, { room })
-      await mail.remove(owner, id)
+      const { id } = await receivers.createReceiver(owner, { post: true }, { room })
+      await receivers.remove(owner, id)
     }
   })
 })
@@ -115,86 +132,89 @@ describe('creation', () => {
 describe('items', () => {
   test('are read oldest first, of one receive URL or of all, in pages', async () => {
     const dora = person('dora')
-    const [a, b] = [await mail.made(dora, { label: 'a' }), await mail.made(dora, { label: 'b' })]
-    for (let n = 1; n <= 5; n++) for (const { url } of [a, b]) await mail.deliver(url, `${n}`)
+    const [a, b] = [
+      await receivers.createReceiver(dora, { label: 'a' }),
+      await receivers.createReceiver(dora, { label: 'b' }),
+    ]
+    for (let n = 1; n <= 5; n++) for (const { url } of [a, b]) await receivers.deliver(url, `${n}`)
     expect(
-      (await mail.itemsOf(dora, { target: b.id, data: '{"schema":1,"after":3}' })).map(({ item }) => item),
+      (await receivers.itemsOf(dora, { target: b.id, data: '{"schema":1,"after":3}' })).map(({ item }) => item),
     ).toEqual([4, 5])
     const seen: string[] = []
     let cursor = ''
     do {
-      const answer = await mail.client.command(dora, {
+      const answer = await receivers.client.command(dora, {
         operation: 'receiver.items',
         limit: 3,
         ...(cursor === '' ? {} : { cursor }),
       })
-      const { items, next_cursor } = answer.data as { items?: Item[]; next_cursor?: string }
+      const { items, next_cursor } = answer.data as { items?: ReceivedItem[]; next_cursor?: string }
       seen.push(...items!.map(({ receiver, item }) => `${receiver === a.id ? 'a' : 'b'}${item}`))
       cursor = next_cursor ?? ''
     } while (cursor !== '')
     expect(seen).toEqual(['a1', 'b1', 'a2', 'b2', 'a3', 'b3', 'a4', 'b4', 'a5', 'b5'])
     expect(
-      await mail.client.command(dora, { operation: 'receiver.items', data: '{"schema":1,"after":3}' }),
+      await receivers.client.command(dora, { operation: 'receiver.items', data: '{"schema":1,"after":3}' }),
     ).toMatchObject({
       status: 400,
       code: 'invalid_field',
     })
-    expect(await mail.client.command(dora, { operation: 'receiver.items', cursor: 'AAAA' })).toMatchObject({
+    expect(await receivers.client.command(dora, { operation: 'receiver.items', cursor: 'AAAA' })).toMatchObject({
       status: 400,
       field: 'cursor',
     })
-    expect(await mail.itemsOf(bob)).toEqual([])
+    expect(await receivers.itemsOf(bob)).toEqual([])
   })
 
   test('hold at most 512 KiB of bodies per answer, and the cursor continues', async () => {
-    const { id, url } = await mail.made(ada)
-    for (let n = 0; n < 5; n++) await mail.deliver(url, String(n).repeat(200_000))
-    const first = (await mail.client.command(ada, { operation: 'receiver.items', target: id })).data as {
-      items?: Item[]
+    const { id, url } = await receivers.createReceiver(ada)
+    for (let n = 0; n < 5; n++) await receivers.deliver(url, String(n).repeat(200_000))
+    const first = (await receivers.client.command(ada, { operation: 'receiver.items', target: id })).data as {
+      items?: ReceivedItem[]
       next_cursor?: string
       has_more?: boolean
     }
     expect([first.items!.length, first.has_more]).toEqual([2, true])
-    const rest = await mail.itemsOf(ada, { target: id, cursor: first.next_cursor })
+    const rest = await receivers.itemsOf(ada, { target: id, cursor: first.next_cursor })
     expect(rest.map(({ item }) => item)).toEqual([3, 4])
-    await mail.remove(ada, id)
+    await receivers.remove(ada, id)
   })
 
   test('are limited to the newest 1,000', async () => {
-    const { id, url } = await mail.made(ada)
+    const { id, url } = await receivers.createReceiver(ada)
     for (let n = 0; n < 1_010; n += 101)
-      await Promise.all(Array.from({ length: 101 }, (_, i) => mail.deliver(url, String(n + i))))
-    const oldest = await mail.itemsOf(ada, { target: id, limit: 2 })
+      await Promise.all(Array.from({ length: 101 }, (_, i) => receivers.deliver(url, String(n + i))))
+    const oldest = await receivers.itemsOf(ada, { target: id, limit: 2 })
     expect(oldest.map(({ item }) => item)).toEqual([11, 12])
     expect(
-      (await mail.itemsOf(ada, { target: id, data: '{"schema":1,"after":1008}' })).map(({ item }) => item),
+      (await receivers.itemsOf(ada, { target: id, data: '{"schema":1,"after":1008}' })).map(({ item }) => item),
     ).toEqual([1009, 1010])
-    await mail.remove(ada, id)
+    await receivers.remove(ada, id)
   })
 })
 
 test('a new secret closes the old address immediately', async () => {
-  const { id, url } = await mail.made(ada)
-  await mail.deliver(url, 'old')
-  const command = mail.client.sign(ada, { operation: 'receiver.rotate', target: id })
-  const rotated = (await mail.client.send(command.body)).data as { receiver?: Made }
+  const { id, url } = await receivers.createReceiver(ada)
+  await receivers.deliver(url, 'old')
+  const command = receivers.client.sign(ada, { operation: 'receiver.rotate', target: id })
+  const rotated = (await receivers.client.send(command.body)).data as { receiver?: CreatedReceiver }
   expect(rotated.receiver!.url).toMatch(new RegExp(`^/in/${id}/[A-Za-z0-9_-]{43}$`))
   expect(rotated.receiver!.url).not.toBe(url)
-  expect(((await mail.client.send(command.body)).data as { receiver?: Made }).receiver).toEqual({
+  expect(((await receivers.client.send(command.body)).data as { receiver?: CreatedReceiver }).receiver).toEqual({
     id,
     secret_shown: true,
   })
-  expect(await mail.deliver(url, 'late')).toMatchObject({ status: 400, code: 'not_found' })
-  expect(await mail.deliver(rotated.receiver!.url, 'new')).toMatchObject({ status: 200, data: { item: 2 } })
-  await mail.remove(ada, id)
+  expect(await receivers.deliver(url, 'late')).toMatchObject({ status: 400, code: 'not_found' })
+  expect(await receivers.deliver(rotated.receiver!.url, 'new')).toMatchObject({ status: 200, data: { item: 2 } })
+  await receivers.remove(ada, id)
 })
 
 test('nonces belong to one owner: repeating a request_id returns the same receive URL', async () => {
   const fields = { operation: 'receiver.create', request_id: 'mine', data: '{"schema":1,"label":"named"}' }
   const eve = person('eve')
-  const first = await mail.client.command(eve, fields, { nonce: freshNonce() })
-  const second = await mail.client.command(eve, fields, { nonce: freshNonce() })
-  const ids = [first, second].map(({ data }) => (data as { receiver?: Made }).receiver!.id)
+  const first = await receivers.client.command(eve, fields, { nonce: newNonce() })
+  const second = await receivers.client.command(eve, fields, { nonce: newNonce() })
+  const ids = [first, second].map(({ data }) => (data as { receiver?: CreatedReceiver }).receiver!.id)
   expect(ids[1]).toBe(ids[0])
   expect(second.data).toMatchObject({ receiver: { secret_shown: true }, receipt: { duplicate: true } })
 })
@@ -202,18 +222,23 @@ test('nonces belong to one owner: repeating a request_id returns the same receiv
 test('a service that signs as Svix does can deliver, and a repeated delivery is one item, whatever is added to it', async () => {
   const key = randomBytes(24)
   const eve = person('eve')
-  const { url } = await mail.made(eve, { hmac_secret: `whsec_${key.toString('base64')}`, dedupe_header: 'webhook-id' })
+  const { url } = await receivers.createReceiver(eve, {
+    hmac_secret: `whsec_${key.toString('base64')}`,
+    dedupe_header: 'webhook-id',
+  })
   const body = '{"type":"user.created"}'
   const at = now()
   const mac = createHmac('sha256', key).update(`msg_1.${at}.${body}`).digest('base64')
   const sent = { 'svix-id': 'msg_1', 'svix-timestamp': String(at), 'svix-signature': `v1,${mac}` }
-  expect(await mail.deliver(url, body, sent)).toMatchObject({ status: 200, data: { item: 1 } })
+  expect(await receivers.deliver(url, body, sent)).toMatchObject({ status: 200, data: { item: 1 } })
   for (const beside of [{}, { 'webhook-id': 'another' }])
-    expect(await mail.deliver(url, body, { ...sent, ...beside })).toMatchObject({ data: { item: 1, duplicate: true } })
-  expect(await mail.itemsOf(eve)).toMatchObject([{ verified: true, headers: { 'svix-id': 'msg_1' } }])
-  expect(await mail.deliver(url, `${body} `, sent)).toMatchObject({ status: 403, code: 'bad_delivery_signature' })
+    expect(await receivers.deliver(url, body, { ...sent, ...beside })).toMatchObject({
+      data: { item: 1, duplicate: true },
+    })
+  expect(await receivers.itemsOf(eve)).toMatchObject([{ verified: true, headers: { 'svix-id': 'msg_1' } }])
+  expect(await receivers.deliver(url, `${body} `, sent)).toMatchObject({ status: 403, code: 'bad_delivery_signature' })
   const { 'svix-id': _, ...unnamed } = sent
-  expect(await mail.deliver(url, body, { ...unnamed, 'webhook-id': 'msg_1' })).toMatchObject({ status: 403 })
+  expect(await receivers.deliver(url, body, { ...unnamed, 'webhook-id': 'msg_1' })).toMatchObject({ status: 403 })
 })
 
 test('signing keys of deliveries are in no file, and still open the address after a kill', async () => {
@@ -232,25 +257,28 @@ test('signing keys of deliveries are in no file, and still open the address afte
     data: JSON.stringify({ schema: 1, hmac_secret: secret, label: 'behind\u2028it' }),
   })
   const fay = person('fay')
-  const made = mail.client.sign(fay, fields(plain))
-  const { receiver } = (await mail.client.send(made.body)).data as { receiver?: Made }
+  const made = receivers.client.sign(fay, fields(plain))
+  const { receiver } = (await receivers.client.send(made.body)).data as { receiver?: CreatedReceiver }
   expect(receiver).toMatchObject({ signed: true })
-  const other = await mail.made(fay, { hmac_secret: `whsec_${key.toString('base64')}` })
+  const other = await receivers.createReceiver(fay, { hmac_secret: `whsec_${key.toString('base64')}` })
   const isVerified = async (item: number) => {
-    expect(await mail.deliver(other.url, body, standard())).toMatchObject({ status: 200, data: { item } })
-    expect(await mail.deliver(receiver!.url, body, hub)).toMatchObject({ status: 200, data: { item } })
+    expect(await receivers.deliver(other.url, body, standard())).toMatchObject({ status: 200, data: { item } })
+    expect(await receivers.deliver(receiver!.url, body, hub)).toMatchObject({ status: 200, data: { item } })
     for (const { url } of [other, receiver!])
-      expect(await mail.deliver(url, body)).toMatchObject({ status: 403, code: 'bad_delivery_signature' })
-    expect((await mail.itemsOf(fay)).every(({ verified }) => verified)).toBe(true)
-    expect(await mail.client.send(made.body)).toMatchObject({ status: 200, data: { receipt: { duplicate: true } } })
-    expect((await mail.client.command(fay, fields(plain))).data).toMatchObject({ receipt: { duplicate: true } })
-    expect(await mail.client.command(fay, fields(`${plain}!`))).toMatchObject({ code: 'request_id_reused' })
+      expect(await receivers.deliver(url, body)).toMatchObject({ status: 403, code: 'bad_delivery_signature' })
+    expect((await receivers.itemsOf(fay)).every(({ verified }) => verified)).toBe(true)
+    expect(await receivers.client.send(made.body)).toMatchObject({
+      status: 200,
+      data: { receipt: { duplicate: true } },
+    })
+    expect((await receivers.client.command(fay, fields(plain))).data).toMatchObject({ receipt: { duplicate: true } })
+    expect(await receivers.client.command(fay, fields(`${plain}!`))).toMatchObject({ code: 'request_id_reused' })
   }
   /** As they were given, as JSON, and as JSON inside JSON. */
   const wanted = [plain, JSON.stringify(plain), JSON.stringify(JSON.stringify(plain)), key.toString('base64')]
   const forms = [...wanted.map((text) => Buffer.from(text.replace(/^"+|"+$/g, ''))), key]
   const isNowhere = () => {
-    const files = readdirSync(mail.board.directory, { recursive: true, withFileTypes: true }).filter((each) =>
+    const files = readdirSync(receivers.board.directory, { recursive: true, withFileTypes: true }).filter((each) =>
       each.isFile(),
     )
     expect(files.length).toBeGreaterThan(4)
@@ -261,9 +289,9 @@ test('signing keys of deliveries are in no file, and still open the address afte
   }
   await isVerified(1)
   isNowhere()
-  await mail.again((board) => board.kill())
+  await receivers.restart((board) => board.kill())
   isNowhere()
   await isVerified(2)
-  await mail.board.stop()
+  await receivers.board.stop()
   isNowhere()
 })

@@ -5,9 +5,9 @@ import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
 import { opensslSigner } from '../../src/cli/sign.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
-import { call, OauthClient, type Told } from '../support/oauth-client.ts'
+import { callTool, type JsonResponse, OauthClient } from '../support/oauth-client.ts'
 import { patience } from '../support/patience.ts'
-import { answer, begin } from '../support/sign-in.ts'
+import { beginSignIn, submitSignature } from '../support/sign-in.ts'
 
 vi.setConfig({ testTimeout: 300_000 })
 
@@ -19,8 +19,8 @@ test('a client that refreshes endlessly is told to wait, keeps its newest token,
   let board = await startBoard({ directory, env })
   const client = new OauthClient(board.address)
   const signer = opensslSigner(randomBytes(32))
-  const tokens = [(await client.signedIn(signer)).refresh_token]
-  let told: Told = await client.refresh(tokens.at(-1)!)
+  const tokens = [(await client.signIn(signer)).refresh_token]
+  let told: JsonResponse = await client.refresh(tokens.at(-1)!)
   while (told.status === 200) {
     tokens.push(String(told.body.refresh_token))
     told = await client.refresh(tokens.at(-1)!)
@@ -36,7 +36,7 @@ test('a client that refreshes endlessly is told to wait, keeps its newest token,
   board = await startBoard({ directory, env: { BROADSIDE_LIMITS: 'off' }, port: board.port })
   const { status, body } = await client.refresh(tokens.at(-1)!)
   expect(status).toBe(200)
-  const whoami = () => call(board.address, 'whoami', {}, String(body.access_token))
+  const whoami = () => callTool(board.address, 'whoami', {}, String(body.access_token))
   expect((await whoami()).status).toBe(200)
   expect(await client.refresh(tokens[0]!)).toMatchObject({ status: 400, body: { error: 'invalid_grant' } })
   expect(await client.refresh(String(body.refresh_token))).toMatchObject({
@@ -54,7 +54,7 @@ test('a sign-in response leaves the same in the journal however often it is sent
   await client.register()
   const signer = opensslSigner(randomBytes(32))
   const { url, verifier } = client.authorize()
-  const begun = await begin(url, signer.publicKey)
+  const begun = await beginSignIn(url, signer.publicKey)
   if (begun instanceof Response) throw new Error(`no sign-in: ${begun.status}`)
   const signature = signer.sign(Buffer.from(String(begun.body.challenge))).toString('base64url')
   const grants = () => {
@@ -63,11 +63,13 @@ test('a sign-in response leaves the same in the journal however often it is sent
   }
   const answers = async (count: number) => {
     for (let n = 0; n < count; n++)
-      expect((await answer(begun, { public_key: signer.publicKey, signature })).status).toBe(200)
+      expect((await submitSignature(begun, { public_key: signer.publicKey, signature })).status).toBe(200)
     return grants()
   }
   expect([await answers(1), await answers(20)]).toEqual([1, 1])
-  const next = (await (await answer(begun, { public_key: signer.publicKey, signature })).json()) as { location: string }
+  const next = (await (await submitSignature(begun, { public_key: signer.publicKey, signature })).json()) as {
+    location: string
+  }
   const back = await begun.jar.fetch(new URL(next.location, board.address))
   const code = new URL(back.headers.get('location')!).searchParams.get('code')!
   expect((await client.exchange(code, verifier)).status).toBe(200)

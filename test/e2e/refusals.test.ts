@@ -1,7 +1,7 @@
 import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
-import { type Answer, Client, type Fields, freshNonce, now, person } from '../support/client.ts'
+import { type Answer, Client, type Fields, newNonce, now, person } from '../support/client.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
@@ -179,7 +179,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     })
     expect(await client.command(ada, { ...hello, room: '!' }, stale)).toMatchObject({ code: 'invalid_field' })
     // Retry memory before the time window.
-    const nonce = freshNonce()
+    const nonce = newNonce()
     const own = await startBoard({ directory: boardDirectory(), env: { HTTP_ENGINE: engine } })
     const writer = await Client.of(own)
     await writer.command(ada, { ...hello, request_id: 'order' }, { nonce })

@@ -7,10 +7,10 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { resultSha256 } from '../../actors/works/letters.ts'
 import type { Signer } from '../../src/cli/sign.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
-import { Bounty } from '../support/bounty.ts'
 import { Client, person } from '../support/client.ts'
 import { patience } from '../support/patience.ts'
-import { json, ToolServer } from '../support/tool-server.ts'
+import { respondJson, ToolServer } from '../support/tool-server.ts'
+import { WorkClient } from '../support/work-client.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
@@ -35,13 +35,13 @@ beforeAll(async () => {
   board = await startBoard({ directory: boardDirectory(), env })
   near = (await Client.of(board)).from(home)
   client = near.from(away)
-  await new Bounty(near).welcomed(requester)
+  await new WorkClient(near).waitForWelcome(requester)
   expect(
     (await client.command(operator, { operation: 'credit.grant', target: requester.id, amount: 10_000 })).status,
   ).toBe(200)
   machine = await ToolServer.open({
-    '/tool': (_, response) => json(response, { answer: 42 }),
-    '/.well-known/broadside.json': (_, response) => json(response, { owners }),
+    '/tool': (_, response) => respondJson(response, { answer: 42 }),
+    '/.well-known/broadside.json': (_, response) => respondJson(response, { owners }),
   })
   subject = (await toolOf('broadside:hash')).subject_id
   // An identity whose age counts has to have one.
@@ -55,13 +55,13 @@ afterAll(() => {
 /** An identity with an accepted work. */
 async function worker(name: string, { amount = 20, at = client } = {}): Promise<Signer> {
   const signer = person(name)
-  const [asking, doing] = [new Bounty(near), new Bounty(at)]
-  await doing.welcomed(signer)
-  const { work } = await asking.run(requester, asking.ask('lobby', amount))
-  await doing.run(signer, doing.claim(work.id, { ttl: 900 }))
+  const [asking, doing] = [new WorkClient(near), new WorkClient(at)]
+  await doing.waitForWelcome(signer)
+  const { work } = await asking.run(requester, asking.createFields('lobby', amount))
+  await doing.run(signer, doing.claimFields(work.id, { ttl: 900 }))
   const result = await doing.deliver(signer, work.id, 'done')
-  await doing.run(signer, doing.submit(work.id, result, 1, { result_sha256: resultSha256('done', []) }))
-  await asking.run(requester, asking.accept(work.id))
+  await doing.run(signer, doing.submitFields(work.id, result, 1, { result_sha256: resultSha256('done', []) }))
+  await asking.run(requester, asking.acceptFields(work.id))
   return signer
 }
 
@@ -73,7 +73,7 @@ async function call(signer: Signer, target = 'broadside:hash'): Promise<void> {
 
 const review = (signer: Signer, target = subject) =>
   client.command(signer, { operation: 'tools.review', target, kind: 'works', text: 'It does what it says.' })
-const available = async (signer: Signer) => (await new Bounty(client).balance(signer)).available
+const available = async (signer: Signer) => (await new WorkClient(client).balance(signer)).available
 const left = async (id = 'broadside:hash') => (await toolOf(id)).review_reward.left
 
 test('a caller with accepted work is paid once; one who did less, or dealt only with their own keys, is not', async () => {
@@ -136,24 +136,24 @@ test('a listing earns its reviewers nothing until its host names its publisher',
 
 test('one person with their own listings and works among their own keys gets nothing out of the pool', async () => {
   const attacker = client.from('203.0.113.1')
-  const works = new Bounty(attacker)
+  const works = new WorkClient(attacker)
   const keys = Array.from({ length: 5 }, (_, n) => person(`key ${n} of one person`))
-  for (const each of keys) await works.welcomed(each)
+  for (const each of keys) await works.waitForWelcome(each)
   const before = await Promise.all(keys.map(available))
   const own = await ToolServer.open(
     {
-      '/tool': (_, response) => json(response, { answer: 42 }),
-      '/.well-known/broadside.json': (_, response) => json(response, { owners: [keys[0]!.id] }),
+      '/tool': (_, response) => respondJson(response, { answer: 42 }),
+      '/.well-known/broadside.json': (_, response) => respondJson(response, { owners: [keys[0]!.id] }),
     },
     '127.0.0.2',
   )
   for (const [n, amount] of [1, 1, 1, 1, 1, 1, 1, 1, 1, 20].entries()) {
     const [asking, doing] = [keys[n % 5]!, keys[(n + 1) % 5]!]
-    const { work } = await works.run(asking, works.ask('lobby', amount))
-    await works.run(doing, works.claim(work.id, { ttl: 900 }))
+    const { work } = await works.run(asking, works.createFields('lobby', amount))
+    await works.run(doing, works.claimFields(work.id, { ttl: 900 }))
     const result = await works.deliver(doing, work.id, `done ${n}`)
-    await works.run(doing, works.submit(work.id, result, 1, { result_sha256: resultSha256(`done ${n}`, []) }))
-    await works.run(asking, works.accept(work.id))
+    await works.run(doing, works.submitFields(work.id, result, 1, { result_sha256: resultSha256(`done ${n}`, []) }))
+    await works.run(asking, works.acceptFields(work.id))
     const url = own.url('/tool')
     const said = { schema: 1, name: `Own ${n}`, description: 'One of many.', category: 'data', url, price: '0' }
     const made = await attacker.command(keys[0]!, { operation: 'tools.publish', data: JSON.stringify(said) })

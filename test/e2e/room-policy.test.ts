@@ -3,10 +3,10 @@ import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { Signer } from '../../src/cli/sign.ts'
 import { provenBits, solveProof } from '../../src/format/signing.ts'
+import { dataOf, type Json, run as runOn, summaryOf } from '../support/answers.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, type Fields, now, person } from '../support/client.ts'
 import { patience } from '../support/patience.ts'
-import { dataOf, type Json, run as runOn, told } from '../support/told.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
@@ -66,7 +66,7 @@ describe('policy', () => {
     const unseen = { ...defaults, front_page: false, archive: false }
     expect((await roomOf(owner, 'inner')).policy).toEqual(unseen)
     for (const key of ['front_page', 'archive'])
-      expect(told(await setPolicy('inner', { [key]: true }))).toBe(`400 invalid_field data.${key}`)
+      expect(summaryOf(await setPolicy('inner', { [key]: true }))).toBe(`400 invalid_field data.${key}`)
     expect(dataOf(await setPolicy('inner', { rules: 'r', archive: false })).policy).toEqual({ ...unseen, rules: 'r' })
   })
 
@@ -81,7 +81,7 @@ describe('policy', () => {
     const next = dataOf(await setPolicy('law', { top_level_per_day: 7 }))
     expect(next.policy).toEqual({ ...defaults, write: 'members', rules: 'Be kind.', top_level_per_day: 7 })
     expect((await roomOf(stranger, 'law')).policy).toEqual(next.policy)
-    expect(told(await setPolicy('law', {}))).toBe('400 missing_field data')
+    expect(summaryOf(await setPolicy('law', {}))).toBe('400 missing_field data')
     for (const wrong of [
       { schema: 1, write: 'open' },
       { write: 'nobody' },
@@ -93,12 +93,12 @@ describe('policy', () => {
       { front_page: null },
       { rules: 'a\0b' },
     ])
-      expect(told(await setPolicy('law', wrong)), JSON.stringify(wrong)).toBe(
+      expect(summaryOf(await setPolicy('law', wrong)), JSON.stringify(wrong)).toBe(
         `400 invalid_field data.${Object.keys(wrong)[0]}`,
       )
-    expect(told(await setPolicy('law', { rules: 'ä'.repeat(1025) }))).toBe('400 too_large data.rules')
-    expect(told(await setPolicy('law', { rules: 'ä'.repeat(1024) }))).toBe('200 ok')
-    expect(told(await client.command(owner, { operation: 'room.policy.set', room: 'law' }))).toBe(
+    expect(summaryOf(await setPolicy('law', { rules: 'ä'.repeat(1025) }))).toBe('400 too_large data.rules')
+    expect(summaryOf(await setPolicy('law', { rules: 'ä'.repeat(1024) }))).toBe('200 ok')
+    expect(summaryOf(await client.command(owner, { operation: 'room.policy.set', room: 'law' }))).toBe(
       '400 missing_field data',
     )
   })
@@ -106,12 +106,12 @@ describe('policy', () => {
   test('a moderator may take the room off the front page and change nothing else', async () => {
     await make('mild')
     await change('room.moderator.add', 'mild', mod)
-    expect(told(await setPolicy('mild', { front_page: false }, mod))).toBe('200 ok')
+    expect(summaryOf(await setPolicy('mild', { front_page: false }, mod))).toBe('200 ok')
     for (const more of [{ front_page: true }, { front_page: false, closed: true }, { write: 'owner' }])
-      expect(told(await setPolicy('mild', more, mod))).toMatch(/^403 forbidden data\./)
-    expect(told(await setPolicy('mild', { front_page: false }, stranger))).toBe('403 forbidden room')
-    expect(told(await setPolicy('mild', { front_page: false }, operator))).toBe('200 ok')
-    expect(told(await setPolicy('mild', { closed: true }, operator))).toBe('403 forbidden data.closed')
+      expect(summaryOf(await setPolicy('mild', more, mod))).toMatch(/^403 forbidden data\./)
+    expect(summaryOf(await setPolicy('mild', { front_page: false }, stranger))).toBe('403 forbidden room')
+    expect(summaryOf(await setPolicy('mild', { front_page: false }, operator))).toBe('200 ok')
+    expect(summaryOf(await setPolicy('mild', { closed: true }, operator))).toBe('403 forbidden data.closed')
   })
 
   test('write controls who begins threads, reply who replies', async () => {
@@ -121,7 +121,7 @@ describe('policy', () => {
     const root = (await post(stranger)).data.event_id!
     const outcome = async (fields: object) => {
       const found: string[] = []
-      for (const who of [owner, mod, member, stranger]) found.push(told(await post(who, fields)))
+      for (const who of [owner, mod, member, stranger]) found.push(summaryOf(await post(who, fields)))
       return found
     }
     const noThread = '403 room_write_restricted room'
@@ -137,7 +137,7 @@ describe('policy', () => {
     expect(await outcome({ reply_to: root })).toEqual(Array(4).fill(noReply))
     await run(stranger, { operation: 'room.join', room: 'stage' })
     await setPolicy('stage', { write: 'members' })
-    expect(told(await post(stranger))).toBe('200 ok')
+    expect(summaryOf(await post(stranger))).toBe('200 ok')
   })
 
   test('a closed room can be read but not written, until it is reopened', async () => {
@@ -145,27 +145,27 @@ describe('policy', () => {
     const post = (who: Signer) => client.post(who, { room: 'shop', text: 'x' })
     await post(stranger)
     await setPolicy('shop', { closed: true })
-    for (const who of [owner, stranger]) expect(told(await post(who))).toBe('400 wrong_state room')
+    for (const who of [owner, stranger]) expect(summaryOf(await post(who))).toBe('400 wrong_state room')
     expect(await roomOf(stranger, 'shop')).toMatchObject({ closed: true, count: 1 })
     expect(dataOf(await client.get('/api/events?room=shop')).events).toHaveLength(1)
     await setPolicy('shop', { closed: false, closes_at: now() - 1 })
-    expect(told(await post(owner))).toBe('400 wrong_state room')
+    expect(summaryOf(await post(owner))).toBe('400 wrong_state room')
     expect(((dataOf(await client.get('/api/rooms?query=shop')).rooms as Json[])[0] as Json).closed).toBe(true)
     await setPolicy('shop', { closes_at: now() + 3600 })
-    expect(told(await post(owner))).toBe('200 ok')
+    expect(summaryOf(await post(owner))).toBe('200 ok')
     await setPolicy('shop', { closes_at: now() + 2 })
-    await vi.waitFor(async () => expect(told(await post(stranger))).toBe('400 wrong_state room'), patience)
+    await vi.waitFor(async () => expect(summaryOf(await post(stranger))).toBe('400 wrong_state room'), patience)
     const { room } = dataOf(await client.get('/api/room?room=shop'))
     expect((room as Json).closed).toBe(true)
     await setPolicy('shop', { closes_at: 0 })
-    expect(told(await post(stranger))).toBe('200 ok')
+    expect(summaryOf(await post(stranger))).toBe('200 ok')
   })
 
   test('a full room accepts no more posts', async () => {
     await make('box')
     await setPolicy('box', { max_events: 2 })
     const post = (who: Signer) => client.post(who, { room: 'box', text: 'x' })
-    expect([told(await post(stranger)), told(await post(owner)), told(await post(owner))]).toEqual([
+    expect([summaryOf(await post(stranger)), summaryOf(await post(owner)), summaryOf(await post(owner))]).toEqual([
       '200 ok',
       '200 ok',
       '400 wrong_state room',
@@ -181,43 +181,43 @@ describe('policy', () => {
     await post(stranger)
     const before = now()
     const third = await post(stranger)
-    expect(told(third)).toBe('429 quota_exhausted')
+    expect(summaryOf(third)).toBe('429 quota_exhausted')
     const wait = (JSON.parse(third.text) as { error: { retry_after: number } }).error.retry_after
     expect(third.headers['retry-after']).toBe(String(wait))
     // Until midnight, counted from a second between the two that are known here.
     const midnight = Math.ceil((before + 1) / 86_400) * 86_400
     expect(before + wait).toBeLessThanOrEqual(midnight + 1)
     expect(now() + wait).toBeGreaterThanOrEqual(midnight - 1)
-    expect(told(await post(stranger, { reply_to: root }))).toBe('200 ok')
-    for (const who of [owner, owner, owner, mod, mod, mod]) expect(told(await post(who))).toBe('200 ok')
+    expect(summaryOf(await post(stranger, { reply_to: root }))).toBe('200 ok')
+    for (const who of [owner, owner, owner, mod, mod, mod]) expect(summaryOf(await post(who))).toBe('200 ok')
 
     await setPolicy('calm', { top_level_per_day: 0, posts_per_minute: 1 })
-    expect(told(await post(guest, { reply_to: root }))).toBe('200 ok')
+    expect(summaryOf(await post(guest, { reply_to: root }))).toBe('200 ok')
     const soon = await post(guest)
-    expect(told(soon)).toBe('429 rate_limited')
+    expect(summaryOf(soon)).toBe('429 rate_limited')
     expect(Number(soon.headers['retry-after'])).toBeGreaterThan(0)
     expect(Number(soon.headers['retry-after'])).toBeLessThanOrEqual(60)
-    expect(told(await post(mod))).toBe('200 ok')
-    expect(told(await client.post(guest, { room: 'lobby', text: 'elsewhere' }))).toBe('200 ok')
+    expect(summaryOf(await post(mod))).toBe('200 ok')
+    expect(summaryOf(await client.post(guest, { room: 'lobby', text: 'elsewhere' }))).toBe('200 ok')
   })
 
   test('a room may require a short lifetime, or a proof of work', async () => {
     await make('brief')
     await setPolicy('brief', { ttl_max: 60 })
     for (const fields of [{}, { ttl: 61 }])
-      expect(told(await client.post(owner, { room: 'brief', text: 'x', ...fields }))).toBe('400 invalid_field ttl')
-    expect(told(await client.post(owner, { room: 'brief', text: 'x', ttl: 60 }))).toBe('200 ok')
+      expect(summaryOf(await client.post(owner, { room: 'brief', text: 'x', ...fields }))).toBe('400 invalid_field ttl')
+    expect(summaryOf(await client.post(owner, { room: 'brief', text: 'x', ttl: 60 }))).toBe('200 ok')
     await setPolicy('brief', { ttl_max: 0, proof_bits: 8 })
     const signed = client.sign(stranger, { operation: 'post', room: 'brief', text: 'worked for' })
     const withProof = (proof: string) => client.send(JSON.stringify({ ...JSON.parse(signed.body), proof }))
     const bare = await client.send(signed.body)
-    expect(told(bare)).toBe('400 proof_required proof')
+    expect(summaryOf(bare)).toBe('400 proof_required proof')
     expect(bare.text).toContain('8 bits')
     for (const short of [solveProof(signed.sha256, 4)!, proofOfAnother(signed.sha256, 8), 'nonsense'])
-      expect(told(await withProof(short)), short).toBe('400 proof_required proof')
-    expect(told(await withProof(solveProof(signed.sha256, 8)!))).toBe('200 ok')
+      expect(summaryOf(await withProof(short)), short).toBe('400 proof_required proof')
+    expect(summaryOf(await withProof(solveProof(signed.sha256, 8)!))).toBe('200 ok')
     await setPolicy('brief', { write: 'members' })
-    expect(told(await client.post(stranger, { room: 'brief', text: 'x' }))).toBe('403 room_write_restricted room')
+    expect(summaryOf(await client.post(stranger, { room: 'brief', text: 'x' }))).toBe('403 room_write_restricted room')
   })
 })
 

@@ -3,9 +3,9 @@ import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { Signer } from '../../src/cli/sign.ts'
+import { dataOf, type Json, run as runOn, summaryOf, walk } from '../support/answers.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, type Fields, person } from '../support/client.ts'
-import { dataOf, type Json, run as runOn, told, walk } from '../support/told.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
@@ -47,17 +47,21 @@ describe('roles', () => {
       receipt: { event_id: expect.stringMatching(/^[0-9a-f]{32}$/) },
     })
     expect(await roomOf(guest, 'club')).toMatchObject({ members: 3, role: 'member', owner: owner.id, moderators: [] })
-    expect(told(await client.command(guest, { operation: 'room.join', room: 'club' }))).toBe('400 conflict room')
-    expect(told(await client.command(owner, { operation: 'room.join', room: 'club' }))).toBe('400 conflict room')
+    expect(summaryOf(await client.command(guest, { operation: 'room.join', room: 'club' }))).toBe('400 conflict room')
+    expect(summaryOf(await client.command(owner, { operation: 'room.join', room: 'club' }))).toBe('400 conflict room')
     const left = await run(guest, { operation: 'room.leave', room: 'club' })
     expect(left.member).toEqual({ id: guest.id, role: 'none' })
-    expect(told(await client.command(guest, { operation: 'room.leave', room: 'club' }))).toBe('400 wrong_state room')
+    expect(summaryOf(await client.command(guest, { operation: 'room.leave', room: 'club' }))).toBe(
+      '400 wrong_state room',
+    )
     const stays = await client.command(owner, { operation: 'room.leave', room: 'club' })
-    expect([told(stays), stays.text]).toEqual([
+    expect([summaryOf(stays), stays.text]).toEqual([
       '400 wrong_state room',
       expect.stringContaining('the owner cannot leave: first give the room to someone else with room.owner.transfer'),
     ])
-    expect(told(await client.command(guest, { operation: 'room.join', room: 'nowhere' }))).toBe('400 not_found room')
+    expect(summaryOf(await client.command(guest, { operation: 'room.join', room: 'nowhere' }))).toBe(
+      '400 not_found room',
+    )
   })
 
   test('only the owner adds, removes, promotes and transfers ownership', async () => {
@@ -69,49 +73,49 @@ describe('roles', () => {
       'room.moderator.remove',
       'room.owner.transfer',
     ]) {
-      expect(told(await change(operation, 'house', guest, stranger))).toBe('403 forbidden room')
-      expect(told(await change(operation, 'nowhere', guest))).toBe('400 not_found room')
-      expect(told(await client.command(owner, { operation, room: 'house', target: 'ada' }))).toBe(
+      expect(summaryOf(await change(operation, 'house', guest, stranger))).toBe('403 forbidden room')
+      expect(summaryOf(await change(operation, 'nowhere', guest))).toBe('400 not_found room')
+      expect(summaryOf(await client.command(owner, { operation, room: 'house', target: 'ada' }))).toBe(
         '400 invalid_field target',
       )
     }
-    expect(told(await change('room.member.remove', 'house', guest))).toBe('400 not_found target')
-    expect(told(await change('room.moderator.remove', 'house', guest))).toBe('400 not_found target')
-    expect(told(await change('room.member.add', 'house', owner))).toBe('400 conflict target')
-    expect(told(await change('room.member.add', 'house', guest))).toBe('200 ok')
-    expect(told(await change('room.member.add', 'house', guest))).toBe('400 conflict target')
-    expect(told(await change('room.moderator.add', 'house', guest))).toBe('200 ok')
-    expect(told(await change('room.moderator.add', 'house', guest))).toBe('400 conflict target')
-    expect(told(await change('room.member.add', 'house', stranger, guest))).toBe('403 forbidden room')
+    expect(summaryOf(await change('room.member.remove', 'house', guest))).toBe('400 not_found target')
+    expect(summaryOf(await change('room.moderator.remove', 'house', guest))).toBe('400 not_found target')
+    expect(summaryOf(await change('room.member.add', 'house', owner))).toBe('400 conflict target')
+    expect(summaryOf(await change('room.member.add', 'house', guest))).toBe('200 ok')
+    expect(summaryOf(await change('room.member.add', 'house', guest))).toBe('400 conflict target')
+    expect(summaryOf(await change('room.moderator.add', 'house', guest))).toBe('200 ok')
+    expect(summaryOf(await change('room.moderator.add', 'house', guest))).toBe('400 conflict target')
+    expect(summaryOf(await change('room.member.add', 'house', stranger, guest))).toBe('403 forbidden room')
     expect(await roomOf(owner, 'house')).toMatchObject({ moderators: [guest.id], members: 2, role: 'owner' })
     expect(dataOf(await change('room.moderator.remove', 'house', guest)).member).toEqual({
       id: guest.id,
       role: 'member',
     })
-    expect(told(await change('room.member.remove', 'house', owner))).toBe('400 wrong_state target')
-    expect(told(await change('room.member.remove', 'house', guest))).toBe('200 ok')
-    expect(told(await client.command(guest, { operation: 'room.join', room: 'house' }))).toBe('403 forbidden room')
-    expect(told(await change('room.member.add', 'house', guest))).toBe('200 ok')
-    expect(told(await change('room.owner.transfer', 'house', owner))).toBe('400 conflict target')
+    expect(summaryOf(await change('room.member.remove', 'house', owner))).toBe('400 wrong_state target')
+    expect(summaryOf(await change('room.member.remove', 'house', guest))).toBe('200 ok')
+    expect(summaryOf(await client.command(guest, { operation: 'room.join', room: 'house' }))).toBe('403 forbidden room')
+    expect(summaryOf(await change('room.member.add', 'house', guest))).toBe('200 ok')
+    expect(summaryOf(await change('room.owner.transfer', 'house', owner))).toBe('400 conflict target')
     expect(dataOf(await change('room.owner.transfer', 'house', guest)).member).toEqual({ id: guest.id, role: 'owner' })
-    expect(told(await change('room.member.add', 'house', stranger))).toBe('403 forbidden room')
+    expect(summaryOf(await change('room.member.add', 'house', stranger))).toBe('403 forbidden room')
     expect(await roomOf(owner, 'house')).toMatchObject({ owner: guest.id, role: 'member', members: 2 })
   })
 
   test('a room without an owner is run by the operator, who may give it an owner', async () => {
-    expect(told(await change('room.moderator.add', 'lobby', mod, stranger))).toBe('403 forbidden room')
-    expect(told(await change('room.moderator.add', 'lobby', mod, operator))).toBe('200 ok')
+    expect(summaryOf(await change('room.moderator.add', 'lobby', mod, stranger))).toBe('403 forbidden room')
+    expect(summaryOf(await change('room.moderator.add', 'lobby', mod, operator))).toBe('200 ok')
     await client.post(stranger, { room: 'found', text: 'made by a post' })
     expect(await roomOf(stranger, 'found')).not.toHaveProperty('owner')
-    expect(told(await change('room.owner.transfer', 'found', guest, operator))).toBe('200 ok')
-    expect(told(await change('room.owner.transfer', 'found', guest, operator))).toBe('403 forbidden room')
+    expect(summaryOf(await change('room.owner.transfer', 'found', guest, operator))).toBe('200 ok')
+    expect(summaryOf(await change('room.owner.transfer', 'found', guest, operator))).toBe('403 forbidden room')
   })
 
   test('a seventeenth moderator is refused', async () => {
     await make('crowd')
     const many = Array.from({ length: 17 }, (_, n) => person(`moderator ${n}`))
     const answers: string[] = []
-    for (const each of many) answers.push(told(await change('room.moderator.add', 'crowd', each)))
+    for (const each of many) answers.push(summaryOf(await change('room.moderator.add', 'crowd', each)))
     expect(answers).toEqual([...Array<string>(16).fill('200 ok'), '400 wrong_state room'])
   })
 
@@ -130,8 +134,8 @@ describe('roles', () => {
       ...others.sort().map((id) => ({ id, role: 'member' })),
     ])
     expect(await run(stranger, { operation: 'room.members', room: 'list', limit: 1 })).toMatchObject({ has_more: true })
-    expect(told(await client.get('/api/members?room=list&cursor=AAAA'))).toBe('400 invalid_field cursor')
-    expect(told(await client.get('/api/members?room=nowhere'))).toBe('400 not_found room')
+    expect(summaryOf(await client.get('/api/members?room=list&cursor=AAAA'))).toBe('400 invalid_field cursor')
+    expect(summaryOf(await client.get('/api/members?room=nowhere'))).toBe('400 not_found room')
   })
 })
 
@@ -141,19 +145,19 @@ describe('a private room', () => {
   test('admits those whom its owner adds, and is visible to nobody else', async () => {
     await make(room, { visibility: 'private', members: [member.id] })
     for (const operation of ['room.join', 'room.leave', 'room.members', 'room.policy.get', 'room.modlog']) {
-      expect(told(await client.command(stranger, { operation, room })), operation).toMatch(/^403 private_room/)
+      expect(summaryOf(await client.command(stranger, { operation, room })), operation).toMatch(/^403 private_room/)
     }
-    expect(told(await change('room.member.add', room, guest, stranger))).toMatch(/^403 private_room/)
-    expect(told(await setPolicy(room, { closed: true }, stranger))).toMatch(/^403 private_room/)
-    expect(told(await client.command(operator, { operation: 'room.members', room }))).toMatch(/^403 private_room/)
+    expect(summaryOf(await change('room.member.add', room, guest, stranger))).toMatch(/^403 private_room/)
+    expect(summaryOf(await setPolicy(room, { closed: true }, stranger))).toMatch(/^403 private_room/)
+    expect(summaryOf(await client.command(operator, { operation: 'room.members', room }))).toMatch(/^403 private_room/)
     for (const path of ['members', 'modlog', 'room']) {
-      expect(told(await client.get(`/api/${path}?room=${room}`))).toBe('403 private_room room')
+      expect(summaryOf(await client.get(`/api/${path}?room=${room}`))).toBe('403 private_room room')
     }
-    expect(told(await change('room.member.add', room, guest))).toBe('200 ok')
-    expect(told(await client.post(guest, { room, text: 'inside' }))).toBe('200 ok')
-    expect(told(await change('room.member.remove', room, guest))).toBe('200 ok')
-    expect(told(await client.post(guest, { room, text: 'outside' }))).toBe('403 private_room room')
-    expect(told(await client.command(guest, { operation: 'events.list', room }))).toMatch(/^403 private_room/)
+    expect(summaryOf(await change('room.member.add', room, guest))).toBe('200 ok')
+    expect(summaryOf(await client.post(guest, { room, text: 'inside' }))).toBe('200 ok')
+    expect(summaryOf(await change('room.member.remove', room, guest))).toBe('200 ok')
+    expect(summaryOf(await client.post(guest, { room, text: 'outside' }))).toBe('403 private_room room')
+    expect(summaryOf(await client.command(guest, { operation: 'events.list', room }))).toMatch(/^403 private_room/)
     const { members } = await run(member, { operation: 'room.members', room })
     expect((members as Json[]).map(({ role }) => role)).toEqual(['owner', 'member'])
   })
@@ -179,20 +183,22 @@ describe('a private room', () => {
       await accept(stranger, String(first.code).replace(room, 'club')),
       await accept(stranger, boundCode),
     ]
-    expect(told(await accept(member, first.code))).toBe('400 conflict data.code')
+    expect(summaryOf(await accept(member, first.code))).toBe('400 conflict data.code')
     expect(dataOf(await accept(stranger, first.code))).toMatchObject({
       room,
       member: { id: stranger.id, role: 'member' },
     })
     bad.push(await accept(person('latecomer'), first.code))
-    expect(bad.map(told)).toEqual(Array(5).fill('403 forbidden'))
+    expect(bad.map(summaryOf)).toEqual(Array(5).fill('403 forbidden'))
     expect(new Set(bad.map(({ text }) => text)).size).toBe(1)
-    expect(told(await client.post(stranger, { room, text: 'let in' }))).toBe('200 ok')
-    expect(told(await accept(guest, boundCode))).toBe('200 ok')
-    expect(told(await accept(guest, 'no code'))).toBe('400 invalid_field data.code')
-    expect(told(await client.command(member, { operation: 'room.invite.create', room }))).toBe('403 forbidden room')
+    expect(summaryOf(await client.post(stranger, { room, text: 'let in' }))).toBe('200 ok')
+    expect(summaryOf(await accept(guest, boundCode))).toBe('200 ok')
+    expect(summaryOf(await accept(guest, 'no code'))).toBe('400 invalid_field data.code')
+    expect(summaryOf(await client.command(member, { operation: 'room.invite.create', room }))).toBe(
+      '403 forbidden room',
+    )
     for (const ttl of [59, 604_801])
-      expect(told(await client.command(owner, { operation: 'room.invite.create', room, ttl }))).toBe(
+      expect(summaryOf(await client.command(owner, { operation: 'room.invite.create', room, ttl }))).toBe(
         '400 invalid_field ttl',
       )
   })
@@ -202,20 +208,20 @@ describe('a private room', () => {
     const made = await run(owner, { operation: 'room.invite.create', room: 'heirloom' })
     await run(owner, { operation: 'room.owner.transfer', room: 'heirloom', target: member.id })
     const data = JSON.stringify({ schema: 1, code: (made.invite as Json).code })
-    expect(told(await client.command(stranger, { operation: 'room.invite.accept', data }))).toBe('403 forbidden')
+    expect(summaryOf(await client.command(stranger, { operation: 'room.invite.accept', data }))).toBe('403 forbidden')
   })
 
   test('at most eight invites may be open', async () => {
     await make('gate', { visibility: 'private' })
     const invite = () => client.command(owner, { operation: 'room.invite.create', room: 'gate' })
     const answers: string[] = []
-    for (let n = 0; n < 9; n++) answers.push(told(await invite()))
+    for (let n = 0; n < 9; n++) answers.push(summaryOf(await invite()))
     expect(answers).toEqual([...Array<string>(8).fill('200 ok'), '400 wrong_state room'])
   })
 
   test('a member who leaves can no longer read it', async () => {
-    expect(told(await client.command(stranger, { operation: 'room.leave', room }))).toBe('200 ok')
-    expect(told(await client.command(stranger, { operation: 'room.get', room }))).toMatch(/^403 private_room/)
+    expect(summaryOf(await client.command(stranger, { operation: 'room.leave', room }))).toBe('200 ok')
+    expect(summaryOf(await client.command(stranger, { operation: 'room.get', room }))).toMatch(/^403 private_room/)
   })
 })
 
@@ -232,8 +238,8 @@ test('rooms are unchanged after a restart, a replay of the journals and a kill',
         for (const path of ['room', 'members', 'modlog'])
           found.push(dataOf(await client.get(`/api/${path}?room=${room}`)))
     }
-    found.push(told(await client.command(owner, { operation: 'room.invite.create', room: 'gate' })))
-    found.push(told(await client.post(stranger, { room: 'law', text: 'x' })))
+    found.push(summaryOf(await client.command(owner, { operation: 'room.invite.create', room: 'gate' })))
+    found.push(summaryOf(await client.post(stranger, { room: 'law', text: 'x' })))
     return found
   }
   const before = await everything()

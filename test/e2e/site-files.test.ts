@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
-import { type Board, boardDirectory, refusedBoard, startBoard } from '../support/board-process.ts'
+import { type Board, boardDirectory, expectStartRefused, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
@@ -32,7 +32,7 @@ test('a name of two lines, or a contact that is not an address, prevents the sta
     [{ BOARD_NAME: 'two\nlines' }, 'BOARD_NAME must be one line of at most 60 characters'],
     [{ BOARD_CONTACT: 'javascript:alert(1)' }, 'BOARD_CONTACT must be an email address or an https:// address'],
   ] as const)
-    expect((await refusedBoard({ directory: boardDirectory(), env })).words).toContain(words)
+    expect((await expectStartRefused({ directory: boardDirectory(), env })).output).toContain(words)
 })
 
 test('security.txt names the contact, and when to fetch it again', async () => {

@@ -11,7 +11,7 @@ import { titleOf } from '../../src/reads/thread-title.ts'
 import { blobOf, putFields } from '../support/blobs.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { type Answer, Client, type Fields, now, person } from '../support/client.ts'
-import { delegated } from '../support/delegations.ts'
+import { createDelegation } from '../support/delegations.ts'
 import { readBoard } from '../support/read-board.ts'
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
@@ -56,7 +56,7 @@ beforeAll(async () => {
   plain.push(await post({ text: 'a note from elsewhere', data: data({ format: 'markdown', source }) }))
   const file = blobOf(await act(ada, { ...putFields(Buffer.from('file')), room: 'kinds', media_type: 'text/plain' }))
   others.push(await post({ text: 'with a file', attachments: [file.id] }))
-  await delegated(client, ada, tool)
+  await createDelegation(client, ada, tool)
   others.push(await post({ text: 'by a delegate' }, tool))
   const [edited, hidden, redacted, ended] = [
     await post({ text: 'first' }),

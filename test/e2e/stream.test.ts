@@ -4,8 +4,8 @@ import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vite
 import { sizes } from '../../actors/kernel/limits.ts'
 import { signingBytes } from '../../src/format/signing.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
-import { Client, freshNonce, now, person } from '../support/client.ts'
-import { delegated } from '../support/delegations.ts'
+import { Client, newNonce, now, person } from '../support/client.ts'
+import { createDelegation } from '../support/delegations.ts'
 import { patience } from '../support/patience.ts'
 import { publicFollow, StreamClient } from '../support/stream-client.ts'
 
@@ -46,7 +46,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
       ...(cursor === undefined ? {} : { cursor }),
     }).body
   const privateRoom = async (members: readonly string[] = [member.id]) => {
-    const room = `inner-${freshNonce()
+    const room = `inner-${newNonce()
       .toLowerCase()
       .replace(/[^a-z0-9]/g, '')}`
     const made = await client.command(ada, { operation: 'room.create', room, visibility: 'private', members })
@@ -218,16 +218,16 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
   })
 
   test('a rotation, the end of a delegation and a suspension end the follows signed with them', async () => {
-    const people = ['mover', 'principal', 'bad'].map((name) => person(`${name} ${engine} ${freshNonce()}`))
+    const people = ['mover', 'principal', 'bad'].map((name) => person(`${name} ${engine} ${newNonce()}`))
     const [mover, principal, bad] = people as [typeof ada, typeof ada, typeof ada]
     const room = await privateRoom(people.map(({ id }) => id))
-    const first = person(`first ${freshNonce()}`)
-    const delegation = await delegated(client, principal, first)
+    const first = person(`first ${newNonce()}`)
+    const delegation = await createDelegation(client, principal, first)
     const stream = await open()
     const ids = [mover, first, bad].map((by) => stream.send(follow([room], by), 'follow'))
     for (const id of ids) expect((await stream.answer(id)).status).toBe(200)
-    const next = person(`next ${freshNonce()}`)
-    const rotation = { operation: 'identity.rotate', target: next.publicKey, timestamp: now(), nonce: freshNonce() }
+    const next = person(`next ${newNonce()}`)
+    const rotation = { operation: 'identity.rotate', target: next.publicKey, timestamp: now(), nonce: newNonce() }
     const bytes = signingBytes(client.serviceId, { ...rotation, public_key: mover.publicKey })
     const [signature, proof] = [mover, next].map((by) => by.sign(bytes).toString('base64url'))
     const moved = await client.send(JSON.stringify({ ...rotation, public_key: mover.publicKey, signature, proof }))

@@ -6,7 +6,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { shardOf } from '../../actors/shard.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
-import { damagesOf } from '../support/fsck-damage.ts'
+import { findDamage } from '../support/find-damage.ts'
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 
@@ -262,6 +262,6 @@ describe.each([1, 2])('on %i shards', (shards) => {
     expect(await everywhere('garden')).toEqual([true, true, true])
     client.close()
     await board.stop()
-    expect(damagesOf(directory)).toEqual([])
+    expect(findDamage(directory)).toEqual([])
   })
 })

@@ -13,9 +13,9 @@ import { formatTilePath, newTiles, TILE_WIDTH } from '../../storage/tile-path.ts
 import { capturedTerminal } from '../src/cli/captured-terminal.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
-import { greeted, greetedLeaves } from '../support/greeted.ts'
 import { scratchDirectory } from '../support/scratch.ts'
 import { readVector, vectors } from '../support/vectors.ts'
+import { welcomeAuthor, welcomeLeaves } from '../support/welcome-author.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
@@ -60,8 +60,8 @@ describe.each(['uws', 'node'])('the log under its own prefix, on the %s engine',
     if (!pinned.ok) throw new Error(pinned.problem)
     key = pinned.value
     prefix = `/${key.name.slice(key.name.indexOf('/') + 1)}/`
-    await greeted(client, ada)
-    for (let n = greetedLeaves; n < posts; n++) {
+    await welcomeAuthor(client, ada)
+    for (let n = welcomeLeaves; n < posts; n++) {
       const made = await client.post(ada, { room: 'tiles', text: `entry ${n}` })
       ids[n] = made.data.event_id!
     }

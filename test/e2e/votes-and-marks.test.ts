@@ -5,7 +5,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { parseEntry } from '../../actors/records/entry.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { type Answer, Client, type EventJson, type Fields, person } from '../support/client.ts'
-import { logKeyOf, proveEvent } from '../support/judge.ts'
+import { logKeyOf, proveEvent } from '../support/log-checks.ts'
 import { patience } from '../support/patience.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })

@@ -4,8 +4,8 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { resultSha256 } from '../../actors/works/letters.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
-import { Bounty, type WorkJson } from '../support/bounty.ts'
 import { Client, type Fields, person } from '../support/client.ts'
+import { WorkClient, type WorkJson } from '../support/work-client.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
@@ -15,7 +15,7 @@ const bob = person('bob')
 const eve = person('eve')
 let board: Board
 let client: Client
-let works: Bounty
+let works: WorkClient
 
 beforeAll(async () => {
   board = await startBoard({
@@ -23,8 +23,8 @@ beforeAll(async () => {
     env: { SHARDS: '2', OPERATORS: op.id, COMPACT_SECONDS: '1' },
   })
   client = await Client.of(board)
-  works = new Bounty(client)
-  await Promise.all([works.welcomed(ada), works.welcomed(bob)])
+  works = new WorkClient(client)
+  await Promise.all([works.waitForWelcome(ada), works.waitForWelcome(bob)])
   const grant = { operation: 'credit.grant', target: ada.id, amount: 10_000 }
   expect((await client.command(op, grant)).status).toBe(200)
 })
@@ -52,7 +52,7 @@ async function texts(work: string): Promise<string[]> {
 test('a work is requested, claimed, delivered and accepted: paid, announced, and provable', async () => {
   const followed = await follow()
   const before = { ada: await works.balance(ada), bob: await works.balance(bob) }
-  const asked = client.sign(ada, works.ask('lobby', 200))
+  const asked = client.sign(ada, works.createFields('lobby', 200))
   const created = await client.send(asked.body)
   const { work, receipt } = created.data as unknown as { work: WorkJson; receipt: { log_index: number } }
   expect(work).toMatchObject({
@@ -70,12 +70,12 @@ test('a work is requested, claimed, delivered and accepted: paid, announced, and
     'work.create',
   ])
 
-  const claimed = await works.run(bob, works.claim(work.id, { ttl: 900 }))
+  const claimed = await works.run(bob, works.claimFields(work.id, { ttl: 900 }))
   expect(claimed.work).toMatchObject({ state: 'claimed', fence: 1, worker: { id: bob.id } })
   const result = await works.deliver(bob, work.id, 'here it is')
   const submitted = await works.run(
     bob,
-    works.submit(work.id, result, 1, { result_sha256: resultSha256('here it is', []) }),
+    works.submitFields(work.id, result, 1, { result_sha256: resultSha256('here it is', []) }),
   )
   expect(submitted.work).toMatchObject({
     state: 'submitted',
@@ -85,7 +85,7 @@ test('a work is requested, claimed, delivered and accepted: paid, announced, and
     result_sha256: resultSha256('here it is', []),
     result_changed_since_submit: false,
   })
-  const accepted = await works.run(ada, works.accept(work.id))
+  const accepted = await works.run(ada, works.acceptFields(work.id))
   expect(accepted.work).toMatchObject({ state: 'accepted', reward: { state: 'paid', reason: 'accepted' } })
   expect(await works.balance(bob)).toEqual({ available: before.bob.available + 200, held: 0 })
   expect(await works.balance(ada)).toEqual({ available: before.ada.available - 202, held: before.ada.held })
@@ -124,7 +124,7 @@ test('a work is requested, claimed, delivered and accepted: paid, announced, and
 
 test('the same signed command sent many times at once creates one work, and every sender gets it', async () => {
   const before = await works.balance(ada)
-  const asked = client.sign(ada, works.ask('lobby', 10))
+  const asked = client.sign(ada, works.createFields('lobby', 10))
   const answers = await Promise.all(Array.from({ length: 8 }, () => client.send(asked.body)))
   expect(answers.map(({ status }) => status)).toEqual(Array(8).fill(200))
   expect(new Set(answers.map(({ data }) => (data as unknown as { work: WorkJson }).work.id))).toEqual(
@@ -142,7 +142,7 @@ test('a request that its room refuses costs nothing, leaves nothing, and may be 
     client.command(ada, { operation: 'room.policy.set', room: 'hall', data: JSON.stringify(set) })
   await policy({ write: 'owner' })
   const before = await works.balance(bob)
-  const asked = client.sign(bob, { ...works.ask('hall', 20), request_id: 'mine' } as never)
+  const asked = client.sign(bob, { ...works.createFields('hall', 20), request_id: 'mine' } as never)
   const once = await client.send(asked.body)
   expect([once.status, once.code]).toEqual([403, 'room_write_restricted'])
   expect((await client.send(asked.body)).code).toBe('room_write_restricted')
@@ -166,20 +166,20 @@ test('a post of kind request becomes a work, once; it is edited only through wor
   const ask = { operation: 'work.create', event_id, amount: 10, data: '{"schema":1,"title":"Wanted"}' }
   const { work } = await works.run(ada, ask)
   expect([work.id, work.request.text, work.request.versions]).toEqual([event_id, 'wanted', 1])
-  expect(await works.refused(ada, ask)).toBe('conflict')
-  expect(await works.refused(bob, ask)).toBe('conflict')
+  expect(await works.refusalCode(ada, ask)).toBe('conflict')
+  expect(await works.refusalCode(bob, ask)).toBe('conflict')
   const supersede = { operation: 'post', text: 'other', data: JSON.stringify({ schema: 1, supersedes: event_id }) }
-  expect(await works.refused(ada, supersede)).toBe('wrong_state')
+  expect(await works.refusalCode(ada, supersede)).toBe('wrong_state')
   const edited = await works.run(ada, { operation: 'work.edit', event_id, text: 'wanted more' })
   expect(edited.work.request).toMatchObject({ text: 'wanted more', versions: 2, version_id: edited.receipt.event_id })
   const { data } = await client.get(`/api/events/${event_id}`)
   expect([data.event!.text, data.event!.event_id]).toEqual(['wanted more', event_id])
   await works.run(
     bob,
-    works.claim(event_id, { data: JSON.stringify({ schema: 1, version_id: edited.receipt.event_id }) }),
+    works.claimFields(event_id, { data: JSON.stringify({ schema: 1, version_id: edited.receipt.event_id }) }),
   )
-  expect(await works.refused(ada, { operation: 'work.edit', event_id, text: 'too late' })).toBe('wrong_state')
-  expect(await works.refused(ada, { operation: 'event.redact', event_id, reason: 'no' })).toBe('wrong_state')
+  expect(await works.refusalCode(ada, { operation: 'work.edit', event_id, text: 'too late' })).toBe('wrong_state')
+  expect(await works.refusalCode(ada, { operation: 'event.redact', event_id, reason: 'no' })).toBe('wrong_state')
   expect((await works.run(bob, { operation: 'work.release', event_id, amount: 1 })).work.state).toBe('open')
   expect((await client.command(ada, { operation: 'event.redact', event_id, reason: 'enough' })).status).toBe(200)
   await expect
@@ -195,11 +195,11 @@ test('the text of a redacted request leaves the disk, in its room and with the m
         .filter((name) => readFileSync(join(board.directory, shard, name)).includes(words)),
     )
   const [first, second, never] = ['first', 'second', 'never'].map((each) => `${each} words of a request`)
-  const { work } = await works.run(ada, { ...works.ask('lobby', 10), text: first! })
+  const { work } = await works.run(ada, { ...works.createFields('lobby', 10), text: first! })
   await works.run(ada, { operation: 'work.edit', event_id: work.id, text: second! })
   await client.command(ada, { operation: 'room.create', room: 'closed' })
   await client.command(ada, { operation: 'room.policy.set', room: 'closed', data: '{"write":"owner"}' })
-  expect(await works.refused(bob, { ...works.ask('closed', 10), text: `${never} in vain` })).toBe(
+  expect(await works.refusalCode(bob, { ...works.createFields('closed', 10), text: `${never} in vain` })).toBe(
     'room_write_restricted',
   )
   expect([first!, second!].map((each) => onDisk(each).length > 0)).toEqual([true, true])
@@ -213,12 +213,12 @@ test('the text of a redacted request leaves the disk, in its room and with the m
 })
 
 test('a work is rejected, disputed and ruled on by a third party: split, bond returned, books balanced', async () => {
-  await works.welcomed(eve)
+  await works.waitForWelcome(eve)
   const before = { ada: await works.balance(ada), bob: await works.balance(bob) }
-  const { work } = await works.run(ada, works.ask('lobby', 100))
+  const { work } = await works.run(ada, works.createFields('lobby', 100))
   const result = await works.deliver(eve, work.id, 'by eve')
   // In one step, with a result that was posted before.
-  const claimed = await works.run(eve, { ...works.claim(work.id), target: result } as never)
+  const claimed = await works.run(eve, { ...works.claimFields(work.id), target: result } as never)
   expect(claimed.work).toMatchObject({ state: 'submitted', fence: 1, result_id: result })
   const copy = await works.deliver(bob, work.id, 'by eve', { kind: 'note' })
   expect(copy).toMatch(/^[0-9a-f]{32}$/)
@@ -226,7 +226,7 @@ test('a work is rejected, disputed and ruled on by a third party: split, bond re
   await works.run(eve, { operation: 'work.dispute', event_id: work.id, amount: 1, reason: 'it is' })
   expect((await works.balance(eve)).held).toBe(10)
   const rule = { operation: 'work.rule', event_id: work.id, reason: 'half of it is', data: '{"schema":1,"percent":50}' }
-  expect(await works.refused(ada, rule)).toBe('forbidden')
+  expect(await works.refusalCode(ada, rule)).toBe('forbidden')
   const ruled = await works.run(op, rule)
   expect(ruled.work).toMatchObject({ state: 'split', reward: { state: 'split' } })
   expect(await works.balance(eve)).toMatchObject({ available: 150, held: 0 })
@@ -236,12 +236,12 @@ test('a work is rejected, disputed and ruled on by a third party: split, bond re
 
 test('a simulated work is practice: it costs nothing, pays nothing, and is in no ledger', async () => {
   const newcomer = person('newcomer')
-  const { work } = await works.run(newcomer, works.ask('lobby', 1_000, {}, { simulated: true }))
+  const { work } = await works.run(newcomer, works.createFields('lobby', 1_000, {}, { simulated: true }))
   expect(work).toMatchObject({ simulated: true, state: 'open' })
   const result = await works.deliver(bob, work.id, `practice ${work.id}`)
   const before = await works.balance(bob)
-  await works.run(bob, { ...works.claim(work.id), target: result } as never)
-  await works.run(newcomer, works.accept(work.id))
+  await works.run(bob, { ...works.claimFields(work.id), target: result } as never)
+  await works.run(newcomer, works.acceptFields(work.id))
   expect(await works.balance(bob)).toEqual(before)
   const ledger = await client.get('/v1/export?stream=ledger')
   expect(ledger.text).not.toContain(work.id)
@@ -256,16 +256,16 @@ test('a work of a private room is visible only to its members, and only they are
     .filter((line) => line.includes('"ledger"'))
   const updates = { operation: 'updates.get', data: '{"schema":1,"rooms":["cellar"]}' }
   const { cursor } = (await client.command(bob, updates)).data as { cursor?: string }
-  const { work } = await works.run(ada, works.ask('cellar', 50))
+  const { work } = await works.run(ada, works.createFields('cellar', 50))
   expect((await client.get(`/api/work/${work.id}`)).code).toBe('private_room')
-  expect(await works.refused(eve, works.claim(work.id))).toBe('not_found')
-  await works.run(bob, works.claim(work.id))
-  expect(await works.refused(ada, { operation: 'room.member.remove', room: 'cellar', target: bob.id })).toBe(
+  expect(await works.refusalCode(eve, works.claimFields(work.id))).toBe('not_found')
+  await works.run(bob, works.claimFields(work.id))
+  expect(await works.refusalCode(ada, { operation: 'room.member.remove', room: 'cellar', target: bob.id })).toBe(
     'wrong_state',
   )
   const result = await works.deliver(bob, work.id, 'in secret')
-  await works.run(bob, works.submit(work.id, result))
-  const paid = await works.run(ada, works.accept(work.id))
+  await works.run(bob, works.submitFields(work.id, result))
+  const paid = await works.run(ada, works.acceptFields(work.id))
   expect(paid.work.state).toBe('accepted')
   const told = (await client.command(bob, { ...updates, cursor: cursor! })).data as unknown as {
     updates: { type: string; work?: string }[]

@@ -6,7 +6,7 @@ import { type Board, boardDirectory, startBoard } from '../support/board-process
 import { Client, person, walkPages } from '../support/client.ts'
 import { World } from '../support/operation-setups.ts'
 import { patience } from '../support/patience.ts'
-import { reason, type Stage, type Staged, workAt } from '../support/work-stages.ts'
+import { reason, type Stage, type StagedWork, workAt } from '../support/work-stages.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
@@ -26,7 +26,7 @@ const operator = person('the operator')
 let board: Board
 let client: Client
 let world: World
-const staged = new Map<Stage, Staged>()
+const staged = new Map<Stage, StagedWork>()
 
 beforeAll(async () => {
   board = await startBoard({ directory: boardDirectory(), env: { OPERATORS: operator.id, SHARDS: '2' } })
@@ -114,7 +114,7 @@ test('a history names who signed each transition and what moved, and its bytes c
 
 test('a redacted request is in no record and no history', async () => {
   const { requester, work } = await workAt(world, 'open', {}, { room: 'jobs', text: 'a very secret request' })
-  await world.done(requester, { operation: 'event.redact', event_id: work, reason: 'x' })
+  await world.run(requester, { operation: 'event.redact', event_id: work, reason: 'x' })
   for (const path of [`/api/work/${work}`, `/api/work/${work}/history`, '/work.atom', '/api/works?room=jobs'])
     expect((await client.get(path)).text).not.toContain('very secret')
 })
@@ -127,7 +127,7 @@ test('the title of a removed request is not found, and is in no export', async (
   expect(await found('quokka')).toEqual([hidden.work, shown.work].sort())
   const titles = async () => (await client.get('/v1/export?stream=board')).text.split('Quokkas for sale').length - 1
   const before = await titles()
-  await world.done(operator, { operation: 'room.hide', event_id: hidden.work, reason: 'spam' })
+  await world.run(operator, { operation: 'room.hide', event_id: hidden.work, reason: 'spam' })
   expect(await found('quokka')).toEqual([shown.work])
   expect(await found('marsupials')).toEqual([hidden.work, shown.work].sort())
   await vi.waitFor(async () => expect(await titles()).toBe(before / 2), patience)
@@ -139,45 +139,45 @@ test.each(['in the shard of the market', 'in another shard'])(
     const isThere = (name: string) => shardOf(name, 2) === shardOf(marketName, 2)
     const names = Array.from({ length: 20 }, (_, n) => `closed-${n}`)
     const room = names.find((name) => isThere(name) === (where === 'in the shard of the market'))!
-    const requester = await world.rich()
-    await world.done(requester, { operation: 'room.create', room, visibility: 'private' })
+    const requester = await world.personWithCredits()
+    await world.run(requester, { operation: 'room.create', room, visibility: 'private' })
     const data = JSON.stringify({ schema: 1, title: 'A wombat', capabilities: ['marsupials'] })
     const asked = { operation: 'work.create', room, text: 'Bring it.', amount: 10, data }
-    const { work } = await world.done(requester, asked)
-    const found = async (query: string) => (await world.done(requester, { operation: 'work.list', room, query })).works
+    const { work } = await world.run(requester, asked)
+    const found = async (query: string) => (await world.run(requester, { operation: 'work.list', room, query })).works
     expect(await found('wombat')).toMatchObject([{ title: 'A wombat' }])
-    await world.done(requester, { operation: 'event.redact', event_id: work!.id as string, reason: 'mistaken' })
+    await world.run(requester, { operation: 'event.redact', event_id: work!.id as string, reason: 'mistaken' })
     expect(await found('wombat')).toEqual([])
     expect(await found('marsupials')).toMatchObject([{ title: '[removed]' }])
   },
 )
 
 describe('a work of a private room', () => {
-  let inside: Staged
+  let inside: StagedWork
   let room: string
   beforeAll(async () => {
     const made = await world.privateRoom([])
     room = made.room
-    const [requester, worker] = [await world.rich(), await world.rich()]
+    const [requester, worker] = [await world.personWithCredits(), await world.personWithCredits()]
     for (const each of [requester, worker])
-      await world.done(made.owner, { operation: 'room.member.add', room, target: each.id })
+      await world.run(made.owner, { operation: 'room.member.add', room, target: each.id })
     const data = '{"schema":1,"title":"Hidden treasure","capabilities":["treasure-tag"]}'
     const asked = { operation: 'work.create', room, text: 'Find the hidden treasure.', amount: 77, data }
-    const { work } = await world.done(requester, asked)
+    const { work } = await world.run(requester, asked)
     inside = { requester, worker, work: work!.id as string, room, result: '', sha256: '' }
   })
 
   test('is read, claimed, delivered and accepted by its members like any other', async () => {
     const { requester, worker, work } = inside
-    const listed = await world.done(worker, { operation: 'work.list', room })
+    const listed = await world.run(worker, { operation: 'work.list', room })
     expect(listed.works).toMatchObject([{ id: work, request: { text: 'Find the hidden treasure.' } }])
-    await world.done(worker, { operation: 'work.claim', event_id: work })
+    await world.run(worker, { operation: 'work.claim', event_id: work })
     const result = await world.post(worker, { room, reply_to: work, text: 'here it is' })
-    await world.done(worker, { operation: 'work.submit', event_id: work, amount: 1, target: result })
-    const { work: accepted } = await world.done(requester, { operation: 'work.accept', event_id: work })
+    await world.run(worker, { operation: 'work.submit', event_id: work, amount: 1, target: result })
+    const { work: accepted } = await world.run(requester, { operation: 'work.accept', event_id: work })
     expect(accepted).toMatchObject({ state: 'accepted', reward: { state: 'paid' } })
-    expect(await world.done(worker, { operation: 'credit.balance' })).toMatchObject({ available: 1_077 })
-    const { transitions } = await world.done(worker, { operation: 'work.history', event_id: work })
+    expect(await world.run(worker, { operation: 'credit.balance' })).toMatchObject({ available: 1_077 })
+    const { transitions } = await world.run(worker, { operation: 'work.history', event_id: work })
     expect(transitions).toHaveLength(4)
   })
 
@@ -190,7 +190,7 @@ describe('a work of a private room', () => {
       expect(text.toLowerCase()).not.toContain('treasure')
       expect(Buffer.from(text, 'base64').toString('latin1')).not.toContain(work)
     }
-    const stranger = await world.rich()
+    const stranger = await world.personWithCredits()
     for (const operation of ['work.get', 'work.history']) {
       expect((await client.command(stranger, { operation, event_id: work })).code).toBe('private_room')
     }
@@ -204,7 +204,7 @@ describe('a work of a private room', () => {
           })
         ).code,
       ).toBe('not_found')
-    const shown = await world.done(operator, { operation: 'credit.history', target: requester.id })
+    const shown = await world.run(operator, { operation: 'credit.history', target: requester.id })
     expect(JSON.stringify(shown)).not.toContain(work)
     const { work: elsewhere } = await workAt(world, 'claimed', {}, { room: 'jobs' })
     const record = (await client.get(`/api/work/${elsewhere}`)).data as unknown as { work: { worker_record: object } }
@@ -216,16 +216,16 @@ test('practice works are listed only when their room is requested', async () => 
   const poor = world.someone()
   const data = '{"schema":1,"title":"Practice","simulated":true}'
   const asked = { operation: 'work.create', room: 'gym', text: 'practice this', amount: 900, data }
-  const { work } = await world.done(poor, asked)
+  const { work } = await world.run(poor, asked)
   expect((await list('limit=200')).map(({ id }) => id)).not.toContain(work!.id)
   expect((await list('room=gym')).map(({ id }) => id)).toEqual([work!.id])
-  expect(await world.done(poor, { operation: 'credit.balance' })).toMatchObject({ simulated: { held: 909 } })
+  expect(await world.run(poor, { operation: 'credit.balance' })).toMatchObject({ simulated: { held: 909 } })
 })
 
 test('a claim that comes with its result is submitted in one step', async () => {
   const { worker, work } = await workAt(world, 'open', {}, { room: 'jobs' })
   const target = await world.post(worker, { room: 'jobs', reply_to: work, text: `ready-made for ${work}` })
-  const { work: now } = await world.done(worker, { operation: 'work.claim', event_id: work, target })
+  const { work: now } = await world.run(worker, { operation: 'work.claim', event_id: work, target })
   expect(now).toMatchObject({ state: 'submitted', fence: 1, result_id: target })
   expect(Number(now!.claim_expires_at)).toBeGreaterThan(Number(now!.created_at))
 })
@@ -239,7 +239,7 @@ test('a result that is edited into an older reply belongs to its author, and nob
   await world.post(thief, { room: 'jobs', text, data: JSON.stringify({ schema: 1, supersedes: ready }) })
   const claim = { operation: 'work.claim', event_id: work }
   expect((await client.command(thief, { ...claim, target: ready })).code).toBe('conflict')
-  const { work: now } = await world.done(worker, { ...claim, target })
+  const { work: now } = await world.run(worker, { ...claim, target })
   expect(now).toMatchObject({ state: 'submitted', result_id: target })
 })
 
@@ -254,22 +254,22 @@ test('of many concurrent claims one gets the work', async () => {
 })
 
 test('moved credits are in the history of both parties, and the sums are right', async () => {
-  const [from, to] = [await world.rich(50), world.someone()]
-  await world.done(from, { operation: 'credit.transfer', target: to.id, amount: 20, reason: 'thanks' })
-  expect(await world.done(from, { operation: 'credit.balance' })).toMatchObject({ available: 29 })
-  expect(await world.done(to, { operation: 'credit.balance' })).toMatchObject({ available: 20 })
-  const { entries } = await world.done(from, { operation: 'credit.history', limit: 2 })
+  const [from, to] = [await world.personWithCredits(50), world.someone()]
+  await world.run(from, { operation: 'credit.transfer', target: to.id, amount: 20, reason: 'thanks' })
+  expect(await world.run(from, { operation: 'credit.balance' })).toMatchObject({ available: 29 })
+  expect(await world.run(to, { operation: 'credit.balance' })).toMatchObject({ available: 20 })
+  const { entries } = await world.run(from, { operation: 'credit.history', limit: 2 })
   expect((entries as unknown as { code: number }[]).map(({ code }) => code)).toEqual([4, 3])
-  const paged = await world.done(from, { operation: 'credit.history', limit: 1 })
-  const next = await world.done(from, { operation: 'credit.history', limit: 2, cursor: paged.next_cursor as never })
+  const paged = await world.run(from, { operation: 'credit.history', limit: 1 })
+  const next = await world.run(from, { operation: 'credit.history', limit: 2, cursor: paged.next_cursor as never })
   expect((next.entries as unknown as { code: number }[]).map(({ code }) => code)).toEqual([3, 1])
 })
 
 test('an erased identity receives no credits, and an earlier transfer is answered as it was', async () => {
-  const [from, gone] = [await world.rich(50), world.someone()]
+  const [from, gone] = [await world.personWithCredits(50), world.someone()]
   const before = client.sign(from, { operation: 'credit.transfer', target: gone.id, amount: 20 })
   expect((await client.send(before.body)).status).toBe(200)
-  await world.done(operator, { operation: 'identity.erase', target: gone.id, reason: 'as asked' })
+  await world.run(operator, { operation: 'identity.erase', target: gone.id, reason: 'as asked' })
   for (const [by, operation] of [
     [from, 'credit.transfer'],
     [operator, 'credit.grant'],
@@ -279,7 +279,7 @@ test('an erased identity receives no credits, and an earlier transfer is answere
     expect(answer.text).toContain('permanently erased')
   }
   expect((await client.send(before.body)).data.receipt).toMatchObject({ duplicate: true })
-  expect(await world.done(from, { operation: 'credit.balance' })).toMatchObject({ available: 29 })
+  expect(await world.run(from, { operation: 'credit.balance' })).toMatchObject({ available: 29 })
 })
 
 test('the feed is well formed whatever a title holds, and the figures count works by state', async () => {
@@ -303,7 +303,7 @@ test('works are unchanged after a kill, and one command has one effect', async (
   const first = await client.send(accept.body)
   expect(first.status).toBe(200)
   const before = await list('room=jobs&limit=200')
-  const balance = await world.done(worker, { operation: 'credit.balance' })
+  const balance = await world.run(worker, { operation: 'credit.balance' })
   await board.kill()
   client.close()
   board = await startBoard({ directory: board.directory, env: { OPERATORS: operator.id, SHARDS: '2' } })
@@ -312,7 +312,7 @@ test('works are unchanged after a kill, and one command has one effect', async (
   const again = await client.send(accept.body)
   expect(again.data.receipt).toMatchObject({ duplicate: true, event_id: accept.eventId })
   expect(await list('room=jobs&limit=200')).toEqual(before)
-  expect(await world.done(worker, { operation: 'credit.balance' })).toEqual(balance)
+  expect(await world.run(worker, { operation: 'credit.balance' })).toEqual(balance)
   expect(reason.length).toBeGreaterThan(20)
 })
 

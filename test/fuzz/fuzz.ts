@@ -18,7 +18,7 @@ export async function* fuzz({ rounds, seed, target: only }: FuzzOptions): AsyncG
     try {
       if (only !== undefined && target.name !== only) continue
       ran++
-      await all(target, rounds, seed)
+      await runTarget(target, rounds, seed)
       yield `${target.name}: ${rounds} inputs, nothing found`
     } finally {
       await target.close?.()
@@ -27,7 +27,7 @@ export async function* fuzz({ rounds, seed, target: only }: FuzzOptions): AsyncG
   if (ran === 0) throw new Error(`there is no target ${only}`)
 }
 
-async function all(target: Target, rounds: number, seed: number): Promise<void> {
+async function runTarget(target: Target, rounds: number, seed: number): Promise<void> {
   let next = 0
   const lane = async (): Promise<void> => {
     while (next < rounds) {
@@ -40,5 +40,5 @@ async function all(target: Target, rounds: number, seed: number): Promise<void> 
       }
     }
   }
-  await Promise.all(Array.from({ length: target.together ?? 1 }, lane))
+  await Promise.all(Array.from({ length: target.concurrency ?? 1 }, lane))
 }

@@ -16,17 +16,17 @@ import { Journal } from '../../storage/journal.ts'
 import { parseVkey, signNote } from '../../storage/note.ts'
 import { createNoteKey } from '../../storage/note-signer.ts'
 import { formatTilePath, parseTilePath } from '../../storage/tile-path.ts'
-import { numbered } from '../support/frames.ts'
+import { numberedFrame } from '../support/frames.ts'
 import { MemoryDisk } from '../support/memory-disk.ts'
 import { RawConnection, rawRequest } from '../support/raw-http.ts'
-import { mutated, type Random } from './mutate.ts'
+import { mutate, type Random } from './mutate.ts'
 
 export type Target = {
   readonly name: string
   /** Tries one input. Throws if a promise is broken. */
   readonly attempt: (random: Random) => void | Promise<void>
   /** Inputs in flight at once; 1 if an attempt waits for nothing. */
-  readonly together?: number
+  readonly concurrency?: number
   readonly close?: () => Promise<void>
 }
 
@@ -42,7 +42,7 @@ export const targets: readonly (() => Target | Promise<Target>)[] = [
   () => http('node'),
 ]
 
-function broken(what: string, input: Uint8Array): never {
+function fail(what: string, input: Uint8Array): never {
   throw new Error(`${what}; the input in base64: ${Buffer.from(input).toString('base64')}`)
 }
 
@@ -57,10 +57,10 @@ function strictJson(): Target {
   return {
     name: 'strict JSON',
     attempt: (random) => {
-      const input = mutated(samples, random)
+      const input = mutate(samples, random)
       const found = parseStrictJson(input)
-      if (!found.ok) return found.message === '' ? broken('refused without a reason', input) : undefined
-      if (!isDeepStrictEqual(found.value, JSON.parse(input.toString('utf8')))) broken('it has another meaning', input)
+      if (!found.ok) return found.message === '' ? fail('refused without a reason', input) : undefined
+      if (!isDeepStrictEqual(found.value, JSON.parse(input.toString('utf8')))) fail('it has another meaning', input)
     },
   }
 }
@@ -74,12 +74,12 @@ function cursors(): Target {
   return {
     name: 'cursors',
     attempt: (random) => {
-      const input = mutated(samples, random)
+      const input = mutate(samples, random)
       const text = input.toString('latin1')
       const found = sealer.open('list', text)
       const known = texts.indexOf(text)
       if (!isDeepStrictEqual(found, known < 0 ? undefined : places[known]))
-        broken('it opened what it did not seal', input)
+        fail('it opened what it did not seal', input)
     },
   }
 }
@@ -87,7 +87,7 @@ function cursors(): Target {
 /** A frame is decoded as it was written, or not at all. */
 function frames(): Target {
   const seed = 0x12345678
-  const written = [1, 2, 3].map((seq) => ({ seq, ...numbered(seq) }))
+  const written = [1, 2, 3].map((seq) => ({ seq, ...numberedFrame(seq) }))
   const samples = written.map(({ seq, ...frame }) => {
     const bytes = Buffer.alloc(FRAME_HEADER_BYTES + frame.payload.length)
     encodeFrame(bytes, 0, frame, { seq, durableSeq: seq - 1, seed })
@@ -96,7 +96,7 @@ function frames(): Target {
   return {
     name: 'frames',
     attempt: (random) => {
-      const input = mutated(samples, random)
+      const input = mutate(samples, random)
       const found = decodeFrame(input, 0, input.length, seed)
       if (found.frameBytes === undefined) return
       const { seq, type, flags, payload, durableSeq } = found
@@ -107,7 +107,7 @@ function frames(): Target {
         flags === same.flags &&
         payload.equals(same.payload) &&
         durableSeq === seq - 1
-      if (!isSame) broken('it took a changed frame for one that was written', input)
+      if (!isSame) fail('it took a changed frame for one that was written', input)
     },
   }
 }
@@ -120,7 +120,7 @@ function journals(): Target {
   const disk = emptyDisk()
   const open = (on: MemoryDisk) => Journal.open({ disk: on, directory: journalDirectory, segmentBytesMax: 4_096 })
   const journal = open(disk)
-  for (let seq = 1; seq <= journalFrames; seq++) journal.append([numbered(seq)])
+  for (let seq = 1; seq <= journalFrames; seq++) journal.append([numberedFrame(seq)])
   journal.close()
   const files = disk.listFiles(journalDirectory).map((name) => `${journalDirectory}/${name}`)
   const contents = files.map((path) => disk.readWhole(path))
@@ -128,16 +128,16 @@ function journals(): Target {
     name: 'journals',
     attempt: (random) => {
       const changed = random(files.length)
-      const input = mutated([contents[changed]!], random)
+      const input = mutate([contents[changed]!], random)
       const copy = emptyDisk()
       for (const [n, path] of files.entries()) copy.writeAtomic(path, n === changed ? input : contents[n]!)
       try {
         const opened = open(copy)
         for (let seq = 1; seq < opened.nextSeq; seq++) {
           const found = opened.read(seq)
-          const { type, payload } = numbered(seq)
+          const { type, payload } = numberedFrame(seq)
           if (found?.type !== type || !found.payload.equals(payload))
-            broken(`frame ${seq} is not what was written`, input)
+            fail(`frame ${seq} is not what was written`, input)
         }
         opened.close()
       } catch (error) {
@@ -148,7 +148,7 @@ function journals(): Target {
 }
 
 function emptyDisk(): MemoryDisk {
-  const disk = new MemoryDisk({ soon: (callback) => callback(), chance: () => 0 })
+  const disk = new MemoryDisk({ soon: (callback) => callback(), randomBelow: () => 0 })
   disk.makeDirectory(journalDirectory)
   return disk
 }
@@ -165,10 +165,10 @@ function checkpoints(): Target {
   return {
     name: 'checkpoints',
     attempt: (random) => {
-      const input = mutated(samples, random)
+      const input = mutate(samples, random)
       const found = openCheckpoint(input, key.value)
-      if (!found.ok) return found.problem === '' ? broken('refused without a reason', input) : undefined
-      if (!heads.includes(formatCheckpoint(found.value))) broken('it took a changed head for a signed one', input)
+      if (!found.ok) return found.problem === '' ? fail('refused without a reason', input) : undefined
+      if (!heads.includes(formatCheckpoint(found.value))) fail('it took a changed head for a signed one', input)
     },
   }
 }
@@ -181,11 +181,11 @@ function tilePaths(): Target {
   return {
     name: 'tile paths',
     attempt: (random) => {
-      const input = mutated(samples, random)
+      const input = mutate(samples, random)
       const path = input.toString('latin1')
       const found = parseTilePath(path)
       if (found !== undefined && Number.isSafeInteger(found.index) && formatTilePath(found) !== path)
-        broken('it took a second spelling of a path', input)
+        fail('it took a second spelling of a path', input)
     },
   }
 }
@@ -203,11 +203,11 @@ function messagePack(): Target {
   return {
     name: 'MessagePack',
     attempt: (random) => {
-      const input = mutated(samples, random)
+      const input = mutate(samples, random)
       try {
         decoder.unpack(input)
       } catch (error) {
-        if (!(error instanceof Error)) broken('it threw what is no error', input)
+        if (!(error instanceof Error)) fail('it threw what is no error', input)
       }
     },
   }
@@ -246,19 +246,19 @@ async function http(engine: 'uws' | 'node'): Promise<Target> {
   let attempts = 0
   return {
     name: `HTTP on ${engine}`,
-    together: 16,
+    concurrency: 16,
     attempt: async (random) => {
-      const input = mutated(requests, random)
+      const input = mutate(requests, random)
       const connection = await RawConnection.open(port)
       connection.send(input)
       connection.socket.end()
       await connection.closed()
       const { received } = connection
       if (received.length > 0 && !/^HTTP\/1\.1 [1-5]\d\d /.test(received.toString('latin1', 0, 13)))
-        broken('the answer is not HTTP', input)
+        fail('the answer is not HTTP', input)
       if (faults.length > 0) throw new Error(`a fault of the server: ${String(faults[0])}; ${input.toString('base64')}`)
       if (++attempts % attemptsPerCheck !== 0) return
-      if ((await rawRequest(port, requests[0]!))?.status !== 200) broken('the server answers no more', input)
+      if ((await rawRequest(port, requests[0]!))?.status !== 200) fail('the server answers no more', input)
     },
     close: () => server.close(),
   }

@@ -1,5 +1,5 @@
 /** What people do on a board: each act makes a command from what is known, at random. */
-import type { Chance } from '../support/chance.ts'
+import type { SeededRandom } from '../support/seeded-random.ts'
 import { type Model, type Post, type Room, type Sent, secretMark, type Work } from './model.ts'
 import { type Fields, type Person, signerOf } from './people.ts'
 
@@ -9,53 +9,53 @@ export type Command = {
   /** Another of their keys signs, or a delegate's with this name. */
   readonly key?: number | string
   /** A second key proves its consent. */
-  readonly proves?: string | number
+  readonly coSigner?: string | number
   readonly nonce?: string
   /** It has to be refused, with one of these codes; with any if there are none. */
   readonly refusedAs?: readonly string[]
   /** Whether that still holds: commands sent meanwhile may have changed it. */
   readonly holds?: () => boolean
-  readonly took?: Sent['took']
+  readonly onAccepted?: Sent['onAccepted']
   /** The same bytes that were sent before. */
-  readonly again?: Sent
+  readonly resend?: Sent
   /** Its content is sent again with its request id: the answer must be the same. */
-  readonly like?: Sent
+  readonly sameRequestAs?: Sent
 }
 
-export type Act = (model: Model, chance: Chance, step: number) => Command | undefined
+export type Act = (model: Model, chance: SeededRandom, step: number) => Command | undefined
 
 export const data = (value: object): string => JSON.stringify({ schema: 1, ...value })
 
-export function someone(model: Model, chance: Chance): Person {
+export function someone(model: Model, chance: SeededRandom): Person {
   return chance.pick(model.people)!
 }
 
-function roomFor(model: Model, chance: Chance, isPrivate: boolean): Room | undefined {
+function roomFor(model: Model, chance: SeededRandom, isPrivate: boolean): Room | undefined {
   return chance.pick([...model.rooms.values()].filter((room) => room.isPrivate === isPrivate))
 }
 
 /** A person who may be in the room. */
-function insider({ isPrivate, mayEver }: Room, model: Model, chance: Chance): Person {
-  return isPrivate ? chance.pick([...mayEver])! : someone(model, chance)
+function personWithAccess({ isPrivate, everAllowed }: Room, model: Model, chance: SeededRandom): Person {
+  return isPrivate ? chance.pick([...everAllowed])! : someone(model, chance)
 }
 
 /** Newer items are more likely to be picked. */
 function recent<Item>(
   items: ReadonlyMap<string, Item>,
-  chance: Chance,
+  chance: SeededRandom,
   fits: (item: Item) => boolean,
 ): Item | undefined {
   const all = [...items.values()]
   return chance.pick(all.slice(-64).filter(fits))
 }
 
-function textOf(room: Room, chance: Chance, step: number): string {
+function textOf(room: Room, chance: SeededRandom, step: number): string {
   const word = room.isPrivate ? `${secretMark} ` : ''
   return `${word}text ${step} `.padEnd(20 + chance.below(chance.below(10) === 0 ? 1_500 : 120), 'x')
 }
 
 /** Records an accepted post in the model. */
-export function tookPost(by: Person, room: string, text: string, supersedes = ''): Sent['took'] {
+export function recordPost(by: Person, room: string, text: string, supersedes = ''): Sent['onAccepted'] {
   return (answer, model) => {
     const event = answer.event as { event_id: string; seq: number; thread: string } | undefined
     if (event === undefined) return
@@ -66,13 +66,13 @@ export function tookPost(by: Person, room: string, text: string, supersedes = ''
   }
 }
 
-function postInto(room: Room, by: Person, chance: Chance, step: number, more: object = {}): Command {
+function postInto(room: Room, by: Person, chance: SeededRandom, step: number, more: object = {}): Command {
   const text = textOf(room, chance, step)
   const request = chance.below(4) === 0 ? { request_id: `request-${step}` } : {}
   return {
     by,
     fields: { operation: 'post', room: room.name, text, ...request, ...more },
-    took: tookPost(by, room.name, text),
+    onAccepted: recordPost(by, room.name, text),
   }
 }
 
@@ -82,29 +82,29 @@ const post: Act = (model, chance, step) =>
 const privatePost: Act = (model, chance, step) => {
   const room = roomFor(model, chance, true)
   if (room === undefined) return undefined
-  return postInto(room, insider(room, model, chance), chance, step)
+  return postInto(room, personWithAccess(room, model, chance), chance, step)
 }
 
 const reply: Act = (model, chance, step) => {
   const to = recent(model.posts, chance, () => true)
   if (to === undefined) return undefined
   const room = model.rooms.get(to.room)!
-  const by = insider(room, model, chance)
+  const by = personWithAccess(room, model, chance)
   return postInto(room, by, chance, step, { reply_to: to.id })
 }
 
 /** Its text expires. */
-const passing: Act = (model, chance, step) => {
+const expiringPost: Act = (model, chance, step) => {
   const room = roomFor(model, chance, chance.below(2) === 0)
   if (room === undefined) return undefined
-  const by = insider(room, model, chance)
+  const by = personWithAccess(room, model, chance)
   const made = postInto(room, by, chance, step, { ttl: 60 + chance.below(400) })
   return {
     ...made,
-    took: (answer, known) => {
-      made.took?.(answer, known)
+    onAccepted: (answer, known) => {
+      made.onAccepted?.(answer, known)
       const { event_id: id } = (answer.event ?? {}) as { event_id?: string }
-      if (id !== undefined) known.passing.add(id)
+      if (id !== undefined) known.expiring.add(id)
     },
   }
 }
@@ -115,23 +115,28 @@ const edit: Act = (model, chance, step) => {
   const room = model.rooms.get(old.room)!
   const text = textOf(room, chance, step)
   const fields = { operation: 'post', room: old.room, text, data: data({ supersedes: old.id }) }
-  return { by: old.by, fields, took: tookPost(old.by, old.room, text, old.id) }
+  return { by: old.by, fields, onAccepted: recordPost(old.by, old.room, text, old.id) }
 }
 
-function onPost(operation: string, more: object, doubts: boolean, took?: (target: Post, model: Model) => void): Act {
+function onPost(
+  operation: string,
+  more: object,
+  doubts: boolean,
+  onAccepted?: (target: Post, model: Model) => void,
+): Act {
   return (model, chance) => {
     const target = recent(model.posts, chance, () => true)
     if (target === undefined) return undefined
     const room = model.rooms.get(target.room)!
     const by = chance.pick([target.by, room.owner ?? model.operator])!
-    if (doubts) model.takenBack.add(target.original)
-    const done = took === undefined ? {} : { took: () => took(target, model) }
+    if (doubts) model.removalRequested.add(target.original)
+    const done = onAccepted === undefined ? {} : { onAccepted: () => onAccepted(target, model) }
     return { by, fields: { operation, event_id: target.id, ...more }, ...done }
   }
 }
 
 /** Redacted for certain: no version of it has a text from here on. */
-const redacts = (target: Post, { redacted }: Model): void => void redacted.add(target.original)
+const recordRedaction = (target: Post, { redacted }: Model): void => void redacted.add(target.original)
 
 const lockedReply: Act = (model, chance, step) => {
   const thread = chance.pick([...model.locked])
@@ -159,13 +164,13 @@ const createRoom: Act = (model, chance, step) => {
   const owner = someone(model, chance)
   const name = isPrivate ? `${secretMark}-${step}` : `room-${step}`
   const members = isPrivate ? [someone(model, chance), someone(model, chance)] : []
-  const room: Room = { name, isPrivate, owner, mayEver: new Set([owner, ...members]), mayOwn: new Set([owner]) }
+  const room: Room = { name, isPrivate, owner, everAllowed: new Set([owner, ...members]), mayOwn: new Set([owner]) }
   const listed = [...new Set(members)].filter((member) => member !== owner).map(({ id }) => id)
   const fields = { operation: 'room.create', room: name, ...(isPrivate ? { visibility: 'private' } : {}) }
   return {
     by: owner,
     fields: listed.length === 0 ? fields : { ...fields, members: listed },
-    took: (_, { rooms }) => void rooms.set(name, room),
+    onAccepted: (_, { rooms }) => void rooms.set(name, room),
   }
 }
 
@@ -176,16 +181,16 @@ function changeRole(operation: string): Act {
     if (room?.owner === undefined) return undefined
     const target = someone(model, chance)
     const by = chance.below(5) === 0 ? someone(model, chance) : room.owner
-    room.mayEver.add(target)
+    room.everAllowed.add(target)
     return { by, fields: { operation, room: room.name, target: target.id } }
   }
 }
 
-const giveRoom: Act = (model, chance) => {
+const transferRoom: Act = (model, chance) => {
   const room = roomFor(model, chance, chance.below(2) === 0)
   if (room?.owner === undefined) return undefined
   const target = someone(model, chance)
-  room.mayEver.add(target)
+  room.everAllowed.add(target)
   room.mayOwn.add(target)
   return { by: room.owner, fields: { operation: 'room.owner.transfer', room: room.name, target: target.id } }
 }
@@ -193,9 +198,9 @@ const giveRoom: Act = (model, chance) => {
 const ownRole = (operation: string): Act => {
   return (model, chance) => {
     const room = roomFor(model, chance, operation === 'room.leave' && chance.below(2) === 0)
-    const by = room?.isPrivate ? chance.pick([...room.mayEver]) : someone(model, chance)
+    const by = room?.isPrivate ? chance.pick([...room.everAllowed]) : someone(model, chance)
     if (room === undefined || by === undefined) return undefined
-    if (!room.isPrivate) room.mayEver.add(by)
+    if (!room.isPrivate) room.everAllowed.add(by)
     return { by, fields: { operation, room: room.name } }
   }
 }
@@ -206,7 +211,7 @@ const invite: Act = (model, chance) => {
   return {
     by: room.owner,
     fields: { operation: 'room.invite.create', room: room.name, ttl: 3_600 },
-    took: ({ invite: made }, { invites }) => {
+    onAccepted: ({ invite: made }, { invites }) => {
       const { code } = made as { code?: string }
       if (code !== undefined) invites.push({ code, room: room.name })
     },
@@ -217,7 +222,7 @@ const acceptInvite: Act = (model, chance) => {
   const found = chance.pick(model.invites)
   if (found === undefined) return undefined
   const by = someone(model, chance)
-  model.rooms.get(found.room)!.mayEver.add(by)
+  model.rooms.get(found.room)!.everAllowed.add(by)
   return { by, fields: { operation: 'room.invite.accept', data: data({ code: found.code }) } }
 }
 
@@ -249,7 +254,7 @@ const grant: Act = (model, chance) => {
   return {
     by: model.operator,
     fields: { operation: 'credit.grant', target: someone(model, chance).id, amount },
-    took: (_, known) => {
+    onAccepted: (_, known) => {
       known.minted += amount
     },
   }
@@ -260,12 +265,12 @@ const transfer: Act = (model, chance) => ({
   fields: { operation: 'credit.transfer', target: someone(model, chance).id, amount: 1 + chance.below(60) },
 })
 
-type WorkShown = { readonly id: string; readonly state: string; readonly fence: number; readonly result_id?: string }
+type WorkView = { readonly id: string; readonly state: string; readonly fence: number; readonly result_id?: string }
 
 /** Every answer about a work shows its current state. */
-const tookWork: Sent['took'] = (answer, { works }) => {
+const recordWork: Sent['onAccepted'] = (answer, { works }) => {
   // Absent if the disk failed a read: the decision stands all the same.
-  const shown = answer.work as WorkShown | undefined
+  const shown = answer.work as WorkView | undefined
   if (shown === undefined) return
   const work = works.get(shown.id)
   if (work === undefined) return
@@ -276,7 +281,7 @@ const tookWork: Sent['took'] = (answer, { works }) => {
 const createWork: Act = (model, chance, step) => {
   const room = roomFor(model, chance, chance.below(4) === 0)
   if (room === undefined) return undefined
-  const by = insider(room, model, chance)
+  const by = personWithAccess(room, model, chance)
   const text = textOf(room, chance, step)
   const title = room.isPrivate ? `${secretMark} work` : 'work'
   const fields = {
@@ -289,8 +294,8 @@ const createWork: Act = (model, chance, step) => {
   return {
     by,
     fields,
-    took: (answer, { works }) => {
-      const shown = answer.work as WorkShown | undefined
+    onAccepted: (answer, { works }) => {
+      const shown = answer.work as WorkView | undefined
       if (shown === undefined) return
       const { id, state } = shown
       works.set(id, { id, room: room.name, requester: by, worker: undefined, fence: 0, state, result: '' })
@@ -302,13 +307,13 @@ const claimWork: Act = (model, chance) => {
   const work = recent(model.works, chance, ({ state }) => state === 'open')
   if (work === undefined) return undefined
   const room = model.rooms.get(work.room)!
-  const by = insider(room, model, chance)
+  const by = personWithAccess(room, model, chance)
   return {
     by,
     fields: { operation: 'work.claim', event_id: work.id, ttl: 900 + chance.below(3_600) },
-    took: (answer, known) => {
+    onAccepted: (answer, known) => {
       work.worker = by
-      tookWork?.(answer, known)
+      recordWork?.(answer, known)
     },
   }
 }
@@ -320,21 +325,21 @@ const resultOfWork: Act = (model, chance, step) => {
   const made = postInto(model.rooms.get(work.room)!, work.worker, chance, step, { reply_to: work.id, kind: 'result' })
   return {
     ...made,
-    took: (answer, known) => {
-      made.took?.(answer, known)
+    onAccepted: (answer, known) => {
+      made.onAccepted?.(answer, known)
       work.result = (answer.event as { event_id: string } | undefined)?.event_id ?? ''
     },
   }
 }
 
-function byWorker(operation: string, more: (work: Work, chance: Chance) => object = () => ({})): Act {
+function byWorker(operation: string, more: (work: Work, chance: SeededRandom) => object = () => ({})): Act {
   return (model, chance) => {
     const work = recent(model.works, chance, ({ worker, fence }) => worker !== undefined && fence > 0)
     if (work?.worker === undefined) return undefined
     const isWrong = chance.below(5) === 0
     const amount = isWrong ? work.fence + 1_000 : work.fence
     const fields = { operation, event_id: work.id, amount, ...more(work, chance) }
-    return { by: work.worker, fields, took: tookWork, ...(isWrong ? { refusedAs: [] } : {}) }
+    return { by: work.worker, fields, onAccepted: recordWork, ...(isWrong ? { refusedAs: [] } : {}) }
   }
 }
 
@@ -349,7 +354,7 @@ const submitWork: Act = (model, chance) => {
   return {
     by: work.worker,
     fields: { operation: 'work.submit', event_id: work.id, amount: work.fence, target: work.result },
-    took: tookWork,
+    onAccepted: recordWork,
   }
 }
 
@@ -357,7 +362,7 @@ function byReviewer(operation: string, more: object = {}): Act {
   return (model, chance) => {
     const work = recent(model.works, chance, () => true)
     if (work === undefined) return undefined
-    return { by: work.requester, fields: { operation, event_id: work.id, ...more }, took: tookWork }
+    return { by: work.requester, fields: { operation, event_id: work.id, ...more }, onAccepted: recordWork }
   }
 }
 
@@ -369,20 +374,20 @@ const rule: Act = (model, chance) => {
   return {
     by,
     fields: { operation: 'work.rule', event_id: work.id, reason: 'some of it fits', data: data({ percent }) },
-    took: tookWork,
+    onAccepted: recordWork,
   }
 }
 
 const createDoc: Act = (model, chance, step) => {
   const room = roomFor(model, chance, chance.below(2) === 0)
   if (room === undefined) return undefined
-  const by = insider(room, model, chance)
+  const by = personWithAccess(room, model, chance)
   const title = room.isPrivate ? `${secretMark} doc` : 'doc'
   const text = `${textOf(room, chance, step)}\n\nsecond\n\nthird\n`
   return {
     by,
     fields: { operation: 'docs.create', room: room.name, text, data: data({ title }) },
-    took: (answer, { docs }) => {
+    onAccepted: (answer, { docs }) => {
       const { id, version } = answer.doc as { id: string; version: number }
       docs.set(id, { id, owner: by, room: room.name, version })
     },
@@ -396,7 +401,7 @@ const writeDoc: Act = (model, chance, step) => {
   return {
     by: doc.owner,
     fields: { operation: 'docs.write', target: doc.id, text, data: data({ base_version: doc.version }) },
-    took: (answer) => {
+    onAccepted: (answer) => {
       doc.version = (answer.doc as { version: number }).version
     },
   }
@@ -412,13 +417,13 @@ const deleteDoc: Act = (model, chance) => {
 const putFile: Act = (model, chance, step) => {
   const room = roomFor(model, chance, chance.below(2) === 0)
   if (room === undefined) return undefined
-  const by = insider(room, model, chance)
+  const by = personWithAccess(room, model, chance)
   const filename = room.isPrivate ? `${secretMark}.txt` : 'file.txt'
   const bytes = Buffer.from(`${textOf(room, chance, step)}`).toString('base64url')
   return {
     by,
     fields: { operation: 'blob.put', room: room.name, filename, media_type: 'text/plain', data: bytes },
-    took: ({ blob }, { files }) => {
+    onAccepted: ({ blob }, { files }) => {
       const { id, sha256 } = blob as { id: string; sha256: string }
       files.set(id, { id, by, room: room.name, sha256 })
     },
@@ -462,8 +467,8 @@ const rotate: Act = (model, chance) => {
   return {
     by,
     fields: { operation: 'identity.rotate', target: by.keys[from + 1]!.publicKey },
-    proves: from + 1,
-    took: (_, { retired }) => {
+    coSigner: from + 1,
+    onAccepted: (_, { retired }) => {
       if (by.key !== from) return
       by.key = from + 1
       retired.push({ person: by, key: from })
@@ -484,7 +489,7 @@ const suspend: Act = (model, chance) => {
       ...{ operation: 'identity.suspend', target: target.id, reason: 'it floods' },
       ...(hides ? { data: data({ hide_posts: true }) } : {}),
     },
-    took: (_, { suspended, ended: now }) => void (now === ended && suspended.add(target)),
+    onAccepted: (_, { suspended, ended: now }) => void (now === ended && suspended.add(target)),
   }
 }
 
@@ -507,7 +512,7 @@ function moderate(name: 'pin' | 'lock'): Act {
     const flag = name === 'pin' ? { pinned: isOn } : { locked: isOn }
     const fields = { operation: `thread.${name}`, event_id: thread.id, data: data(flag) }
     if (name === 'pin' || !isOn) return { by, fields }
-    return { by, fields, took: (_, { locked, ended: now }) => void (now === ended && locked.add(thread.thread)) }
+    return { by, fields, onAccepted: (_, { locked, ended: now }) => void (now === ended && locked.add(thread.thread)) }
   }
 }
 
@@ -522,8 +527,8 @@ const delegate: Act = (model, chance, step) => {
       ...{ operation: 'delegation.create', target: signerOf(name).publicKey, ttl },
       data: data({ scopes: ['board:post', 'board:work'] }),
     },
-    proves: name,
-    took: (answer, { delegates }) => {
+    coSigner: name,
+    onAccepted: (answer, { delegates }) => {
       const { id } = answer.delegation as { id: string }
       delegates.push({ name, person: by, id, until, isOver: false })
     },
@@ -537,8 +542,8 @@ const postAsDelegate: Act = (model, chance, step) => {
   return {
     ...made,
     key: found.name,
-    took: (answer, known) => {
-      made.took?.(answer, known)
+    onAccepted: (answer, known) => {
+      made.onAccepted?.(answer, known)
       const { event_id: id } = (answer.event ?? {}) as { event_id?: string }
       if (id !== undefined) known.delegated.set(id, found.id)
     },
@@ -551,7 +556,7 @@ const revoke: Act = (model, chance) => {
   return {
     by: found.person,
     fields: { operation: 'delegation.revoke', target: found.id },
-    took: () => {
+    onAccepted: () => {
       found.isOver = true
     },
   }
@@ -580,7 +585,7 @@ const mute: Act = (model, chance) => {
 const seen: Act = (model, chance) => {
   const post = recent(model.posts, chance, () => true)
   if (post === undefined) return undefined
-  const by = insider(model.rooms.get(post.room)!, model, chance)
+  const by = personWithAccess(model.rooms.get(post.room)!, model, chance)
   return { by, fields: { operation: 'inbox.seen', data: data({ rooms: [{ room: post.room, seen: post.seq }] }) } }
 }
 
@@ -600,7 +605,7 @@ const converse: Act = (model, chance, step) => {
   return {
     by,
     fields,
-    took: ({ conversation }, { conversations }) => {
+    onAccepted: ({ conversation }, { conversations }) => {
       const { room } = (conversation ?? {}) as { room?: string }
       if (room !== undefined) conversations.push({ room, members: [by, other] })
     },
@@ -622,7 +627,7 @@ const receiver: Act = (model, chance, step) => {
     return { by: old.by, fields: { operation, target: old.id } }
   }
   const room = roomFor(model, chance, chance.below(2) === 0)
-  const by = room === undefined ? someone(model, chance) : insider(room, model, chance)
+  const by = room === undefined ? someone(model, chance) : personWithAccess(room, model, chance)
   return {
     by,
     fields: {
@@ -630,7 +635,7 @@ const receiver: Act = (model, chance, step) => {
       data: data({ label: `${secretMark} ${step}`, ...(room && { post: true }) }),
       ...(room && { room: room.name }),
     },
-    took: ({ receiver: made }, { receivers }) => {
+    onAccepted: ({ receiver: made }, { receivers }) => {
       const { id } = (made ?? {}) as { id?: string }
       if (id !== undefined) receivers.push({ id, by })
     },
@@ -655,7 +660,7 @@ const erase: Act = (model, chance) => {
   return {
     by: model.operator,
     fields: { operation: 'identity.erase', target: target.id, reason: 'Its owner asked for it.' },
-    took: (_, { erased }) => void erased.add(target),
+    onAccepted: (_, { erased }) => void erased.add(target),
   }
 }
 
@@ -672,7 +677,7 @@ const report: Act = (model, chance) => {
   return {
     by: someone(model, chance),
     fields: { operation: 'report', event_id: target.id, reason: 'noise' },
-    took: (answer, { reports }) => {
+    onAccepted: (answer, { reports }) => {
       const { id } = (answer.report ?? {}) as { id?: string }
       if (id !== undefined) reports.push(id)
     },
@@ -691,14 +696,14 @@ const resolveReport: Act = (model, chance) => {
 /** The same bytes again: the same answer, and nothing happens. */
 const retry: Act = (model, chance) => {
   const old = recent(model.sent, chance, ({ standing }) => standing === 'accepted')
-  return old === undefined ? undefined : { by: old.by, fields: old.fields, again: old }
+  return old === undefined ? undefined : { by: old.by, fields: old.fields, resend: old }
 }
 
 /** Seconds for which a board certainly remembers a request id, and a nonce. */
 const requestRemembered = 80_000
 const nonceRemembered = 500
 
-function withRequestId(model: Model, chance: Chance): Sent | undefined {
+function withRequestId(model: Model, chance: SeededRandom): Sent | undefined {
   return recent(model.sent, chance, ({ standing, fields, at }) => {
     return standing === 'accepted' && fields.request_id !== undefined && model.now - at < requestRemembered
   })
@@ -706,7 +711,7 @@ function withRequestId(model: Model, chance: Chance): Sent | undefined {
 
 const sameRequest: Act = (model, chance) => {
   const old = withRequestId(model, chance)
-  return old === undefined ? undefined : { by: old.by, fields: old.fields, like: old }
+  return old === undefined ? undefined : { by: old.by, fields: old.fields, sameRequestAs: old }
 }
 
 const otherContent: Act = (model, chance, step) => {
@@ -734,7 +739,7 @@ const usedNonce: Act = (model, chance, step) => {
 const intrude: Act = (model, chance, step) => {
   const room = roomFor(model, chance, true)
   const by = someone(model, chance)
-  if (room === undefined || room.mayEver.has(by) || by === model.operator) return undefined
+  if (room === undefined || room.everAllowed.has(by) || by === model.operator) return undefined
   const read = chance.below(2) === 0
   return {
     by,
@@ -742,7 +747,7 @@ const intrude: Act = (model, chance, step) => {
       ? { operation: 'events.list', room: room.name }
       : { operation: 'post', room: room.name, text: `${secretMark} from outside ${step}` },
     refusedAs: ['private_room', 'not_found', 'suspended'],
-    holds: () => !room.mayEver.has(by),
+    holds: () => !room.everAllowed.has(by),
   }
 }
 
@@ -775,7 +780,7 @@ const ownVote: Act = (model, chance) => {
   return { by: target.by, fields, refusedAs }
 }
 
-const beyondMeans: Act = (model, chance) => {
+const overdraw: Act = (model, chance) => {
   const fields = { operation: 'credit.transfer', target: model.operator.id, amount: 1_000_000 }
   return { by: chance.pick(model.people.slice(1))!, fields, refusedAs: ['insufficient_credits', 'suspended'] }
 }
@@ -789,7 +794,7 @@ const grantByAnyone: Act = (model, chance) => {
 const roleByAnyone: Act = (model, chance) => {
   const room = roomFor(model, chance, true)
   // A member, who sees the room, or an outsider.
-  const by = room !== undefined && chance.below(3) > 0 ? chance.pick([...room.mayEver])! : someone(model, chance)
+  const by = room !== undefined && chance.below(3) > 0 ? chance.pick([...room.everAllowed])! : someone(model, chance)
   if (room === undefined || room.mayOwn.has(by) || by === model.operator) return undefined
   const fields = { operation: 'room.member.add', room: room.name, target: by.id }
   return { by, fields, refusedAs: ['forbidden', 'private_room', 'not_found', 'suspended'] }
@@ -814,7 +819,7 @@ const createHook: Act = (model, chance, step) => {
   const living = [...model.hooks.values()].filter(({ mayEnd }) => !mayEnd)
   if (living.length >= hooksMax) return undefined
   const room = chance.below(4) === 0 ? undefined : roomFor(model, chance, chance.below(3) === 0)
-  const by = room === undefined ? someone(model, chance) : insider(room, model, chance)
+  const by = room === undefined ? someone(model, chance) : personWithAccess(room, model, chance)
   const kinds = room === undefined ? [chance.pick(otherKinds)] : ['room.post']
   const url = `https://target-${chance.below(3)}.example/${step}`
   return { by, fields: { operation: 'webhook.create', data: data({ url, kinds, room: room?.name }) } }
@@ -824,10 +829,10 @@ const deleteHook: Act = (model, chance) => {
   const hook = chance.pick([...model.hooks.values()].filter(({ mayEnd }) => !mayEnd))
   if (hook === undefined) return undefined
   hook.mayEnd = true
-  const took = (_: unknown, { sent }: Model) => {
+  const onAccepted = (_: unknown, { sent }: Model) => {
     hook.endedAt ??= sent.size
   }
-  return { by: hook.by, fields: { operation: 'webhook.delete', target: hook.id }, took }
+  return { by: hook.by, fields: { operation: 'webhook.delete', target: hook.id }, onAccepted }
 }
 
 /** Resumes a suspended webhook, or one that waits for its next attempt. */
@@ -837,7 +842,7 @@ const redeliver: Act = (model, chance) => {
 }
 
 /** Acts for which a board uses a file that only this machine has. */
-export const ofDeliveries: ReadonlySet<string> = new Set(['create a webhook', 'delete a webhook', 'resume a webhook'])
+export const deliveryActs: ReadonlySet<string> = new Set(['create a webhook', 'delete a webhook', 'resume a webhook'])
 
 /** By name, with their relative frequencies. */
 export const acts: Readonly<Record<string, Kind>> = {
@@ -845,9 +850,9 @@ export const acts: Readonly<Record<string, Kind>> = {
   'private post': { weight: 60, act: privatePost },
   reply: { weight: 60, act: reply },
   edit: { weight: 30, act: edit },
-  'post for a while': { weight: 6, act: passing },
+  'post for a while': { weight: 6, act: expiringPost },
   'post with a file': { weight: 10, act: postWithFile },
-  redact: { weight: 10, act: onPost('event.redact', { reason: 'a password' }, true, redacts) },
+  redact: { weight: 10, act: onPost('event.redact', { reason: 'a password' }, true, recordRedaction) },
   hide: { weight: 8, act: onPost('room.hide', { reason: 'off topic' }, true) },
   'restore a post': { weight: 6, act: onPost('room.restore', { reason: 'on topic' }, false) },
   vote: { weight: 30, act: vote },
@@ -856,7 +861,7 @@ export const acts: Readonly<Record<string, Kind>> = {
   'remove a member': { weight: 6, act: changeRole('room.member.remove') },
   'make a moderator': { weight: 5, act: changeRole('room.moderator.add') },
   'remove a moderator': { weight: 3, act: changeRole('room.moderator.remove') },
-  'give a room away': { weight: 2, act: giveRoom },
+  'give a room away': { weight: 2, act: transferRoom },
   join: { weight: 6, act: ownRole('room.join') },
   leave: { weight: 4, act: ownRole('room.leave') },
   invite: { weight: 5, act: invite },
@@ -923,7 +928,7 @@ export const acts: Readonly<Record<string, Kind>> = {
   'post after a delegation': { weight: 12, act: asEndedDelegate },
   'reply in a locked thread': { weight: 6, act: lockedReply },
   'vote on an own post': { weight: 5, act: ownVote },
-  'transfer too much': { weight: 5, act: beyondMeans },
+  'transfer too much': { weight: 5, act: overdraw },
   'grant without the right': { weight: 5, act: grantByAnyone },
   'add a member without the right': { weight: 5, act: roleByAnyone },
   "judge another's work": { weight: 40, act: judgeByAnyone },

@@ -58,7 +58,7 @@ const follow: FollowSettings = {
 const commandSource = { via: 'command', address: '192.0.2.1' }
 
 type FrontOptions = ConstructorParameters<typeof FollowerFront>[0]
-type Open = Awaited<ReturnType<typeof openBoard>>
+type OpenBoard = Awaited<ReturnType<typeof openBoard>>
 
 /** A violation that was found. Its message describes it, and is the same whenever the same is found. */
 export class Violation extends Error {
@@ -86,7 +86,7 @@ export class SimulatedBoard {
   readonly machine: Machine
   readonly heads: Map<number, string>
   readonly #options: BoardOptions
-  #open: Open | undefined
+  #open: OpenBoard | undefined
   /** Only on a follower. */
   #front: FollowerFront | undefined
   /** The handler for its followers' requests; undefined: it has none. */
@@ -104,7 +104,7 @@ export class SimulatedBoard {
   get config(): Config {
     const { layout, operators, leader } = this.#options
     const { shards, placement, ack } = layout
-    const given = readConfig(dataDirectory, {
+    const defaults = readConfig(dataDirectory, {
       BASE_URL: address,
       MARK_FILE: markFile,
       OPERATORS: operators.join(','),
@@ -115,7 +115,7 @@ export class SimulatedBoard {
       LOG_LEVEL: 'error',
     })
     return {
-      ...given,
+      ...defaults,
       // Small, so that faults hit segments that are being sealed, and a disk that fills up.
       segmentBytesMax: 24 * 1024,
       // So that most of what is requested is old.
@@ -205,9 +205,9 @@ export class SimulatedBoard {
     const { actorHost, news, follower } = open
     this.#open = open
     this.#front = follower?.front
-    this.noteHead(news.head.checkpoint)
+    this.recordHead(news.head.checkpoint)
     actorHost.listen({
-      published: ({ head }) => this.noteHead(head.checkpoint),
+      published: ({ head }) => this.recordHead(head.checkpoint),
       standing: ({ problem }) => must(problem === undefined, `a follower has stopped accepting frames: ${problem}`),
     })
     if (follower === undefined) await resumeBoard(this.#parts, open)
@@ -224,7 +224,7 @@ export class SimulatedBoard {
   send(body: Buffer): Promise<Reply | undefined> {
     const { front } = this.#running
     return new Promise((resolve) =>
-      this.machine.inMain(() =>
+      this.machine.runInMain(() =>
         front.execute(body, commandSource, (reply) => {
           // A machine without power sends nothing.
           if (!this.machine.isDown) resolve(reply)
@@ -236,7 +236,7 @@ export class SimulatedBoard {
   /** GET /tail/{room}. */
   tail(exchange: Exchange, room: string): void {
     const { followers } = this.#running
-    this.machine.inMain(() => followers.tails.handle(this.#front?.mark(exchange) ?? exchange, room))
+    this.machine.runInMain(() => followers.tails.handle(this.#front?.mark(exchange) ?? exchange, room))
   }
 
   /** Paths of the files of attachments. */
@@ -260,7 +260,7 @@ export class SimulatedBoard {
   }
 
   /** Everything that the tail of a public room begins with, as server-sent events. */
-  async past(room: string): Promise<string> {
+  async tailHistory(room: string): Promise<string> {
     const whole = { room, format: 'sse', last: Number.MAX_SAFE_INTEGER, since: '', reader: '' } as const
     let text = ''
     for (let after = 0; ; ) {
@@ -289,21 +289,21 @@ export class SimulatedBoard {
   async #askFeed<Answer>(ask: (seen: number) => FeedAsk): Promise<Answer> {
     const { actorHost } = this.#running
     const answer = await new Promise<Answer | { readonly ok: false } | undefined>((resolve) =>
-      this.machine.inMain(() => actorHost.askFeed<Answer>(ask(actorHost.seen), resolve)),
+      this.machine.runInMain(() => actorHost.askFeed<Answer>(ask(actorHost.seen), resolve)),
     )
     if (answer === undefined) throw new Violation('the feed does not answer')
     return answer as Answer
   }
 
   /** Records every head that anybody sees: one root per size, ever. */
-  noteHead(checkpoint: string): void {
+  recordHead(checkpoint: string): void {
     const [, size = '', root = ''] = checkpoint.split('\n')
     const known = this.heads.get(Number(size))
     if (known !== undefined && known !== root) throw new Violation('two heads of one size were handed out')
     this.heads.set(Number(size), root)
   }
 
-  get #running(): Open {
+  get #running(): OpenBoard {
     if (this.#open === undefined) throw new Error('the board was not started')
     return this.#open
   }

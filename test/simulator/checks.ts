@@ -15,7 +15,7 @@ import type { Fields, Person } from './people.ts'
 /** Sends a request to the board, signed by `by`; unsigned without it. */
 export type Ask = (fields: Fields, by?: Person) => Promise<Reply>
 
-type ToCheck = {
+type CheckInput = {
   readonly board: SimulatedBoard
   readonly model: Model
   readonly ask: Ask
@@ -40,7 +40,7 @@ async function* one(bytes: Buffer): AsyncGenerator<Buffer> {
   yield bytes
 }
 
-async function verified(board: SimulatedBoard, reader: PartReader, bytes: Buffer, what: string) {
+async function verifyBytes(board: SimulatedBoard, reader: PartReader, bytes: Buffer, what: string) {
   const key = parseVkey(board.vkey)
   must(key.ok, 'the vkey of the log cannot be read')
   const report = await verifyExport({
@@ -70,10 +70,10 @@ function checkHeads(board: SimulatedBoard, leaves: Buffer): void {
 }
 
 /** The export: everything in it was sent, appears once, as it was acknowledged; and everything acknowledged is in it. */
-async function checkExport({ board, model, reader }: ToCheck): Promise<void> {
+async function checkExport({ board, model, reader }: CheckInput): Promise<void> {
   const bytes = await board.exported()
   must(!bytes.includes(secretMark), 'something private is in the export')
-  await verified(board, reader, bytes, 'export')
+  await verifyBytes(board, reader, bytes, 'export')
   const lines = linesOf(bytes)
   must(!lines.some(({ type }) => type === 'unreadable'), 'the export has a line that cannot be read')
   checkHeads(
@@ -93,7 +93,7 @@ async function checkExport({ board, model, reader }: ToCheck): Promise<void> {
   }
   const places = new Map<string, Set<number>>()
   for (const post of model.posts.values()) {
-    if (model.isPrivate(post.room) || model.passing.has(post.original)) continue
+    if (model.isPrivate(post.room) || model.expiring.has(post.original)) continue
     const line = found.get(post.id)
     must(line !== undefined, 'an acknowledged post is not in the export')
     checkPost(line, post, model)
@@ -115,17 +115,17 @@ function checkPost(line: Line, post: Post, model: Model): void {
   const isShown = line.type === 'event'
   must(!isShown || line.text === post.text, 'a post has a different text than was sent')
   must(!isShown || !model.redacted.has(post.original), 'a text is there that was redacted')
-  if (!isShown) must(model.mayBeGone(post.id), 'a text is gone that nobody redacted')
+  if (!isShown) must(model.mayBeRemoved(post.id), 'a text is gone that nobody redacted')
 }
 
 /** With a damaged file: everything in the export and in tails is as it was acknowledged, or reported as unreadable. */
 export async function checkReadable(board: SimulatedBoard, model: Model): Promise<void> {
   const posts = [...model.posts.values()].filter(
-    ({ room, original }) => !model.isPrivate(room) && !model.passing.has(original),
+    ({ room, original }) => !model.isPrivate(room) && !model.expiring.has(original),
   )
   checkSurviving(linesOf(await board.exported()), posts, model, 'the export')
   for (const [room, own] of Map.groupBy(posts, (post) => post.room)) {
-    const blocks = (await board.past(room)).split('\n\n').filter((block) => block !== '')
+    const blocks = (await board.tailHistory(room)).split('\n\n').filter((block) => block !== '')
     const shown = blocks.map((block): Line => JSON.parse(block.slice(block.indexOf('data: ') + 'data: '.length)))
     checkSurviving(shown, own, model, 'a tail')
   }
@@ -165,10 +165,10 @@ type Posting = { readonly debit: string; readonly credit: string; readonly code:
 type Balance = { readonly available: number; readonly held: number }
 
 /** Credits: as many as were created, wherever they are. */
-async function checkCredits({ board, model, ask, reader }: ToCheck): Promise<void> {
+async function checkCredits({ board, model, ask, reader }: CheckInput): Promise<void> {
   const bytes = await board.exported('ledger')
   must(!bytes.includes(secretMark), 'something private is in the ledger')
-  const { ledger } = await verified(board, reader, bytes, 'ledger')
+  const { ledger } = await verifyBytes(board, reader, bytes, 'ledger')
   const supply = ledger?.supply ?? 0
   const text = bytes.toString().trimEnd()
   const made = (text === '' ? [] : text.split('\n'))
@@ -241,7 +241,7 @@ async function checkPrivate(model: Model, ask: Ask): Promise<void> {
       if (post.room !== name || post.original !== post.id) continue
       const line = found.get(post.id)
       must(
-        line !== undefined || model.mayBeGone(post.id) || model.mayMute(owner, post.by),
+        line !== undefined || model.mayBeRemoved(post.id) || model.mayMute(owner, post.by),
         'an acknowledged private post is gone',
       )
       must(line === undefined || line.seq === post.seq, 'a private post has moved')
@@ -265,7 +265,7 @@ function differs(one: unknown, other: unknown): string | undefined {
   return undefined
 }
 
-type Alike = {
+type BoardPair = {
   readonly model: Model
   readonly ask: Ask
   readonly askSecond: Ask
@@ -274,12 +274,12 @@ type Alike = {
 }
 
 /** A follower of a board at rest that has everything answers as the board does. */
-export async function checkAlike({ model, ask, askSecond, exported, exportedSecond }: Alike): Promise<void> {
+export async function compareBoards({ model, ask, askSecond, exported, exportedSecond }: BoardPair): Promise<void> {
   const alike = async (fields: Fields, by?: Person): Promise<void> => {
-    const asked = async () => [await ask(fields, by), await askSecond(fields, by)] as const
-    let [first, second] = await asked()
+    const askBoth = async () => [await ask(fields, by), await askSecond(fields, by)] as const
+    let [first, second] = await askBoth()
     // An event may have expired between the two.
-    if (differs(first, second) !== undefined) [first, second] = await asked()
+    if (differs(first, second) !== undefined) [first, second] = await askBoth()
     const place = differs(first, second)
     must(place === undefined, `a follower answers ${fields.operation} otherwise than its leader: ${place}`)
     const { next_cursor: cursor } = Object(first.data)
@@ -287,8 +287,8 @@ export async function checkAlike({ model, ask, askSecond, exported, exportedSeco
     if (typeof cursor === 'string' && !('cursor' in fields)) await alike({ ...fields, cursor }, by)
   }
   for (const fields of publicLists) await alike(fields)
-  for (const { name: room, isPrivate, mayEver } of model.rooms.values())
-    if (isPrivate) for (const by of mayEver) await alike({ operation: 'events.list', room, limit: 100 }, by)
+  for (const { name: room, isPrivate, everAllowed } of model.rooms.values())
+    if (isPrivate) for (const by of everAllowed) await alike({ operation: 'events.list', room, limit: 100 }, by)
   for (const person of model.people) {
     await alike({ operation: 'credit.balance', target: person.id }, person)
     await alike({ operation: 'inbox.list', limit: 50 }, person)
@@ -333,7 +333,7 @@ export function checkFiles(board: SimulatedBoard): void {
   must(damages + refusals === 0, `fsck finds damage: ${found[0]}`)
 }
 
-export async function checkAll(all: ToCheck): Promise<void> {
+export async function checkAll(all: CheckInput): Promise<void> {
   const { board, model, ask } = all
   await checkExport(all)
   await checkDelegated(board, model)

@@ -1,18 +1,18 @@
 /** Faults of a board's machine. Each kind has a name, and can be switched off by it. */
 import { FOOTER_BYTES, listSegments, SEGMENT_HEADER_BYTES, segmentPath } from '../../storage/segment.ts'
-import type { Copy } from '../support/memory-disk.ts'
+import type { FilesCopy } from '../support/memory-disk.ts'
 import { dataDirectory, must, Violation } from './board.ts'
 import type { Rows } from './targets.ts'
 import type { World } from './world.ts'
 
 /** Faults that a replicated board is spared: its stream would show that another board wrote it. */
-export const ofOneBox: ReadonlySet<string> = new Set([
+export const singleBoxFaults: ReadonlySet<string> = new Set([
   'copy taken',
-  'old copy put back',
-  'bit rot in a shard',
-  'bit rot in the log',
+  'old copy restored',
+  'bit flip in a shard',
+  'bit flip in the log',
   'newest frame damaged',
-  'log put back',
+  'old log restored',
 ])
 
 export type FaultKind = { readonly weight: number; readonly go: (world: World) => Promise<void> | void }
@@ -29,8 +29,8 @@ export const faults: Readonly<Record<string, FaultKind>> = {
     },
   },
   'power cut at an answer': { weight: 5, go: (world) => world.cutAtAnswer() },
-  'process killed': { weight: 2, go: (world) => killed(world) },
-  'stopped and started': { weight: 1, go: (world) => stopped(world) },
+  'process killed': { weight: 2, go: (world) => killProcess(world) },
+  'stopped and started': { weight: 1, go: (world) => restartBoard(world) },
   'thread killed': {
     weight: 3,
     go: (world) => {
@@ -63,10 +63,16 @@ export const faults: Readonly<Record<string, FaultKind>> = {
       else memory.readFailsAt = world.chance.pick(kinds)
     },
   },
-  'disk full': { weight: 2, go: ({ sim, chance }) => set(sim.memory, 'room', chance.below(200_000)) },
-  'disk has room': { weight: 3, go: ({ sim }) => set(sim.memory, 'room', Number.POSITIVE_INFINITY) },
-  'slow disk': { weight: 2, go: ({ sim, chance }) => set(sim.memory, 'slowMs', chance.below(400)) },
-  'slow links': { weight: 2, go: ({ sim, chance }) => set(sim, 'delayMs', chance.below(200)) },
+  'disk full': {
+    weight: 2,
+    go: ({ sim, chance }) => changeFaultSetting(sim.memory, 'bytesLeft', chance.below(200_000)),
+  },
+  'disk has room': {
+    weight: 3,
+    go: ({ sim }) => changeFaultSetting(sim.memory, 'bytesLeft', Number.POSITIVE_INFINITY),
+  },
+  'slow disk': { weight: 2, go: ({ sim, chance }) => changeFaultSetting(sim.memory, 'slowMs', chance.below(400)) },
+  'slow links': { weight: 2, go: ({ sim, chance }) => changeFaultSetting(sim, 'delayMs', chance.below(200)) },
   'quick machine': {
     weight: 3,
     go: ({ sim }) => {
@@ -79,22 +85,22 @@ export const faults: Readonly<Record<string, FaultKind>> = {
     go: ({ targets, model, chance }) => {
       const hook = chance.pick([...model.hooks.keys()])
       const { url } = JSON.parse(String(model.sent.get(hook ?? '')?.fields.data ?? '{}')) as { readonly url?: string }
-      if (url !== undefined) targets.change(url)
+      if (url !== undefined) targets.changeBehavior(url)
     },
   },
   'a host of tools changes': {
     weight: 5,
     go: changeHost,
   },
-  'copy taken': { weight: 2, go: (world) => copied(world) },
-  'old copy put back': { weight: 1, go: (world) => putBack(world) },
-  'bit rot in a shard': { weight: 1, go: (world) => rot(world, 'shard') },
-  'bit rot in the log': { weight: 1, go: (world) => rot(world, 'log') },
-  'newest frame damaged': { weight: 1, go: (world) => damagedTail(world) },
-  'log put back': { weight: 1, go: (world) => logPutBack(world) },
+  'copy taken': { weight: 2, go: (world) => takeCopy(world) },
+  'old copy restored': { weight: 1, go: (world) => restoreOldCopy(world) },
+  'bit flip in a shard': { weight: 1, go: (world) => flipBit(world, 'shard') },
+  'bit flip in the log': { weight: 1, go: (world) => flipBit(world, 'log') },
+  'newest frame damaged': { weight: 1, go: (world) => damageNewestFrame(world) },
+  'old log restored': { weight: 1, go: (world) => restoreOldLog(world) },
 }
 
-function set<Name extends string>(of: Record<Name, number>, name: Name, value: number): void {
+function changeFaultSetting<Name extends string>(of: Record<Name, number>, name: Name, value: number): void {
   of[name] = value
 }
 
@@ -105,33 +111,33 @@ function changeHost({ hosts, model, chance }: World): void {
   const { host, owner } = tool
   const known = model.hostOf(host)
   const what = chance.below(8)
-  if (what < 4) hosts.change(host)
+  if (what < 4) hosts.changeBehavior(host)
   else if (what < 7) {
     const person = chance.below(2) === 0 ? owner : chance.pick(model.people)
     if (person === undefined) return
     known.named.add(person)
-    hosts.name(host, person.id)
+    hosts.setOwner(host, person.id)
   } else {
     const isOut = chance.below(2) === 0
-    known.wasOut ||= isOut
+    known.hasOptedOut ||= isOut
     hosts.optOut(host, isOut)
   }
 }
 
 /** With much in progress: the next start finds data that was written and not synced, and the power goes off when the log has covered it. */
-async function killed(world: World): Promise<void> {
-  world.postTogether()
+async function killProcess(world: World): Promise<void> {
+  world.postConcurrently()
   await world.wait(world.chance.below(30))
   await world.sim.kill()
-  await world.startAgain(world.chance.below(6))
+  await world.restart(world.chance.below(6))
 }
 
 /** As a service manager stops it: every file is closed in order. */
-async function stopped(world: World): Promise<void> {
+async function restartBoard(world: World): Promise<void> {
   await world.settle()
   if ((await world.sim.until(world.board.stop())) === 'dark') return world.recover()
   await world.sim.kill()
-  await world.startAgain()
+  await world.restart()
 }
 
 /** Everything is on disk, and everything shown of it is in the mark. False: the board went down before. */
@@ -142,7 +148,7 @@ export async function atRest(world: World): Promise<boolean> {
   return world.model.isCertain
 }
 
-async function copied(world: World): Promise<void> {
+async function takeCopy(world: World): Promise<void> {
   if (!(await atRest(world))) return
   world.copy = { size: world.board.size, files: world.sim.memory.copy(dataDirectory) }
 }
@@ -159,38 +165,38 @@ async function startError(world: World): Promise<Error | undefined> {
 }
 
 /** Yesterday's directory in place of today's: the mark beside it knows more, so no start may continue to sign. */
-async function putBack(world: World): Promise<void> {
+async function restoreOldCopy(world: World): Promise<void> {
   const old = world.copy
   if (old === undefined || !(await atRest(world))) return
   if (old.size === world.board.size) return
-  const today = await endToday(world)
-  world.sim.memory.putBack(dataDirectory, old.files)
+  const today = await saveAndStop(world)
+  world.sim.memory.replaceFiles(dataDirectory, old.files)
   const error = await startError(world)
   if (error?.name !== 'RolledBack')
     throw new Violation(`an old copy was restored and the start says ${error?.name ?? 'nothing'}`)
   world.count('old copies noticed')
-  await backToToday(world, today)
+  await restoreSaved(world, today)
 }
 
-type Today = { readonly files: Copy; readonly deliveries: Rows; readonly heads: ReadonlyMap<number, string> }
+type SavedState = { readonly files: FilesCopy; readonly deliveries: Rows; readonly heads: ReadonlyMap<number, string> }
 
 /** The process ends, and everything that it left is saved. */
-async function endToday({ sim, board, targets }: World): Promise<Today> {
+async function saveAndStop({ sim, board, targets }: World): Promise<SavedState> {
   await sim.kill()
   return { files: sim.memory.copy(dataDirectory), deliveries: targets.rows, heads: new Map(board.heads) }
 }
 
 /** Discards what a board with other files has done since. */
-async function backToToday(world: World, { files, deliveries, heads }: Today): Promise<void> {
+async function restoreSaved(world: World, { files, deliveries, heads }: SavedState): Promise<void> {
   await world.sim.kill()
-  world.sim.memory.putBack(dataDirectory, files)
-  world.targets.putBack(deliveries)
+  world.sim.memory.replaceFiles(dataDirectory, files)
+  world.targets.restore(deliveries)
   for (const size of [...world.board.heads.keys()]) if (!heads.has(size)) world.board.heads.delete(size)
-  await world.startAgain()
+  await world.restart()
 }
 
 /** One bit of a sealed segment, before a start or while the board runs: it affects only what it is in. */
-async function rot(world: World, where: 'shard' | 'log'): Promise<void> {
+async function flipBit(world: World, where: 'shard' | 'log'): Promise<void> {
   const { chance, sim } = world
   if (!(await atRest(world))) return
   const directory =
@@ -198,14 +204,14 @@ async function rot(world: World, where: 'shard' | 'log'): Promise<void> {
   const sealed = listSegments(sim.memory, directory, 'log').slice(0, -1)
   const first = chance.pick(sealed)
   if (first === undefined) return
-  const today = await endToday(world)
+  const today = await saveAndStop(world)
   const path = segmentPath(directory, first)
   const at =
     SEGMENT_HEADER_BYTES + chance.below(sim.memory.readWhole(path).length - SEGMENT_HEADER_BYTES - FOOTER_BYTES)
   const bit = chance.below(8)
   const mayStart = chance.below(2) === 0
   if (mayStart) must((await startError(world)) === undefined, 'a board that was ended does not start again')
-  sim.memory.flip(path, at, bit)
+  sim.memory.flipBit(path, at, bit)
   const error = mayStart ? undefined : await startError(world)
   if (error === undefined) {
     world.count(`boards that run with a damaged ${where}`)
@@ -214,32 +220,32 @@ async function rot(world: World, where: 'shard' | 'log'): Promise<void> {
     world.count(`boards that refuse a damaged ${where}`)
     if (!error.message.includes(path)) throw new Violation(`a damaged file is not named: ${error.name}`)
   }
-  await backToToday(world, today)
+  await restoreSaved(world, today)
 }
 
 /** The newest acknowledged frame of a shard: the log proves it, so it is not cut but reported. */
-async function damagedTail(world: World): Promise<void> {
+async function damageNewestFrame(world: World): Promise<void> {
   const { chance, sim } = world
   if (!(await atRest(world))) return
-  const today = await endToday(world)
+  const today = await saveAndStop(world)
   const directory = `${dataDirectory}/shard-0${chance.below(world.board.shards)}`
   const path = segmentPath(directory, listSegments(sim.memory, directory, 'log').at(-1)!)
   const bytes = sim.memory.readWhole(path)
   let end = bytes.length
   while (end > 64 && bytes[end - 1] === 0) end--
   if (end > 64) {
-    sim.memory.flip(path, end - 1, chance.below(8))
+    sim.memory.flipBit(path, end - 1, chance.below(8))
     const before = sim.memory.readWhole(path)
     const error = await startError(world)
     if (error === undefined) await world.checkDamaged()
     else if (!error.message.includes(path)) throw new Violation(`a damaged newest frame is not named: ${error.name}`)
     else if (!sim.memory.readWhole(path).equals(before)) throw new Violation('a refused start has cut a journal')
   }
-  await backToToday(world, today)
+  await restoreSaved(world, today)
 }
 
 /** Only the journal of the log is that of a moment ago; no mark was written since. */
-async function logPutBack(world: World): Promise<void> {
+async function restoreOldLog(world: World): Promise<void> {
   const { sim, board } = world
   if (!(await atRest(world))) return
   const directory = `${dataDirectory}/log`
@@ -247,12 +253,12 @@ async function logPutBack(world: World): Promise<void> {
   const size = board.size
   await world.postSome()
   if (!world.model.isCertain || board.size === size) return
-  const today = await endToday(world)
-  sim.memory.putBack(directory, old)
+  const today = await saveAndStop(world)
+  sim.memory.replaceFiles(directory, old)
   if ((await startError(world)) === undefined) {
     // It may continue where the same leaves follow, and sign the same heads.
     await world.checkDamaged()
-    await world.postUnnoticed()
+    await world.postOutsideModel()
   }
-  await backToToday(world, today)
+  await restoreSaved(world, today)
 }

@@ -16,9 +16,9 @@ type Updates = {
 export class Follower {
   /** Undefined: unsigned. */
   readonly #by: Person | undefined
-  readonly #got = new Map<string, string>()
+  readonly #received = new Map<string, string>()
   /** Known when it began, so not expected. */
-  #before: ReadonlySet<string> | undefined
+  #knownBefore: ReadonlySet<string> | undefined
   #cursor = ''
 
   constructor(by: Person | undefined) {
@@ -33,13 +33,13 @@ export class Follower {
       const fields = { operation: 'updates.get', limit: 20, data: '{"schema":1,"kinds":["event.posted"]}', ...cursor }
       const { ok, data } = await ask(fields, this.#by)
       if (!ok) return false
-      this.#before ??= known
+      this.#knownBefore ??= known
       const found = data as unknown as Updates
       for (const { event } of found.updates) {
         if (event === undefined) continue
-        if (this.#got.has(event.event_id)) throw new Violation('a follower received an event twice')
+        if (this.#received.has(event.event_id)) throw new Violation('a follower received an event twice')
         if (this.#by === undefined && model.isPrivate(event.room)) throw new Violation('a stranger got a private event')
-        this.#got.set(event.event_id, event.room)
+        this.#received.set(event.event_id, event.room)
       }
       this.#cursor = found.cursor
       if (!found.has_more) return true
@@ -50,9 +50,9 @@ export class Follower {
   async check(ask: Ask, model: Model): Promise<void> {
     if (!(await this.poll(ask, model))) return
     for (const { id, room, original, by } of model.posts.values()) {
-      if (model.passing.has(original) || model.mayMute(this.#by, by)) continue
-      if (this.#before?.has(id) !== false || id !== original || model.isPrivate(room)) continue
-      if (!this.#got.has(id)) throw new Violation('a follower missed an event')
+      if (model.expiring.has(original) || model.mayMute(this.#by, by)) continue
+      if (this.#knownBefore?.has(id) !== false || id !== original || model.isPrivate(room)) continue
+      if (!this.#received.has(id)) throw new Violation('a follower missed an event')
     }
   }
 }

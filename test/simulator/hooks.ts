@@ -3,7 +3,7 @@ import { SigningKey, secretKey, signatures } from '../../src/webhooks/signature.
 import { must } from './board.ts'
 import { type Hook, type Model, type Post, secretMark } from './model.ts'
 import type { Person } from './people.ts'
-import type { Letter } from './targets.ts'
+import type { ReceivedDelivery } from './targets.ts'
 
 type Delivery = {
   readonly name: string
@@ -11,7 +11,7 @@ type Delivery = {
 }
 
 /** Checks a delivery to the address of a webhook. */
-export function checkLetter({ id, hook: name, timestamp, signature, body }: Letter, model: Model): void {
+export function checkDelivery({ id, hook: name, timestamp, signature, body }: ReceivedDelivery, model: Model): void {
   const hook = model.hooks.get(name)
   // A webhook whose creation was refused, or cut off before its answer, may have got this far.
   if (hook === undefined) return
@@ -25,13 +25,13 @@ export function checkLetter({ id, hook: name, timestamp, signature, body }: Lett
   }
   const { name: kind, data } = JSON.parse(body) as Delivery
   const room = model.rooms.get(data?.room ?? '')
-  const mayRead = room === undefined || !room.isPrivate || room.mayEver.has(hook.by)
+  const mayRead = room === undefined || !room.isPrivate || room.everAllowed.has(hook.by)
   must(mayRead, 'a webhook got what its owner may not read')
   const isSecret = body.includes(secretMark) && room?.isPrivate !== true
-  must(!isSecret || isSpokenTo(hook.by, body, model), 'a webhook got a secret that is not for its owner')
+  must(!isSecret || isAddressee(hook.by, body, model), 'a webhook got a secret that is not for its owner')
   if (kind !== 'room.post' || data.event_id === undefined) return
   must(data.room === hook.room, 'a webhook got a post of another room')
-  hook.got.add(data.event_id)
+  hook.delivered.add(data.event_id)
   const sent = model.sent.get(data.event_id)
   const made = model.sent.get(name)!
   if (sent === undefined) return
@@ -43,7 +43,7 @@ export function checkLetter({ id, hook: name, timestamp, signature, body }: Lett
 }
 
 /** Whether it has the text of a conversation that was opened with them. */
-function isSpokenTo({ id }: Person, body: string, { sent }: Model): boolean {
+function isAddressee({ id }: Person, body: string, { sent }: Model): boolean {
   return [...sent.values()].some(({ fields: { operation, members, text } }) => {
     return (
       operation === 'conversation.open' && Array.isArray(members) && members.includes(id) && body.includes(String(text))
@@ -58,9 +58,9 @@ export function undelivered(model: Model): { readonly hook: Hook; readonly post:
     const isSure = made.standing === 'accepted' && !hook.mayEnd && !model.everSuspended.has(hook.by)
     if (!isSure || hook.room === undefined || model.isPrivate(hook.room)) continue
     for (const post of model.posts.values()) {
-      if (post.room !== hook.room || post.id !== post.original || hook.got.has(post.id)) continue
+      if (post.room !== hook.room || post.id !== post.original || hook.delivered.has(post.id)) continue
       const { number } = model.sent.get(post.id)!
-      if (number >= made.answeredAt! && !model.mayBeGone(post.id)) return { hook, post }
+      if (number >= made.answeredAt! && !model.mayBeRemoved(post.id)) return { hook, post }
     }
   }
   return undefined

@@ -10,11 +10,11 @@ import {
 import type { Simulation } from '../support/simulation.ts'
 
 /** What a host does with a request. `deaf`: it accepts it and never answers. */
-const moods = ['well', 'late', 'refuses', 'breaks', 'fails', 'garbage', 'redirects', 'deaf'] as const
-type Mood = (typeof moods)[number]
+const behaviors = ['well', 'late', 'refuses', 'breaks', 'fails', 'garbage', 'redirects', 'deaf'] as const
+type Behavior = (typeof behaviors)[number]
 
 /** A request as its host reads it. */
-export type Visit = {
+export type HostRequest = {
   readonly host: string
   readonly path: string
   /** The word that identifies a call; undefined: it has none. */
@@ -22,7 +22,7 @@ export type Visit = {
 }
 
 /** What a host says of itself at its `/.well-known/broadside.json`. */
-type Said = { readonly owners: Set<string>; isOut: boolean }
+type WellKnown = { readonly owners: Set<string>; optsOut: boolean }
 
 export const wellKnownPath = '/.well-known/broadside.json'
 export const mcpPath = '/mcp'
@@ -31,14 +31,14 @@ const lateMsMax = 40_000
 
 export class SimulatedHosts {
   readonly #sim: Simulation
-  readonly #take: (visit: Visit) => void
-  readonly #moods = new Map<string, Mood>()
-  readonly #said = new Map<string, Said>()
+  readonly #onRequest: (visit: HostRequest) => void
+  readonly #behaviors = new Map<string, Behavior>()
+  readonly #wellKnown = new Map<string, WellKnown>()
 
   /** `take`: called for each request to a host. */
-  constructor(sim: Simulation, take: (visit: Visit) => void) {
+  constructor(sim: Simulation, take: (visit: HostRequest) => void) {
     this.#sim = sim
-    this.#take = take
+    this.#onRequest = take
   }
 
   /** The outgoing connection of a board whose main thread has this clock. */
@@ -47,76 +47,76 @@ export class SimulatedHosts {
   }
 
   /** This host behaves differently from now on. */
-  change(host: string): void {
-    this.#moods.set(host, moods[this.#sim.chance(moods.length)]!)
+  changeBehavior(host: string): void {
+    this.#behaviors.set(host, behaviors[this.#sim.randomBelow(behaviors.length)]!)
   }
 
   heal(): void {
-    this.#moods.clear()
+    this.#behaviors.clear()
   }
 
   /** It names this identity as its only owner. */
-  name(host: string, identity: string): void {
-    const { owners } = this.#saidBy(host)
+  setOwner(host: string, identity: string): void {
+    const { owners } = this.#wellKnownOf(host)
     owners.clear()
     owners.add(identity)
   }
 
   /** It opts out of directories, or in again. */
   optOut(host: string, isOut: boolean): void {
-    this.#saidBy(host).isOut = isOut
+    this.#wellKnownOf(host).optsOut = isOut
   }
 
-  #saidBy(host: string): Said {
-    const known = this.#said.get(host) ?? { owners: new Set(), isOut: false }
-    this.#said.set(host, known)
+  #wellKnownOf(host: string): WellKnown {
+    const known = this.#wellKnown.get(host) ?? { owners: new Set(), optsOut: false }
+    this.#wellKnown.set(host, known)
     return known
   }
 
-  #request(clock: Clock, asked: OutgoingRequest): Promise<Answered | NotAnswered> {
-    const { hostname: host } = new URL(asked.url)
-    const { totalMs = totalMsDefault, signal } = asked
-    const mood = this.#moods.get(host) ?? 'well'
+  #request(clock: Clock, request: OutgoingRequest): Promise<Answered | NotAnswered> {
+    const { hostname: host } = new URL(request.url)
+    const { totalMs = totalMsDefault, signal } = request
+    const behavior = this.#behaviors.get(host) ?? 'well'
     return new Promise((resolve) => {
-      if (mood === 'refuses') return void clock.later(() => resolve(notAnswered('refused', false)), this.#ms)
+      if (behavior === 'refuses') return void clock.later(() => resolve(notAnswered('refused', false)), this.#latencyMs)
       const giveUp = () => resolve(notAnswered('timeout', true))
       const cancel = clock.later(giveUp, totalMs)
       signal?.addEventListener('abort', () => resolve(notAnswered('unknown', true)), { once: true })
       // It is in flight: nothing that happens to the board ends it.
-      this.#sim.elsewhere(
+      this.#sim.schedule(
         () => {
-          const answer = this.#answer(host, mood, asked)
+          const answer = this.#answer(host, behavior, request)
           if (answer === undefined) return
-          this.#sim.elsewhere(() => {
+          this.#sim.schedule(() => {
             clock.later(() => {
               cancel()
               resolve(answer)
             }, 0)
-          }, this.#ms)
+          }, this.#latencyMs)
         },
-        mood === 'late' ? this.#sim.chance(lateMsMax) : this.#ms,
+        behavior === 'late' ? this.#sim.randomBelow(lateMsMax) : this.#latencyMs,
       )
     })
   }
 
-  get #ms(): number {
-    return 1 + this.#sim.chance(60)
+  get #latencyMs(): number {
+    return 1 + this.#sim.randomBelow(60)
   }
 
   /** Undefined: no answer. */
-  #answer(host: string, mood: Mood, { url, body }: OutgoingRequest): Answered | NotAnswered | undefined {
+  #answer(host: string, behavior: Behavior, { url, body }: OutgoingRequest): Answered | NotAnswered | undefined {
     const { pathname: path, searchParams } = new URL(url)
     const message = path === mcpPath ? (JSON.parse(String(body)) as McpMessage) : undefined
     const call = message === undefined ? searchParams.get('call') : message.params?.arguments?.call
-    this.#take({ host, path, call: call ?? undefined })
-    if (mood === 'deaf') return undefined
-    if (mood === 'breaks') return notAnswered('unknown', true)
-    if (mood === 'redirects') return { ...notAnswered('redirect', true), status: 302 }
-    if (mood === 'fails') return answered(500, 'text/plain', 'out of order')
-    if (mood === 'garbage') return answered(200, 'application/json', '{"owners":7,"\u0000')
+    this.#onRequest({ host, path, call: call ?? undefined })
+    if (behavior === 'deaf') return undefined
+    if (behavior === 'breaks') return notAnswered('unknown', true)
+    if (behavior === 'redirects') return { ...notAnswered('redirect', true), status: 302 }
+    if (behavior === 'fails') return answered(500, 'text/plain', 'out of order')
+    if (behavior === 'garbage') return answered(200, 'application/json', '{"owners":7,"\u0000')
     if (path === wellKnownPath) {
-      const { owners, isOut } = this.#saidBy(host)
-      return answered(200, 'application/json', JSON.stringify({ owners: [...owners], opt_out: isOut }))
+      const { owners, optsOut } = this.#wellKnownOf(host)
+      return answered(200, 'application/json', JSON.stringify({ owners: [...owners], opt_out: optsOut }))
     }
     return answered(200, 'application/json', JSON.stringify(message === undefined ? { call } : mcpAnswer(message)))
   }

@@ -38,14 +38,14 @@ export type Sent = {
   mayBeDone: boolean
   reply?: Reply
   /** Updates the model when it is accepted. */
-  readonly took?: (data: Readonly<Record<string, unknown>>, model: Model) => void
+  readonly onAccepted?: (data: Readonly<Record<string, unknown>>, model: Model) => void
 }
 
 export type Room = {
   readonly name: string
   readonly isPrivate: boolean
   /** Everyone who was ever given access, wanted or not: only these may see or do anything in it. */
-  readonly mayEver: Set<Person>
+  readonly everAllowed: Set<Person>
   readonly owner: Person | undefined
   /** Everyone to whom it may have been transferred. */
   readonly mayOwn: Set<Person>
@@ -85,7 +85,7 @@ export type Hook = {
   /** Of `room.post`; undefined: it is about something else. */
   readonly room: string | undefined
   /** Posts that were delivered to its address. */
-  readonly got: Set<string>
+  readonly delivered: Set<string>
   /** Its end may have been requested. */
   mayEnd: boolean
   /** How many commands were sent before its end was answered. */
@@ -105,7 +105,7 @@ export type Tool = {
   description: string
   isWithdrawn: boolean
   /** Nobody can list it again: the operator withdrew it, and not its owner. */
-  isOut: boolean
+  isBarred: boolean
   /** How often it was written. */
   version: number
 }
@@ -125,9 +125,9 @@ type Host = {
   /** Everybody it has ever named as its owner. */
   readonly named: Set<Person>
   /** It has ever opted out of directories. */
-  wasOut: boolean
+  hasOptedOut: boolean
   /** How often it was asked who owns it, and on which days, UTC. */
-  looks: number
+  probes: number
   readonly days: Set<number>
 }
 
@@ -173,9 +173,9 @@ export class Model {
   readonly reports: string[] = []
   readonly invites: { readonly code: string; readonly room: string }[] = []
   /** First versions of posts whose text may be gone: somebody requested it. */
-  readonly takenBack = new Set<string>()
+  readonly removalRequested = new Set<string>()
   /** First versions of posts that expire: they are in no export. */
-  readonly passing = new Set<string>()
+  readonly expiring = new Set<string>()
   /** First versions of posts whose text is gone for certain. */
   readonly redacted = new Set<string>()
   /** All of their posts may be hidden. */
@@ -208,7 +208,7 @@ export class Model {
   constructor(people: readonly Person[]) {
     this.people = people
     for (const name of ['lobby', reviewsRoom])
-      this.rooms.set(name, { name, isPrivate: false, mayEver: new Set(), owner: undefined, mayOwn: new Set() })
+      this.rooms.set(name, { name, isPrivate: false, everAllowed: new Set(), owner: undefined, mayOwn: new Set() })
   }
 
   get operator(): Person {
@@ -228,12 +228,12 @@ export class Model {
   }
 
   /** It is unknown, or somebody requested the removal of its text. */
-  mayBeGone(id: string): boolean {
+  mayBeRemoved(id: string): boolean {
     const post = this.posts.get(id)
     return (
       post === undefined ||
-      this.takenBack.has(post.original) ||
-      this.passing.has(post.original) ||
+      this.removalRequested.has(post.original) ||
+      this.expiring.has(post.original) ||
       this.hidden.has(post.by)
     )
   }
@@ -248,7 +248,7 @@ export class Model {
   }
 
   hostOf(name: string): Host {
-    const known = this.#hosts.get(name) ?? { named: new Set(), wasOut: false, looks: 0, days: new Set() }
+    const known = this.#hosts.get(name) ?? { named: new Set(), hasOptedOut: false, probes: 0, days: new Set() }
     this.#hosts.set(name, known)
     return known
   }

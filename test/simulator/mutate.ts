@@ -18,7 +18,7 @@ const usage = 'mutate -- [--seed S] [--steps N] [--jobs N] [--only NAME]'
 const { values } = readOptions({ seed: text, steps: text, jobs: text, only: text }, usage)
 const { seed = '1', steps = '20000', jobs = '2', only = '' } = values
 
-type Caught = { readonly step?: number; readonly board?: number; readonly message?: string }
+type Detection = { readonly step?: number; readonly board?: number; readonly message?: string }
 
 /** A copy of everything that the simulator runs. */
 function copyInto(directory: string): void {
@@ -35,7 +35,7 @@ function apply(directory: string, { name, file, from, to }: Mutation): void {
 }
 
 /** What the simulator says of a copy with this mutation; undefined: it finds nothing. */
-async function catchIn(directory: string, mutation: Mutation): Promise<Caught | undefined> {
+async function runIn(directory: string, mutation: Mutation): Promise<Detection | undefined> {
   const original = readFileSync(join(packageDirectory, mutation.file))
   apply(directory, mutation)
   const which = ['--seed', mutation.seed ?? seed, '--steps', steps, '--jobs', '1']
@@ -45,7 +45,7 @@ async function catchIn(directory: string, mutation: Mutation): Promise<Caught | 
     return undefined
   } catch (error) {
     const { stdout = '', stderr = '', code } = error as { stdout?: string; stderr?: string; code?: number }
-    if (code === 1 && stdout !== '') return (JSON.parse(stdout) as { found: Caught }).found
+    if (code === 1 && stdout !== '') return (JSON.parse(stdout) as { found: Detection }).found
     return { message: `it cannot run: ${stderr.split('\n').find((line) => line.includes('Error')) ?? code}` }
   } finally {
     writeFileSync(join(directory, mutation.file), original)
@@ -61,7 +61,7 @@ async function work(): Promise<void> {
     copyInto(directory)
     for (let mutation = waiting.shift(); mutation !== undefined; mutation = waiting.shift()) {
       const { name } = mutation
-      const caught = await catchIn(directory, mutation)
+      const caught = await runIn(directory, mutation)
       if (caught === undefined) missed.push(name)
       const where = caught?.board === undefined ? '' : `board ${caught.board}, step ${caught.step}: `
       console.log(`| ${name} | ${caught === undefined ? '**not found**' : `${where}${caught.message}`} |`)

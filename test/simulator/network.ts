@@ -7,7 +7,7 @@ import { type AskBox, Leader, OutOfReach } from '../../src/replication/leader.ts
 import { isUnreadable } from '../../storage/disk.ts'
 import type { Simulation } from '../support/simulation.ts'
 
-type Asked = Parameters<AskBox>[2]
+type BoxRequest = Parameters<AskBox>[2]
 type Answer = Awaited<ReturnType<AskBox>>
 
 export class Network {
@@ -39,34 +39,34 @@ export class Network {
     return new Leader([this.#address], this.#key, (_address, path, asked) => this.#ask(clock, path, asked))
   }
 
-  #ask(clock: Clock, path: string, asked: Asked): Promise<Answer> {
+  #ask(clock: Clock, path: string, request: BoxRequest): Promise<Answer> {
     const sim = this.#sim
     const isCut = this.cut?.test(path) === true
-    const isLost = isCut || sim.chance(100) < this.lost
+    const isLost = isCut || sim.randomBelow(100) < this.lost
     // Whether the request, or the answer to it, gets through.
-    const isHeard = !isLost || (!isCut && sim.chance(2) === 0)
+    const isHeard = !isLost || (!isCut && sim.randomBelow(2) === 0)
     return new Promise((resolve, reject) => {
-      const giveUp = clock.later(() => reject(this.#outOfReach()), asked.beginsWithinMs)
+      const giveUp = clock.later(() => reject(this.#outOfReach()), request.beginsWithinMs)
       const back = (give: () => void): void => {
         if (isLost) return
-        sim.elsewhere(() => {
+        sim.schedule(() => {
           clock.later(() => {
             giveUp()
             give()
           }, 0)
-        }, sim.chance(10))
+        }, sim.randomBelow(10))
       }
       if (!isHeard) return
-      sim.elsewhere(() => {
+      sim.schedule(() => {
         const replicaRoute = this.#replicaRoute()
         if (replicaRoute === undefined) return back(() => reject(this.#outOfReach(this.#address)))
-        const exchange = new SimulatedExchange(path, asked, (answer) => {
+        const exchange = new SimulatedExchange(path, request, (answer) => {
           // A machine without power sends nothing.
           if (sim.isDown) return
           back(() => (answer === undefined ? reject(this.#outOfReach()) : resolve(answer)))
         })
-        sim.inMain(() => exchange.handle(replicaRoute, path))
-      }, sim.chance(10))
+        sim.runInMain(() => exchange.handle(replicaRoute, path))
+      }, sim.randomBelow(10))
     })
   }
 
@@ -90,16 +90,16 @@ class SimulatedExchange extends EngineExchange {
   readonly headers: readonly string[]
   readonly isUpgrade = false
   readonly #body: string
-  readonly #answered: (answer: Answer | undefined) => void
+  readonly #onAnswer: (answer: Answer | undefined) => void
 
-  constructor(path: string, { key, body }: Asked, answered: (answer: Answer | undefined) => void) {
+  constructor(path: string, { key, body }: BoxRequest, answered: (answer: Answer | undefined) => void) {
     super({ options: { now: () => 0, refusal: () => '', onFault }, draining: false, pending: new Set() })
     this.method = body === undefined ? 'GET' : 'POST'
     this.path = `/replica/${path}`
     this.headers = ['authorization', `Bearer ${key}`]
     this.#body = body ?? ''
     this.isBodyComing = body !== undefined
-    this.#answered = answered
+    this.#onAnswer = answered
   }
 
   handle(replicaRoute: RouteHandler, path: string): void {
@@ -118,13 +118,13 @@ class SimulatedExchange extends EngineExchange {
   reply(status: number, _headers: readonly Header[], body: Uint8Array | string): void {
     if (this.ended) return
     this.end()
-    this.#answered({ status, bytes: Buffer.from(body) })
+    this.#onAnswer({ status, bytes: Buffer.from(body) })
   }
 
   drop(): void {
     if (this.ended) return
     this.end()
-    this.#answered(undefined)
+    this.#onAnswer(undefined)
   }
 
   stream(): never {

@@ -9,7 +9,7 @@ import { isMainThread, parentPort, Worker, workerData } from 'node:worker_thread
 import { Progress } from '../../src/cli/progress.ts'
 import { systemClock } from '../../src/clock.ts'
 import { setLogLevel } from '../../src/observe.ts'
-import { readOptions, stopWith, wholeNumber } from '../support/script-options.ts'
+import { exitWith, readOptions, wholeNumber } from '../support/script-options.ts'
 import type { Ack, Layout } from './board.ts'
 import { faults } from './faults.ts'
 import { shrink } from './shrink.ts'
@@ -38,7 +38,7 @@ type Plan = {
   readonly brief: boolean
 }
 
-type Done = { readonly board: number; readonly outcome: Outcome }
+type BoardResult = { readonly board: number; readonly outcome: Outcome }
 
 function runOf({ seed, steps, only, layout, ack, off }: Plan, board: number): Run {
   const left = steps - board * stepsEach
@@ -53,7 +53,7 @@ function runOf({ seed, steps, only, layout, ack, off }: Plan, board: number): Ru
 }
 
 /** Totals of all boards. */
-class Sum {
+class RunTotals {
   readonly counts = new Map<string, number>()
   readonly seen = new Map<string, number>()
   readonly struck = new Map<string, number>()
@@ -78,25 +78,25 @@ class Sum {
 }
 
 /** The result of a run. */
-type Ran = {
-  readonly found: Done | undefined
+type RunResult = {
+  readonly found: BoardResult | undefined
   /** The first board that was not run; undefined: the plan was completed. */
   readonly next: number | undefined
 }
 
 /** Runs all boards of a plan, on this many threads at a time; stops at the first that fails. */
-async function runAll(plan: Plan, sum: Sum, progress: Progress): Promise<Ran> {
+async function runAll(plan: Plan, sum: RunTotals, progress: Progress): Promise<RunResult> {
   const first = plan.board ?? plan.from
   const end = plan.board === undefined ? Math.ceil(plan.steps / stepsEach) : first + 1
   const until = performance.now() + 1_000 * plan.seconds
   let next = first
   let isAsked = false
-  let found: Done | undefined
+  let found: BoardResult | undefined
   for (const signal of ['SIGINT', 'SIGTERM'] as const)
     process.once(signal, () => {
       isAsked = true
     })
-  const take = (done: Done): void => {
+  const take = (done: BoardResult): void => {
     sum.add(done.outcome, runOf(plan, done.board).steps)
     progress.update(plan.from * stepsEach + sum.steps, end - first === 1 ? undefined : plan.steps)
     if (done.outcome.found !== undefined && (found === undefined || done.board < found.board)) found = done
@@ -112,7 +112,7 @@ async function runAll(plan: Plan, sum: Sum, progress: Progress): Promise<Ran> {
       if (found !== undefined || isAsked || next >= end || performance.now() > until) void worker.terminate()
       else worker.postMessage(next++)
     }
-    worker.on('message', (done: Done) => {
+    worker.on('message', (done: BoardResult) => {
       take(done)
       go()
     })
@@ -126,7 +126,7 @@ async function runAll(plan: Plan, sum: Sum, progress: Progress): Promise<Ran> {
 }
 
 /** The failure, in as few steps as possible, for people. */
-async function explain(plan: Plan, { board, outcome }: Done): Promise<object> {
+async function explain(plan: Plan, { board, outcome }: BoardResult): Promise<object> {
   const { seed } = plan
   const layout = plan.layout === undefined ? '' : ` --shards ${plan.layout.shards}`
   const ack = plan.ack === undefined ? '' : ` --ack ${plan.ack}`
@@ -174,11 +174,11 @@ function readPlan(): { readonly plan: Plan; readonly json: boolean } {
     json = false,
     brief = false,
   } = values
-  if (ack !== undefined && ack !== 'quorum' && ack !== 'copy') stopWith(`--ack is quorum or copy, not ${ack}`)
+  if (ack !== undefined && ack !== 'quorum' && ack !== 'copy') exitWith(`--ack is quorum or copy, not ${ack}`)
   const off = new Set(values.off?.split(',') ?? [])
   const known = Object.keys({ ...faults, ...takeOvers })
   for (const name of off)
-    if (!known.includes(name)) stopWith(`--off names ${name}, which is none of: ${known.join(', ')}`)
+    if (!known.includes(name)) exitWith(`--off names ${name}, which is none of: ${known.join(', ')}`)
   const plan: Plan = {
     seed,
     steps: wholeNumber('steps', steps),
@@ -194,7 +194,7 @@ function readPlan(): { readonly plan: Plan; readonly json: boolean } {
     brief,
   }
   if (plan.from * stepsEach >= plan.steps)
-    stopWith(
+    exitWith(
       `--from must be below ${Math.ceil(plan.steps / stepsEach)}: boards of ${stepsEach} steps make ${plan.steps}`,
     )
   // A board that is named has all its steps, however many others have.
@@ -203,7 +203,7 @@ function readPlan(): { readonly plan: Plan; readonly json: boolean } {
 
 async function main(): Promise<void> {
   const { plan, json } = readPlan()
-  const sum = new Sum()
+  const sum = new RunTotals()
   const begun = performance.now()
   console.error(`seed ${plan.seed}, ${plan.steps} steps`)
   const terminal = {
@@ -256,6 +256,6 @@ else {
   const plan = workerData as Plan
   parentPort!.on('message', async (board: number) => {
     const outcome = await runWorld(runOf(plan, board))
-    parentPort!.postMessage({ board, outcome } satisfies Done)
+    parentPort!.postMessage({ board, outcome } satisfies BoardResult)
   })
 }

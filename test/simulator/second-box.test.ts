@@ -34,7 +34,7 @@ async function write(fields: { readonly operation: string; readonly [field: stri
   world.step++
   await world.act(fields.operation, { by: world.model.operator, fields })
   await world.settle()
-  world.look()
+  world.throwFound()
 }
 
 async function follows(second: SecondBox): Promise<void> {
@@ -54,7 +54,7 @@ async function takesOver(second: SecondBox): Promise<boolean> {
   second.heal()
   const isLeading = await second.lead(0, async () => {})
   second.swap()
-  await world.startAgain()
+  await world.restart()
   return isLeading
 }
 
@@ -68,18 +68,18 @@ async function putFile(): Promise<string> {
 
 test('a follower that has heard nothing of the stream may lead: its leader gave it the key with the rest', async () => {
   const second = await begin('key')
-  second.servers.areCutOff = true
+  second.servers.isFollowerCutOff = true
   await follows(second)
   second.network.cut = /./
   await write({ operation: 'post', room: 'lobby', text: 'only the stream has it' })
   expect(await takesOver(second)).toBe(true)
   await world.audit()
-  world.look()
+  world.throwFound()
 })
 
 test('attachments that the leader could no longer send are in the stream', async () => {
   const second = await begin('attachment')
-  second.servers.areCutOff = true
+  second.servers.isFollowerCutOff = true
   second.network.cut = /^blob/
   await follows(second)
   const file = await putFile()
@@ -91,7 +91,7 @@ test('attachments that the leader could no longer send are in the stream', async
   expect(await takesOver(second)).toBe(true)
   expect(world.sim.memory.fileExists(file)).toBe(true)
   await world.audit()
-  world.look()
+  world.throwFound()
 })
 
 test.each([1, 7, 8, 9])('a follower that starts stores the attachments that arrive meanwhile: %i', async (n) => {
@@ -139,7 +139,7 @@ test('a leader that sends no attachment is waited for once, however many a follo
   await follows(second)
   await second.stop(async () => {})
   for (let files = 0; files < 6; files++) await putFile()
-  second.servers.areCutOff = true
+  second.servers.isFollowerCutOff = true
   second.network.cut = /^blob/
   const begun = world.now
   expect(await second.start(endless, () => world.recover())).toBe(true)
@@ -155,7 +155,7 @@ test('a read that waits for a copy is refused as overloaded after a while, with 
   const by = model.operator
   const target = signerOf('a delegate').publicKey
   const fields = { operation: 'delegation.create', target, ttl: 3_600, data: '{"schema":1,"scopes":["board:post"]}' }
-  await world.act('delegate', { by, fields, proves: 'a delegate' })
+  await world.act('delegate', { by, fields, coSigner: 'a delegate' })
   await world.wait(100)
   const stamp = {
     serviceId: board.serviceId,

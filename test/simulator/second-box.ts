@@ -6,7 +6,7 @@ import { becomeFollower } from '../../src/replication/follower-directory.ts'
 import { Halted } from '../../src/replication/halted.ts'
 import { takeLead } from '../../src/replication/lead.ts'
 import { OutOfReach } from '../../src/replication/leader.ts'
-import type { Copy } from '../support/memory-disk.ts'
+import type { FilesCopy } from '../support/memory-disk.ts'
 import type { Machine, Simulation } from '../support/simulation.ts'
 import { dataDirectory, markFile, type SimulatedBoard } from './board.ts'
 import type { Network } from './network.ts'
@@ -17,7 +17,7 @@ export const machineDirectory = '/board'
 
 export const silent = () => {}
 
-type Ways = { readonly servers: SimulatedServers; readonly network: Network }
+type Connections = { readonly servers: SimulatedServers; readonly network: Network }
 
 export class SecondBox {
   readonly servers: SimulatedServers
@@ -30,7 +30,7 @@ export class SecondBox {
   /** It has the key of the stream for certain. */
   hasKey = false
 
-  constructor(sim: Simulation, board: SimulatedBoard, { servers, network }: Ways) {
+  constructor(sim: Simulation, board: SimulatedBoard, { servers, network }: Connections) {
     this.#sim = sim
     this.servers = servers
     this.network = network
@@ -55,10 +55,10 @@ export class SecondBox {
   }
 
   /** Gets these files of the first box, which is at rest: the stream has all of them. */
-  copy(files: Copy, log: LogIdentity): void {
+  copy(files: FilesCopy, log: LogIdentity): void {
     const { memory } = this.#machine
     const left = new Set([markFile, replicationFile(dataDirectory)])
-    memory.putBack(machineDirectory, new Map([...files].filter(([name]) => !left.has(name))))
+    memory.replaceFiles(machineDirectory, new Map([...files].filter(([name]) => !left.has(name))))
     becomeFollower(memory, dataDirectory, [log])
     this.hasKey = true
   }
@@ -74,7 +74,7 @@ export class SecondBox {
       // No box was reachable for the beginning of the journals.
       if (!(error instanceof OutOfReach)) throw error
     }
-    if (!this.#isRunning) await this.#machine.startAgain()
+    if (!this.#isRunning) await this.#machine.restart()
     return this.#isRunning
   }
 
@@ -95,7 +95,7 @@ export class SecondBox {
   async end(): Promise<void> {
     this.hasKey ||= this.isRunning && this.board.behindMs === 0
     this.#isRunning = false
-    await this.#machine.startAgain()
+    await this.#machine.restart()
   }
 
   /**
@@ -112,7 +112,7 @@ export class SecondBox {
       memory.writeAtomic(name, bytes, mode)
     }
     for (let left = cuts; ; left--) {
-      memory.cutAfter(left > 0 ? 1 + this.#sim.chance(40) : Number.POSITIVE_INFINITY)
+      memory.cutAfter(left > 0 ? 1 + this.#sim.randomBelow(40) : Number.POSITIVE_INFINITY)
       const leading = takeLead({
         ...this.#machine.platform,
         config: this.board.config,
@@ -126,7 +126,7 @@ export class SecondBox {
         // A leader that died before its first message acknowledged nothing either.
         if (!mayNot('The stream is empty') && (this.hasKey || !mayNot('no key'))) throw error
       })
-      await this.#machine.startAgain()
+      await this.#machine.restart()
       if (isDone !== false) return isDone === true
     }
   }
@@ -148,7 +148,7 @@ export class SecondBox {
   swap(): void {
     const { memory } = this.#machine
     const files = memory.copy(machineDirectory)
-    memory.putBack(machineDirectory, this.#sim.memory.copy(machineDirectory))
-    this.#sim.memory.putBack(machineDirectory, files)
+    memory.replaceFiles(machineDirectory, this.#sim.memory.copy(machineDirectory))
+    this.#sim.memory.replaceFiles(machineDirectory, files)
   }
 }

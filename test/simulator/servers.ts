@@ -20,11 +20,11 @@ export class SimulatedServers {
   /** Readers of the stream that have all of it. */
   readonly #waiting: (() => void)[] = []
   /** The board that leads. */
-  #hearsCopies: ((ends: Ends) => void) | undefined
+  #onCopied: ((ends: Ends) => void) | undefined
   /** Nobody can reach them. */
-  areAway = false
+  areDown = false
   /** The follower cannot reach them. */
-  areCutOff = false
+  isFollowerCutOff = false
   /** Percentage of messages that get lost or delayed, or whose acknowledgments do. */
   lost = 0
 
@@ -33,8 +33,8 @@ export class SimulatedServers {
   }
 
   heal(): void {
-    this.areAway = false
-    this.areCutOff = false
+    this.areDown = false
+    this.isFollowerCutOff = false
     this.lost = 0
     this.#wake()
   }
@@ -51,17 +51,18 @@ export class SimulatedServers {
 
   /** The stream as read by a follower whose thread has this clock. */
   async reader(clock: Clock): Promise<FollowedStream> {
-    const reach = () => this.#reach(clock, this.areCutOff)
+    const reach = () => this.#reach(clock, this.isFollowerCutOff)
     await reach()
     const ended = Promise.withResolvers<void>()
     let isClosed = false
     const from = async function* (this: SimulatedServers, first: number) {
       for (let seq = first; ; ) {
         if (isClosed) return
-        if (this.areAway || this.areCutOff || seq > this.last) await Promise.race([this.#more(clock), ended.promise])
+        if (this.areDown || this.isFollowerCutOff || seq > this.last)
+          await Promise.race([this.#waitForMore(clock), ended.promise])
         else {
           const part = this.read(seq)
-          await this.#underWay(clock)
+          await this.#delay(clock)
           yield { seq: seq++, part }
         }
       }
@@ -81,9 +82,9 @@ export class SimulatedServers {
   }
 
   /** Something was stored, or the servers are back. */
-  async #more(clock: Clock): Promise<void> {
+  async #waitForMore(clock: Clock): Promise<void> {
     await new Promise<void>((go) => {
-      this.#waiting.push(() => clock.later(go, this.#sim.chance(10)))
+      this.#waiting.push(() => clock.later(go, this.#sim.randomBelow(10)))
     })
   }
 
@@ -93,8 +94,8 @@ export class SimulatedServers {
 
   /** Nobody stores it: the board that listens now is notified. */
   #reportCopied(clock: Clock, ends: Ends): void {
-    if (this.areAway || this.areCutOff || this.#sim.chance(100) < this.lost) return
-    clock.later(() => this.#hearsCopies?.(ends), this.#sim.chance(10))
+    if (this.areDown || this.isFollowerCutOff || this.#sim.randomBelow(100) < this.lost) return
+    clock.later(() => this.#onCopied?.(ends), this.#sim.randomBelow(10))
   }
 
   readonly open: OpenStream = async ({ clock }) => {
@@ -113,7 +114,7 @@ export class SimulatedServers {
       },
       publish: (part, expected) => this.#publish(clock, part, expected),
       subscribeCopies: (take) => {
-        this.#hearsCopies = (ends) => void clock.later(() => take(ends), 0)
+        this.#onCopied = (ends) => void clock.later(() => take(ends), 0)
         return new Promise(() => {})
       },
       close: async () => {},
@@ -121,23 +122,23 @@ export class SimulatedServers {
   }
 
   async #reach(clock: Clock, isCutOff = false): Promise<void> {
-    await this.#underWay(clock)
-    if (!this.areAway && !isCutOff) return
+    await this.#delay(clock)
+    if (!this.areDown && !isCutOff) return
     await pause(clock, answersWithinMs)
     throw new StreamAway('The servers of the stream are out of reach.')
   }
 
-  async #underWay(clock: Clock): Promise<void> {
-    await pause(clock, this.#sim.chance(10))
+  async #delay(clock: Clock): Promise<void> {
+    await pause(clock, this.#sim.randomBelow(10))
   }
 
   async #publish(clock: Clock, { header, bytes }: Part, expected: number): Promise<Published> {
     const message = { header: JSON.stringify(header), bytes: Buffer.from(bytes) }
-    await this.#underWay(clock)
-    if (!this.areAway && this.#sim.chance(100) >= this.lost) return this.#store(message, expected)
-    const fate = this.areAway ? 'lost' : (['lost', 'late', 'stored'] as const)[this.#sim.chance(3)]
+    await this.#delay(clock)
+    if (!this.areDown && this.#sim.randomBelow(100) >= this.lost) return this.#store(message, expected)
+    const fate = this.areDown ? 'lost' : (['lost', 'late', 'stored'] as const)[this.#sim.randomBelow(3)]
     if (fate === 'stored') this.#store(message, expected)
-    if (fate === 'late') this.#sim.elsewhere(() => this.#store(message, expected), this.#sim.chance(lateMsMax))
+    if (fate === 'late') this.#sim.schedule(() => this.#store(message, expected), this.#sim.randomBelow(lateMsMax))
     await pause(clock, answersWithinMs)
     return { unknown: 'no answer' }
   }

@@ -19,12 +19,12 @@ type Event = {
 }
 
 /** A stream that is open, or whose answer is pending. */
-type Open = { readonly board: SimulatedBoard; readonly life: number; readonly request: TailRequest }
+type OpenTail = { readonly board: SimulatedBoard; readonly life: number; readonly request: TailRequest }
 
-type Hears = {
-  readonly event: (from: SimulatedBoard) => void
+type TailCallbacks = {
+  readonly onEvent: (from: SimulatedBoard) => void
   /** Called when it got something it should not have. */
-  readonly wrong: (error: unknown) => void
+  readonly onError: (error: unknown) => void
 }
 
 export class TailReader {
@@ -33,24 +33,24 @@ export class TailReader {
   readonly by: Person | undefined
   readonly #sim: Simulation
   readonly #model: Model
-  readonly #hears: Hears
-  #open: Open | undefined
+  readonly #callbacks: TailCallbacks
+  #open: OpenTail | undefined
   /** Id and number of the newest that arrived. */
   #since = ''
   #seq = 0
   #part = ''
 
-  constructor(of: Pick<TailReader, 'room' | 'by'>, sim: Simulation, model: Model, hears: Hears) {
+  constructor(of: Pick<TailReader, 'room' | 'by'>, sim: Simulation, model: Model, hears: TailCallbacks) {
     this.room = of.room
     this.by = of.by
     this.#sim = sim
     this.#model = model
-    this.#hears = hears
+    this.#callbacks = hears
   }
 
   get isOpen(): boolean {
     const { board, life, request } = this.#open ?? {}
-    return board !== undefined && board.machine.life === life && !board.machine.isDown && !request!.isOver
+    return board !== undefined && board.machine.life === life && !board.machine.isDown && !request!.hasEnded
   }
 
   /** Whether something has arrived. */
@@ -73,11 +73,11 @@ export class TailReader {
     const request = new TailRequest({
       path: `/tail/${this.room}`,
       query: token === undefined ? place : `${place}&token=${encodeURIComponent(token)}`,
-      takes: (text) => this.#take(text),
+      onText: (text) => this.#receive(text),
       later: (callback) =>
-        this.#sim.elsewhere(() => {
+        this.#sim.schedule(() => {
           // A pending callback ends with the process.
-          if (board.machine.life === life) board.machine.inMain(callback)
+          if (board.machine.life === life) board.machine.runInMain(callback)
         }, slowMs),
     })
     this.#open = { board, life, request }
@@ -88,7 +88,7 @@ export class TailReader {
   leave(): void {
     if (!this.isOpen) return
     const { board, request } = this.#open!
-    board.machine.inMain(() => request.lost())
+    board.machine.runInMain(() => request.lost())
   }
 
   /** Takes nothing for a while after each piece, or everything immediately again. */
@@ -96,7 +96,7 @@ export class TailReader {
     if (this.isOpen) this.#open!.request.isSlow = isSlow
   }
 
-  #take(text: string): void {
+  #receive(text: string): void {
     // A machine without power sends nothing.
     if (!this.isOpen) return
     const blocks = (this.#part + text).split('\n\n')
@@ -104,7 +104,7 @@ export class TailReader {
     try {
       for (const block of blocks) this.#block(block)
     } catch (error) {
-      this.#hears.wrong(error)
+      this.#callbacks.onError(error)
     }
   }
 
@@ -122,14 +122,14 @@ export class TailReader {
     must(post === undefined || text === undefined || text === post.text, 'a tail has another text than was sent')
     this.#since = event
     this.#seq = seq
-    this.#hears.event(this.#open!.board)
+    this.#callbacks.onEvent(this.#open!.board)
   }
 }
 
-type Asked = {
+type TailRequestOptions = {
   readonly path: string
   readonly query: string
-  readonly takes: (text: string) => void
+  readonly onText: (text: string) => void
   readonly later: (callback: () => void) => void
 }
 
@@ -140,15 +140,15 @@ class TailRequest extends EngineExchange {
   readonly remoteAddress = '192.0.2.3'
   readonly headers: readonly string[] = ['accept', 'text/event-stream']
   readonly isUpgrade = false
-  readonly #asked: Asked
+  readonly #options: TailRequestOptions
   isSlow = false
-  isOver = false
+  hasEnded = false
 
-  constructor(asked: Asked) {
-    super({ options: { now: () => 0, refusal: () => '', onFault: raise }, draining: false, pending: new Set() })
+  constructor(asked: TailRequestOptions) {
+    super({ options: { now: () => 0, refusal: () => '', onFault: throwError }, draining: false, pending: new Set() })
     this.path = asked.path
     this.query = asked.query
-    this.#asked = asked
+    this.#options = asked
   }
 
   reply(): void {
@@ -158,33 +158,33 @@ class TailRequest extends EngineExchange {
   drop(): void {
     if (this.ended) return
     this.end()
-    this.isOver = true
+    this.hasEnded = true
   }
 
   /** A reader may disconnect before its answer has begun. */
   override lost(): void {
     super.lost()
-    this.isOver = true
+    this.hasEnded = true
   }
 
   stream(): ByteStream {
     this.end()
-    const { takes, later } = this.#asked
+    const { onText, later } = this.#options
     const drained: (() => void)[] = []
     const closed: (() => void)[] = []
     const over = (): void => {
-      if (this.isOver) return
-      this.isOver = true
+      if (this.hasEnded) return
+      this.hasEnded = true
       for (const each of closed) each()
     }
     this.streaming = { close: over, closed: over }
     return {
       write: (chunk) => {
-        if (this.isOver) return false
-        takes(Buffer.from(chunk).toString())
+        if (this.hasEnded) return false
+        onText(Buffer.from(chunk).toString())
         if (!this.isSlow) return true
         later(() => {
-          if (!this.isOver) for (const each of drained) each()
+          if (!this.hasEnded) for (const each of drained) each()
         })
         return false
       },
@@ -199,6 +199,6 @@ class TailRequest extends EngineExchange {
   accept(): undefined {}
 }
 
-function raise(error: unknown): never {
+function throwError(error: unknown): never {
   throw error
 }

@@ -9,7 +9,7 @@ import type { ThreadPlatform } from '../../src/workers/thread.ts'
 import type { Simulation } from '../support/simulation.ts'
 
 /** A delivery as its target reads it. */
-export type Letter = {
+export type ReceivedDelivery = {
   /** `webhook-id`. */
   readonly id: string
   /** Id of the webhook. */
@@ -20,31 +20,31 @@ export type Letter = {
 }
 
 /** What an address does with a delivery. `deaf`: it accepts it, and its answer is lost. */
-const moods = ['well', 'refuses', 'fails', 'deaf'] as const
-type Mood = (typeof moods)[number]
+const behaviors = ['well', 'refuses', 'fails', 'deaf'] as const
+type Behavior = (typeof behaviors)[number]
 
 const tables = ['tails', 'hooks', 'recent', 'verified']
 export type Rows = readonly (readonly [table: string, rows: readonly Readonly<Record<string, SQLInputValue>>[]])[]
 
 /** One in this many commits is remembered, as what a power cut may leave. */
-const rememberedOf = 8
+const rememberedEvery = 8
 
 export class SimulatedTargets {
   readonly #sim: Simulation
-  readonly #take: (letter: Letter) => void
-  readonly #moods = new Map<string, Mood>()
+  readonly #onDelivery: (letter: ReceivedDelivery) => void
+  readonly #behaviors = new Map<string, Behavior>()
   #database: DatabaseSync
   #older: Rows = []
   /** The only reference from a database to this object: SQLite never frees a database with statements, nor anything that it references. */
   readonly #commits = { happened: () => {} }
 
   /** `take`: called for each delivery to a target. */
-  constructor(sim: Simulation, take: (letter: Letter) => void) {
+  constructor(sim: Simulation, take: (letter: ReceivedDelivery) => void) {
     this.#sim = sim
-    this.#take = take
-    this.#database = opened([], this.#commits)
+    this.#onDelivery = take
+    this.#database = openWith([], this.#commits)
     this.#commits.happened = () => {
-      if (sim.chance(rememberedOf) === 0) this.#older = this.rows
+      if (sim.randomBelow(rememberedEvery) === 0) this.#older = this.rows
     }
     sim.onCut(() => this.#cut())
   }
@@ -61,12 +61,12 @@ export class SimulatedTargets {
     })
 
   /** Some address behaves differently from now on. */
-  change(url: string): void {
-    this.#moods.set(url, moods[this.#sim.chance(moods.length)]!)
+  changeBehavior(url: string): void {
+    this.#behaviors.set(url, behaviors[this.#sim.randomBelow(behaviors.length)]!)
   }
 
   heal(): void {
-    this.#moods.clear()
+    this.#behaviors.clear()
   }
 
   get rows(): Rows {
@@ -77,15 +77,15 @@ export class SimulatedTargets {
   }
 
   /** Restores the file of another time. */
-  putBack(rows: Rows): void {
-    this.#database = opened(rows, this.#commits)
+  restore(rows: Rows): void {
+    this.#database = openWith(rows, this.#commits)
   }
 
   /** SQLite syncs some commits later: the newest of them may be gone, and rarely the file is. */
   #cut(): void {
-    const fate = this.#sim.chance(8)
-    if (fate === 0) this.putBack([])
-    else if (fate < 4) this.putBack(this.#older)
+    const fate = this.#sim.randomBelow(8)
+    if (fate === 0) this.restore([])
+    else if (fate < 4) this.restore(this.#older)
   }
 
   #posterOf(clock: Clock): Pick<Poster, 'target' | 'post' | 'close'> {
@@ -96,10 +96,10 @@ export class SimulatedTargets {
         return { host: url.hostname, port: 443, secure: true, origin: url.origin, path }
       },
       post: ({ target, headers, body, totalMs }, done) => {
-        const ms = 1 + this.#sim.chance(60)
+        const ms = 1 + this.#sim.randomBelow(60)
         clock.later(
           () =>
-            this.#arrive(
+            this.#receive(
               target,
               headers,
               body,
@@ -113,24 +113,25 @@ export class SimulatedTargets {
     }
   }
 
-  #arrive(
+  #receive(
     { origin, path }: PostTarget,
     headers: readonly string[],
     body: string,
     answer: (posted: Posted, afterMs?: number) => void,
     totalMs: number,
   ): void {
-    const mood = this.#moods.get(`${origin}${path}`) ?? 'well'
-    if (mood === 'refuses') return answer({ ok: false, failure: 'refused', status: 0 })
+    const behavior = this.#behaviors.get(`${origin}${path}`) ?? 'well'
+    if (behavior === 'refuses') return answer({ ok: false, failure: 'refused', status: 0 })
     const { challenge } = JSON.parse(body) as { readonly challenge?: string }
-    if (mood === 'well' || mood === 'deaf') if (challenge === undefined) this.#take(letterOf(headers, body))
-    if (mood === 'deaf') return answer({ ok: false, failure: 'timeout', status: 0 }, totalMs)
-    const status = mood === 'fails' ? 500 : 200
+    if (behavior === 'well' || behavior === 'deaf')
+      if (challenge === undefined) this.#onDelivery(deliveryOf(headers, body))
+    if (behavior === 'deaf') return answer({ ok: false, failure: 'timeout', status: 0 }, totalMs)
+    const status = behavior === 'fails' ? 500 : 200
     answer({ ok: true, status, retryAfter: undefined, body: Buffer.from(JSON.stringify({ challenge })) })
   }
 }
 
-function letterOf(headers: readonly string[], body: string): Letter {
+function deliveryOf(headers: readonly string[], body: string): ReceivedDelivery {
   const value = (name: string): string => headers[headers.indexOf(name) + 1]!
   return {
     id: value('webhook-id'),
@@ -141,7 +142,7 @@ function letterOf(headers: readonly string[], body: string): Letter {
   }
 }
 
-function opened(rows: Rows, commits: { readonly happened: () => void }): DatabaseSync {
+function openWith(rows: Rows, commits: { readonly happened: () => void }): DatabaseSync {
   const database = openDatabase(':memory:')
   DeliveryStore.in(database, 'delivery.sqlite')
   for (const [table, all] of rows)

@@ -2,8 +2,8 @@
 import { createHash } from 'node:crypto'
 import { reviewKinds } from '../../actors/tools/kinds.ts'
 import { reviewsRoom } from '../../actors/tools/tools.ts'
-import type { Chance } from '../support/chance.ts'
-import { type Act, type Command, data, type Kind, someone, tookPost } from './acts.ts'
+import type { SeededRandom } from '../support/seeded-random.ts'
+import { type Act, type Command, data, type Kind, recordPost, someone } from './acts.ts'
 import { must } from './board.ts'
 import { mcpPath } from './hosts.ts'
 import type { Model, Sent, Tool } from './model.ts'
@@ -13,7 +13,7 @@ const toolsMax = 8
 /** Ids of imported listings. */
 const importedIds = ['list:one', 'list:two', 'list:three']
 /** Every description has this word: a search for it finds all listings. */
-export const wordOfAll = 'simulated'
+export const commonWord = 'simulated'
 
 const listingWrites: ReadonlySet<unknown> = new Set(['tools.update', 'tools.withdraw', 'tools.import'])
 
@@ -27,7 +27,7 @@ function isBusy({ sent }: Model, { id, owner }: Tool): boolean {
   return false
 }
 
-function toolFor(model: Model, chance: Chance, fits: (tool: Tool) => boolean = () => true): Tool | undefined {
+function toolFor(model: Model, chance: SeededRandom, fits: (tool: Tool) => boolean = () => true): Tool | undefined {
   return chance.pick([...model.tools.values()].filter(fits))
 }
 
@@ -36,20 +36,20 @@ function mayChange(model: Model, { owner, host }: Tool, person: Person): boolean
   return person === owner || model.hostOf(host).named.has(person)
 }
 
-function said(host: string, isMcp: boolean, chance: Chance, step: number) {
+function listingFields(host: string, isMcp: boolean, chance: SeededRandom, step: number) {
   const address = `https://${host}`
   return {
     name: `tool ${step}`,
-    description: `${wordOfAll} work ${step}`.padEnd(20 + chance.below(200), 'x'),
+    description: `${commonWord} work ${step}`.padEnd(20 + chance.below(200), 'x'),
     url: `${address}/call`,
     category: 'work',
     ...(isMcp ? { mcp_url: `${address}${mcpPath}`, protocols: ['mcp'] } : {}),
   }
 }
 
-type Written = { readonly id: string; readonly subject_id: string; readonly verified: boolean }
+type ListingView = { readonly id: string; readonly subject_id: string; readonly verified: boolean }
 
-function checkVerified({ verified }: Written, by: Person, host: string, model: Model): void {
+function checkVerified({ verified }: ListingView, by: Person, host: string, model: Model): void {
   must(!verified || model.hostOf(host).named.has(by), 'an owner counts as verified whom the host never named')
 }
 
@@ -59,12 +59,12 @@ const publish: Act = (model, chance, step) => {
   const host = chance.below(4) === 0 ? toolFor(model, chance)?.host : undefined
   const isMcp = chance.below(4) === 0
   const at = host ?? `tool-${step}.example`
-  const { name, description, ...more } = said(at, isMcp, chance, step)
+  const { name, description, ...more } = listingFields(at, isMcp, chance, step)
   return {
     by,
     fields: { operation: 'tools.publish', data: data({ name, description, ...more }) },
-    took: (answer, known) => {
-      const tool = answer.tool as Written
+    onAccepted: (answer, known) => {
+      const tool = answer.tool as ListingView
       checkVerified(tool, by, at, known)
       const { id, subject_id: subject } = tool
       known.tools.set(id, {
@@ -76,7 +76,7 @@ const publish: Act = (model, chance, step) => {
         name,
         description,
         isWithdrawn: false,
-        isOut: false,
+        isBarred: false,
         version: 1,
       })
     },
@@ -84,26 +84,27 @@ const publish: Act = (model, chance, step) => {
 }
 
 /** A person who may change the tool, or, one time in four, anyone at all. */
-function changedBy(model: Model, tool: Tool, chance: Chance): Person | undefined {
+function pickEditor(model: Model, tool: Tool, chance: SeededRandom): Person | undefined {
   if (chance.below(4) === 0) return someone(model, chance)
   return chance.pick(model.people.filter((each) => mayChange(model, tool, each)))
 }
 
 const update: Act = (model, chance, step) => {
   const tool = toolFor(model, chance, (each) => !isBusy(model, each))
-  const by = tool && changedBy(model, tool, chance)
+  const by = tool && pickEditor(model, tool, chance)
   if (tool === undefined || by === undefined) return undefined
-  const { name, description, ...more } = said(tool.host, tool.isMcp, chance, step)
+  const { name, description, ...more } = listingFields(tool.host, tool.isMcp, chance, step)
   const fields = { operation: 'tools.update', target: tool.id, data: data({ name, description, ...more }) }
   if (!mayChange(model, tool, by))
     return { by, fields, refusedAs: ['forbidden'], holds: () => !mayChange(model, tool, by) }
   // An identity named by a host owns it once the board has asked the host.
-  if (tool.isOut) return { by, fields, refusedAs: by === tool.owner ? ['wrong_state'] : ['wrong_state', 'forbidden'] }
+  if (tool.isBarred)
+    return { by, fields, refusedAs: by === tool.owner ? ['wrong_state'] : ['wrong_state', 'forbidden'] }
   return {
     by,
     fields,
-    took: (answer, known) => {
-      checkVerified(answer.tool as Written, by, tool.host, known)
+    onAccepted: (answer, known) => {
+      checkVerified(answer.tool as ListingView, by, tool.host, known)
       Object.assign(tool, { owner: by, name, description, isWithdrawn: false, version: tool.version + 1 })
     },
   }
@@ -111,7 +112,7 @@ const update: Act = (model, chance, step) => {
 
 const withdraw: Act = (model, chance) => {
   const tool = toolFor(model, chance, (each) => !isBusy(model, each))
-  const by = tool && (chance.below(4) === 0 ? model.operator : changedBy(model, tool, chance))
+  const by = tool && (chance.below(4) === 0 ? model.operator : pickEditor(model, tool, chance))
   if (tool === undefined || by === undefined) return undefined
   const fields = { operation: 'tools.withdraw', target: tool.id }
   const mayNot = () => by !== model.operator && !mayChange(model, tool, by)
@@ -120,9 +121,9 @@ const withdraw: Act = (model, chance) => {
   return {
     by,
     fields,
-    took: () => {
+    onAccepted: () => {
       tool.isWithdrawn = true
-      tool.isOut = !mayChange(model, tool, by)
+      tool.isBarred = !mayChange(model, tool, by)
       tool.version++
     },
   }
@@ -138,14 +139,20 @@ const importList: Act = (model, chance, step) => {
   if (isUnderWay || all.some((tool) => tool !== undefined && isBusy(model, tool))) return undefined
   const rows = importedIds.slice(chance.below(importedIds.length)).map((id, at) => {
     const host = `${id.replace(':', '-')}.example`
-    return { ...said(host, false, chance, step), name: `row ${at} of ${step}`, id, type: 'service', kind: 'http' }
+    return {
+      ...listingFields(host, false, chance, step),
+      name: `row ${at} of ${step}`,
+      id,
+      type: 'service',
+      kind: 'http',
+    }
   })
   const fields = { operation: 'tools.import', data: data({ rows: rows.map((row) => ({ ...row, source: 'a list' })) }) }
   if (chance.below(5) === 0) return { by: chance.pick(model.people.slice(1))!, fields, refusedAs: ['forbidden'] }
   return {
     by: model.operator,
     fields,
-    took: ({ imported }, { tools }) => {
+    onAccepted: ({ imported }, { tools }) => {
       const kept = new Set((imported as Imported).kept.map(({ id }) => id))
       for (const { id, name, description, url } of rows) {
         if (kept.has(id)) continue
@@ -158,7 +165,7 @@ const importList: Act = (model, chance, step) => {
             isMcp: false,
             owner: undefined,
             isWithdrawn: false,
-            isOut: false,
+            isBarred: false,
             version: 1,
           }
           tools.set(id, { id, host, name, description, ...of })
@@ -177,12 +184,12 @@ const review: Act = (model, chance, step) => {
   if (tool?.subject === undefined)
     return { by, fields: { ...fields, target: 's_0123456789abcdef' }, refusedAs: ['not_found'] }
   const { subject } = tool
-  const took = tookPost(by, reviewsRoom, text)
+  const recorded = recordPost(by, reviewsRoom, text)
   return {
     by,
     fields: { ...fields, target: subject },
-    took: (answer, known) => {
-      took?.(answer, known)
+    onAccepted: (answer, known) => {
+      recorded?.(answer, known)
       const { event_id: id, seq } = (answer.event ?? {}) as { event_id?: string; seq?: number }
       if (id !== undefined && seq !== undefined) known.reviews.push({ id, subject, by, kind, text, seq })
     },
@@ -200,11 +207,11 @@ const probe: Act = (model, chance) => {
   return {
     by,
     fields: { operation: 'tools.probe', target: tool.id },
-    took: (answer, known) => {
+    onAccepted: (answer, known) => {
       const { verdict, verified, opt_out: isOut } = answer.probe as Probe
-      const { named, wasOut } = known.hostOf(tool.host)
+      const { named, hasOptedOut } = known.hostOf(tool.host)
       must(!verified || named.has(by), 'a probe found an owner whom the host never named')
-      must(!isOut || wasOut, 'a probe found that a host is out which never said so')
+      must(!isOut || hasOptedOut, 'a probe found that a host is out which never said so')
       must(
         verdict === 'not_probed' || mayLookNow || mayLook(known),
         'a tool was probed for somebody who may not ask it',
@@ -214,7 +221,7 @@ const probe: Act = (model, chance) => {
 }
 
 /** What an answer tells of a call. */
-type Called = {
+type CallResult = {
   readonly status: number
   readonly failure?: string
   readonly output_expired?: true
@@ -226,9 +233,9 @@ type Called = {
 /** With these a request is not sent, or did not leave. */
 const unsent: ReadonlySet<unknown> = new Set(['refused', 'circuit_open', 'blocked'])
 
-function tookCall(by: Person, tool: Tool, word: string): Sent['took'] {
+function recordCall(by: Person, tool: Tool, word: string): Sent['onAccepted'] {
   return (answer, { calls, visits }) => {
-    const { status, failure, output, output_encoding: encoding, output_expired: isOver, receipt } = answer as Called
+    const { status, failure, output, output_encoding: encoding, output_expired: isOver, receipt } = answer as CallResult
     const wasCalled = visits.has(word)
     must(!unsent.has(failure) || !wasCalled, 'a tool was called, and the answer says that it was not')
     must(status === 0 || tool.isMcp || wasCalled, 'an answer of a tool is shown that was not called')
@@ -244,7 +251,7 @@ function tookCall(by: Person, tool: Tool, word: string): Sent['took'] {
 export function callOf(tool: Tool, by: Person, word: string): Command {
   const more = tool.isMcp ? { method: 'work', body: { call: word } } : { query: { call: word } }
   const fields = { operation: 'tools.call', target: tool.id, data: data(more) }
-  return { by, fields, took: tookCall(by, tool, word) }
+  return { by, fields, onAccepted: recordCall(by, tool, word) }
 }
 
 const call: Act = (model, chance, step) => {
@@ -262,7 +269,8 @@ const callOwn: Act = (model, chance, step): Command => {
   return {
     by: someone(model, chance),
     fields: { operation: 'tools.call', target: 'broadside:hash', data: data({ body: { text } }) },
-    took: ({ output }) => must((output as { hex: string }).hex === hex, 'a tool of the board answers something else'),
+    onAccepted: ({ output }) =>
+      must((output as { hex: string }).hex === hex, 'a tool of the board answers something else'),
   }
 }
 

@@ -5,20 +5,20 @@ import { identityLimits } from '../../actors/tool-calls/tool-calls.ts'
 import { dayLimits } from '../../src/tool-calls/reads.ts'
 import { must } from './board.ts'
 import type { Ask } from './checks.ts'
-import { type Visit, wellKnownPath } from './hosts.ts'
+import { type HostRequest, wellKnownPath } from './hosts.ts'
 import type { Model, Reply, Review, Sent, Tool } from './model.ts'
 import type { Fields } from './people.ts'
-import { wordOfAll } from './tool-acts.ts'
+import { commonWord } from './tool-acts.ts'
 
 /** All calls come from one network, which has this many times what an identity has. */
 const networkTimes = 3
 const secondsOfCheck = 60
 
 /** Checks a request to a host. */
-export function checkVisit({ host, path, call }: Visit, model: Model, now: number): void {
+export function checkRequest({ host, path, call }: HostRequest, model: Model, now: number): void {
   if (path === wellKnownPath) {
     const known = model.hostOf(host)
-    known.looks++
+    known.probes++
     known.days.add(dayOf(now))
   }
   if (call === undefined) return
@@ -26,7 +26,7 @@ export function checkVisit({ host, path, call }: Visit, model: Model, now: numbe
   model.visits.add(call)
 }
 
-type Shown = {
+type ListingView = {
   readonly tool: {
     readonly name: string
     readonly description: string
@@ -42,8 +42,8 @@ export async function checkTools(model: Model, ask: Ask, now: number): Promise<v
   for (const tool of model.tools.values()) {
     const { ok, data } = await ask({ operation: 'tools.get', target: tool.id })
     must(ok, 'an acknowledged listing is not found')
-    checkListing(tool, data as unknown as Shown, model, found.has(tool.id))
-    checkLooks(tool.host, model)
+    checkListing(tool, data as unknown as ListingView, model, found.has(tool.id))
+    checkProbes(tool.host, model)
   }
   for (const subject of new Set(model.reviews.map((each) => each.subject))) await checkReviews(subject, model, ask)
   await checkAllowances(model, ask, now)
@@ -51,7 +51,7 @@ export async function checkTools(model: Model, ask: Ask, now: number): Promise<v
 
 function checkListing(
   { name, description, owner, host, isWithdrawn }: Tool,
-  { tool, index, probe }: Shown,
+  { tool, index, probe }: ListingView,
   model: Model,
   isFound: boolean,
 ): void {
@@ -60,7 +60,7 @@ function checkListing(
   must(index.listed === isFound, 'a listing is found and says that it is not, or the other way round')
   must(!(isWithdrawn && isFound), 'a withdrawn listing was found')
   must(probe?.opt_out !== true || !isFound, 'a listing is found whose host wants to be in no directory')
-  const mayBeAway = model.hostOf(host).wasOut || (owner !== undefined && model.everSuspended.has(owner))
+  const mayBeAway = model.hostOf(host).hasOptedOut || (owner !== undefined && model.everSuspended.has(owner))
   must(isWithdrawn || isFound || mayBeAway, 'a listing is not found that nobody took out')
 }
 
@@ -68,7 +68,7 @@ function checkListing(
 async function searched(ask: Ask): Promise<ReadonlySet<string>> {
   const found = new Set<string>()
   for (let cursor = ''; ; ) {
-    const fields = { operation: 'tools.search', query: wordOfAll, limit: 3, ...(cursor === '' ? {} : { cursor }) }
+    const fields = { operation: 'tools.search', query: commonWord, limit: 3, ...(cursor === '' ? {} : { cursor }) }
     const { ok, data } = await ask(fields)
     must(ok, 'a search for tools is refused')
     const { results, next_cursor: next } = data as unknown as {
@@ -85,18 +85,18 @@ async function searched(ask: Ask): Promise<ReadonlySet<string>> {
 }
 
 /** A host is asked once for each command, and once a day if it has named an owner. */
-function checkLooks(host: string, model: Model): void {
-  const { named, looks, days } = model.hostOf(host)
+function checkProbes(host: string, model: Model): void {
+  const { named, probes, days } = model.hostOf(host)
   const here = [...model.tools.values()].filter((each) => each.host === host).map(({ id }) => id)
-  const asked = [...model.sent.values()].filter(
+  const requested = [...model.sent.values()].filter(
     ({ fields, standing }) =>
       fields.operation === 'tools.probe' && standing !== 'refused' && here.includes(String(fields.target)),
   )
   const unasked = named.size === 0 ? 0 : here.length * days.size
-  must(looks <= asked.length + unasked, 'a host was probed more often than requested')
+  must(probes <= requested.length + unasked, 'a host was probed more often than requested')
 }
 
-type ReviewShown = Pick<Review, 'kind' | 'text'> & { readonly event_id: string; readonly author: string }
+type ReviewView = Pick<Review, 'kind' | 'text'> & { readonly event_id: string; readonly author: string }
 
 /** The newest review of each author counts, unless it may be gone; then the one before may count, or none. */
 async function checkReviews(subject: string, model: Model, ask: Ask): Promise<void> {
@@ -105,19 +105,19 @@ async function checkReviews(subject: string, model: Model, ask: Ask): Promise<vo
     .sort((one, other) => other.seq - one.seq)
   const { ok, data } = await ask({ operation: 'tools.reviews', target: subject, limit: 50 })
   must(ok, 'reviews are not told')
-  const { reviews } = data as unknown as { readonly reviews: readonly ReviewShown[] }
+  const { reviews } = data as unknown as { readonly reviews: readonly ReviewView[] }
   for (const { author, event_id: id, kind, text } of reviews) {
     const known = written.find((each) => each.id === id)
     must(known?.by.id === author && known.kind === kind && known.text === text, 'a review is not as it was written')
     const newer = written.filter((each) => each.by.id === author && each.seq > known.seq)
     must(
-      newer.every((each) => model.mayBeGone(each.id)),
+      newer.every((each) => model.mayBeRemoved(each.id)),
       'a review counts that is not the newest',
     )
   }
   for (const [author, own] of Map.groupBy(written, ({ by }) => by.id))
     must(
-      model.mayBeGone(own[0]!.id) || reviews.some((each) => each.author === author),
+      model.mayBeRemoved(own[0]!.id) || reviews.some((each) => each.author === author),
       'an acknowledged review is gone',
     )
 }
@@ -144,7 +144,7 @@ async function checkAllowances(model: Model, ask: Ask, now: number): Promise<voi
 }
 
 /** The answer to a repeated command differs. `ageSeconds`: of the first answer. */
-export function differsAgain({ fields, reply }: Sent, again: Reply, ageSeconds: number): boolean {
+export function answersDiffer({ fields, reply }: Sent, again: Reply, ageSeconds: number): boolean {
   const [first, second] = [reply?.data, again.data]
   // Its outcome was not known yet, or has expired.
   if (first?.failure === 'unknown' && first.output_expired === undefined) return false

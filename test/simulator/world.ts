@@ -11,16 +11,16 @@ import type { ThreadName } from '../../src/program.ts'
 import { type FollowingThread, following } from '../../src/workers/following.ts'
 import { publishing, type ReplicationThread } from '../../src/workers/replication.ts'
 import type { ThreadPlatform } from '../../src/workers/thread.ts'
-import { Chance } from '../support/chance.ts'
-import type { Copy } from '../support/memory-disk.ts'
+import type { FilesCopy } from '../support/memory-disk.ts'
+import { SeededRandom } from '../support/seeded-random.ts'
 import { Simulation, type Starter } from '../support/simulation.ts'
-import { acts, type Command, ofDeliveries, tookPost } from './acts.ts'
+import { acts, type Command, deliveryActs, recordPost } from './acts.ts'
 import { type Ack, address, type Layout, replicaKey, SimulatedBoard, Violation } from './board.ts'
-import { type Ask, checkAlike, checkAll, checkReadable } from './checks.ts'
-import { type FaultKind, faults, ofOneBox } from './faults.ts'
+import { type Ask, checkAll, checkReadable, compareBoards } from './checks.ts'
+import { type FaultKind, faults, singleBoxFaults } from './faults.ts'
 import { Follower } from './followers.ts'
-import { checkLetter, undelivered } from './hooks.ts'
-import { SimulatedHosts, type Visit } from './hosts.ts'
+import { checkDelivery, undelivered } from './hooks.ts'
+import { type HostRequest, SimulatedHosts } from './hosts.ts'
 import { type Hook, Model, type Reply, type Sent, secretMark } from './model.ts'
 import { Network } from './network.ts'
 import { type Fields, makePeople, type Person, Signatures, type Signed, signed, signerOf } from './people.ts'
@@ -28,9 +28,9 @@ import { SecondBox } from './second-box.ts'
 import { SimulatedServers } from './servers.ts'
 import { TailReader } from './tails.ts'
 import { takeOvers } from './take-overs.ts'
-import { type Letter, SimulatedTargets } from './targets.ts'
+import { type ReceivedDelivery, SimulatedTargets } from './targets.ts'
 import { callOf, toolActs } from './tool-acts.ts'
-import { checkTools, checkVisit, differsAgain } from './tool-checks.ts'
+import { answersDiffer, checkRequest, checkTools } from './tool-checks.ts'
 
 /** Per board: more make its starts slow, and fewer leave little to go wrong. */
 export const stepsEach = 400
@@ -69,7 +69,7 @@ const layouts: readonly Layout[] = [
 /** One in this many boards is replicated, and one in this many of these waits for a copy. */
 const replicatedEvery = 4
 const waitingEvery = 3
-function layoutOf(chance: Chance): Layout {
+function layoutOf(chance: SeededRandom): Layout {
   const layout = chance.pick(layouts)!
   if (chance.below(replicatedEvery) !== 0) return layout
   return { ...layout, ack: chance.below(waitingEvery) === 0 ? 'copy' : 'quorum' }
@@ -93,9 +93,9 @@ const directoryTries = 40
 /** How often to check whether all webhooks have received everything. */
 const deliveryTries = 30
 
-type Kind = { readonly name: string; readonly weight: number; readonly go: (world: World) => Promise<void> | void }
+type StepKind = { readonly name: string; readonly weight: number; readonly go: (world: World) => Promise<void> | void }
 
-const ofTime: readonly Kind[] = [
+const timeSteps: readonly StepKind[] = [
   { name: 'settle', weight: 60, go: (world) => world.settle() },
   { name: 'a moment', weight: 60, go: (world) => world.wait(1 + world.chance.below(2_000)) },
   { name: 'minutes', weight: 4, go: (world) => world.jump(60 + world.chance.below(600)) },
@@ -107,9 +107,9 @@ const ofTime: readonly Kind[] = [
 
 const allActs = { ...acts, ...toolActs }
 
-function kindsOf(off: ReadonlySet<string>, isReplicated: boolean): readonly Kind[] {
-  const happening = Object.entries(allActs).filter(([name]) => !(isReplicated && ofDeliveries.has(name)))
-  const ofActs = happening.map(([name, { weight, act }]): Kind => {
+function kindsOf(off: ReadonlySet<string>, isReplicated: boolean): readonly StepKind[] {
+  const happening = Object.entries(allActs).filter(([name]) => !(isReplicated && deliveryActs.has(name)))
+  const ofActs = happening.map(([name, { weight, act }]): StepKind => {
     return {
       name,
       weight,
@@ -120,15 +120,15 @@ function kindsOf(off: ReadonlySet<string>, isReplicated: boolean): readonly Kind
     }
   })
   const happen = Object.entries(isReplicated ? { ...faults, ...takeOvers } : faults)
-  const ofFaults = happen.filter(([name]) => !off.has(name) && !(isReplicated && ofOneBox.has(name)))
+  const ofFaults = happen.filter(([name]) => !off.has(name) && !(isReplicated && singleBoxFaults.has(name)))
   const failing = ofFaults.map(
-    ([name, fault]): Kind => ({ name, weight: fault.weight, go: (world) => world.fault(fault) }),
+    ([name, fault]): StepKind => ({ name, weight: fault.weight, go: (world) => world.fault(fault) }),
   )
-  return [...ofActs, ...ofTime, ...failing]
+  return [...ofActs, ...timeSteps, ...failing]
 }
 
 /** Machines other than those of the board. */
-type Others = { readonly targets: SimulatedTargets; readonly hosts: SimulatedHosts }
+type OtherMachines = { readonly targets: SimulatedTargets; readonly hosts: SimulatedHosts }
 
 export class World {
   readonly sim: Simulation
@@ -138,7 +138,7 @@ export class World {
   readonly second: SecondBox | undefined
   readonly targets: SimulatedTargets
   readonly hosts: SimulatedHosts
-  readonly chance = new Chance('')
+  readonly chance = new SeededRandom('')
   readonly counts = new Map<string, number>()
   readonly story: string[] = []
   readonly #seed: string
@@ -148,12 +148,12 @@ export class World {
   #tails: readonly TailReader[] = []
   step = 0
   #pending: Promise<void>[] = []
-  #asked = 0
+  #queries = 0
   /** Commands sent in an earlier one are no longer waited for. */
   #life = 0
   #failed: { readonly error: unknown } | undefined
   /** All files as they were at some time, and how many leaves the log had. */
-  copy: { readonly size: number; readonly files: Copy } | undefined
+  copy: { readonly size: number; readonly files: FilesCopy } | undefined
   /** The power goes off this many disk operations after this many more commands were accepted. */
   #cut: { answers: number; readonly operations: number } | undefined
   /** Reads may answer `internal`, because of a disk fault. */
@@ -166,7 +166,7 @@ export class World {
     board: SimulatedBoard,
     model: Model,
     second: SecondBox | undefined,
-    others: Others,
+    others: OtherMachines,
   ) {
     this.#seed = seed
     this.second = second
@@ -202,23 +202,23 @@ export class World {
     const sim = await Simulation.begin({ seed: 0, tasks, threads: own }, threads)
     servers = new SimulatedServers(sim)
     let world: World | undefined
-    targets = new SimulatedTargets(sim, (letter) => world!.#heard(letter))
-    const hosts = new SimulatedHosts(sim, (visit) => world!.#visited(visit))
+    targets = new SimulatedTargets(sim, (letter) => world!.#onDelivery(letter))
+    const hosts = new SimulatedHosts(sim, (visit) => world!.#onHostRequest(visit))
     sim.reseed(seed)
     const people = makePeople()
-    const drawn = { ...(layout ?? layoutOf(new Chance(seed))), ...(ack === undefined ? {} : { ack }) }
-    const given = { layout: drawn, operators: [people[0]!.id], heads: new Map<number, string>() }
-    const board = new SimulatedBoard({ ...given, machine: sim, outgoing: (clock) => hosts.outgoing(clock) })
+    const chosenLayout = { ...(layout ?? layoutOf(new SeededRandom(seed))), ...(ack === undefined ? {} : { ack }) }
+    const shared = { layout: chosenLayout, operators: [people[0]!.id], heads: new Map<number, string>() }
+    const board = new SimulatedBoard({ ...shared, machine: sim, outgoing: (clock) => hosts.outgoing(clock) })
     network = new Network(sim, { address, key: replicaKey, replicaRoute: () => board.replicaRoute })
     const second =
-      drawn.ack !== undefined
+      chosenLayout.ack !== undefined
         ? new SecondBox(
             sim,
             new SimulatedBoard({
-              ...given,
-              machine: sim.beside(),
+              ...shared,
+              machine: sim.addMachine(),
               leader: (clock) => network!.leader(clock),
-              outgoing: () => asksNobody,
+              outgoing: () => noOutgoing,
             }),
             { servers, network },
           )
@@ -255,15 +255,24 @@ export class World {
   }
 
   #send(name: string, command: Command): void {
-    const { by, fields, again, like, proves, nonce = `nonce-${this.step}-of-the-simulation`, key = by.key } = command
-    if (again !== undefined) return this.#pend(this.#repeat(again))
+    const {
+      by,
+      fields,
+      resend,
+      sameRequestAs,
+      coSigner,
+      nonce = `nonce-${this.step}-of-the-simulation`,
+      key = by.key,
+    } = command
+    if (resend !== undefined) return this.#track(this.#resend(resend))
     const signer = typeof key === 'string' ? signerOf(key) : by.keys[key]!
-    const second = proves === undefined ? undefined : typeof proves === 'string' ? signerOf(proves) : by.keys[proves]!
+    const second =
+      coSigner === undefined ? undefined : typeof coSigner === 'string' ? signerOf(coSigner) : by.keys[coSigner]!
     const signatures = this.#signatures
     const stamp = { serviceId: this.board.serviceId, timestamp: this.now, nonce, signatures }
     const made = signed(fields, signer, stamp, second)
     if (this.model.sent.has(made.id)) return
-    if (like !== undefined) return this.#pend(this.#sendLike(made, like))
+    if (sameRequestAs !== undefined) return this.#track(this.#sendSameRequest(made, sameRequestAs))
     const sent: Sent = {
       ...made,
       name,
@@ -273,52 +282,52 @@ export class World {
       number: this.model.sent.size,
       standing: 'open',
       mayBeDone: false,
-      ...(command.took === undefined ? {} : { took: command.took }),
+      ...(command.onAccepted === undefined ? {} : { onAccepted: command.onAccepted }),
       ...(command.holds === undefined ? {} : { holds: command.holds }),
     }
     this.model.sent.set(sent.id, sent)
     if (fields.operation === 'webhook.create') this.model.hooks.set(sent.id, hookOf(sent))
-    this.#pend(this.#deliver(sent, command.refusedAs))
+    this.#track(this.#deliver(sent, command.refusedAs))
   }
 
-  #pend(work: Promise<void>): void {
+  #track(work: Promise<void>): void {
     // A violation counts, also when the board goes down before it is awaited.
-    const kept = work.catch((error: unknown) => {
+    const tracked = work.catch((error: unknown) => {
       this.#failed ??= { error }
     })
-    this.#pending.push(kept)
+    this.#pending.push(tracked)
   }
 
   /** Throws what was found meanwhile. */
-  look(): void {
+  throwFound(): void {
     if (this.#failed !== undefined) throw this.#failed.error
   }
 
   async #deliver(sent: Sent, refusedAs?: readonly string[]): Promise<void> {
     const life = this.#life
     const toSecond = this.#goesToSecond()
-    const given = await this.#sendTo(toSecond, sent.body)
+    const answer = await this.#sendTo(toSecond, sent.body)
     // It was no longer waited for.
     if (life !== this.#life) return
-    if (given === undefined) {
+    if (answer === undefined) {
       sent.standing = 'doubtful'
       sent.mayBeDone = true
       return
     }
-    const reply = envelopeOf(given) as Reply
+    const reply = envelopeOf(answer) as Reply
     if (
       refusedAs !== undefined &&
       sent.holds?.() !== false &&
       (reply.ok ||
         !(
           refusedAs.length === 0 ||
-          allowed(reply, [...refusedAs, ...ofTheSigner, ...(this.mayFault ? ['internal'] : [])])
+          hasAllowedCode(reply, [...refusedAs, ...signerCodes, ...(this.mayFault ? ['internal'] : [])])
         ))
     )
       throw new Violation(
         `${reply.ok ? 'accepted, but should be refused' : `refused for the wrong reason: ${reply.error?.code}`}: ${sent.name}`,
       )
-    this.#take(sent, reply)
+    this.#recordReply(sent, reply)
     if (toSecond && isPublicPost(sent, this.model)) await this.#checkShown(sent)
   }
 
@@ -326,8 +335,8 @@ export class World {
   async #checkShown({ id, reply, at }: Sent): Promise<void> {
     const life = this.#life
     if (reply?.data?.event === undefined || this.now - at > shownWithin) return
-    const found = await this.#askSecond({ operation: 'event.get', event_id: id }).catch(unlessGone)
-    if (life !== this.#life || found === undefined || found.ok || allowed(found, ['internal'])) return
+    const found = await this.#askSecond({ operation: 'event.get', event_id: id }).catch(ignoreUnanswered)
+    if (life !== this.#life || found === undefined || found.ok || hasAllowedCode(found, ['internal'])) return
     throw new Violation(`a follower answers a post that it does not show: ${found.error?.code}`)
   }
 
@@ -343,15 +352,15 @@ export class World {
     return this.second!.ask((board) => board.send(body))
   }
 
-  #take(sent: Sent, reply: Reply): void {
-    const { id, fields, took } = sent
+  #recordReply(sent: Sent, reply: Reply): void {
+    const { id, fields, onAccepted } = sent
     const code = reply.error?.code
     this.note(`${id} ${code ?? JSON.stringify(reply.data?.receipt)}`)
     this.count(`${fields.operation} ${code ?? 'accepted'}`)
     if (code === 'internal' && !this.mayFault)
       throw new Violation(`${fields.operation} is answered with internal: ${reply.error?.message}`)
     // A refusal because of overload does not tell what became of it before.
-    if (!reply.ok && sent.mayBeDone && allowed(reply, ['internal'])) {
+    if (!reply.ok && sent.mayBeDone && hasAllowedCode(reply, ['internal'])) {
       sent.standing = 'doubtful'
       return
     }
@@ -366,8 +375,8 @@ export class World {
     if (!reply.ok) this.model.hooks.delete(id)
     if (reply.data?.receipt === undefined) return
     const { checkpoint } = reply.data.receipt
-    if (checkpoint !== undefined) this.board.noteHead(checkpoint)
-    took?.(reply.data, this.model)
+    if (checkpoint !== undefined) this.board.recordHead(checkpoint)
+    onAccepted?.(reply.data, this.model)
     if (this.#cut !== undefined && --this.#cut.answers === 0) this.sim.memory.cutAfter(this.#cut.operations)
   }
 
@@ -383,21 +392,22 @@ export class World {
   }
 
   /** The same bytes as before. */
-  async #repeat(old: Sent): Promise<void> {
+  async #resend(old: Sent): Promise<void> {
     const life = this.#life
-    const given = await this.#sendTo(this.#goesToSecond(), old.body)
-    if (given !== undefined && life === this.#life) this.#same(envelopeOf(given) as Reply, old)
+    const answer = await this.#sendTo(this.#goesToSecond(), old.body)
+    if (answer !== undefined && life === this.#life) this.#checkSameAnswer(envelopeOf(answer) as Reply, old)
   }
 
-  #same(reply: Reply, old: Sent): void {
+  #checkSameAnswer(reply: Reply, old: Sent): void {
     const { operation } = old.fields
     // A command that changed nothing leaves no record.
     if (operation === 'inbox.seen') return
-    if (!reply.ok && allowed(reply, [])) return
+    if (!reply.ok && hasAllowedCode(reply, [])) return
     if (reply.error?.code === 'internal' && this.mayFault) return
     // A read is not remembered: after a time its signature is too old.
     const isRead = old.reply?.ok === true && old.reply.data?.receipt === undefined
-    if (isRead && !reply.ok && allowed(reply, ['stale_timestamp', ...ofTheSigner, 'private_room', 'not_found'])) return
+    if (isRead && !reply.ok && hasAllowedCode(reply, ['stale_timestamp', ...signerCodes, 'private_room', 'not_found']))
+      return
     if (!reply.ok) throw new Violation(`the same ${operation} again is refused as ${reply.error?.code}`)
     const [first, second] = [old.reply?.data?.receipt, reply.data?.receipt]
     if (first === undefined || second === undefined) return
@@ -407,19 +417,19 @@ export class World {
       throw new Violation(`the same ${operation} again is answered otherwise`)
     if (first.log_index !== undefined && second.log_index !== undefined && first.log_index !== second.log_index)
       throw new Violation(`the same ${operation} again has another leaf`)
-    if (differsAgain(old, reply, this.now - old.at))
+    if (answersDiffer(old, reply, this.now - old.at))
       throw new Violation(`the same ${operation} again says something else`)
-    if (second.checkpoint !== undefined) this.board.noteHead(second.checkpoint)
+    if (second.checkpoint !== undefined) this.board.recordHead(second.checkpoint)
   }
 
   /** The same content under the same request id. */
-  async #sendLike({ body }: Signed, old: Sent): Promise<void> {
-    const given = await this.board.send(body)
-    if (given === undefined) return
-    const reply = envelopeOf(given) as Reply
+  async #sendSameRequest({ body }: Signed, old: Sent): Promise<void> {
+    const answer = await this.board.send(body)
+    if (answer === undefined) return
+    const reply = envelopeOf(answer) as Reply
     // Content redacted since cannot be compared.
-    if (reply.error?.code === 'request_id_reused' && this.model.mayBeGone(old.id)) return
-    this.#same(reply, old)
+    if (reply.error?.code === 'request_id_reused' && this.model.mayBeRemoved(old.id)) return
+    this.#checkSameAnswer(reply, old)
   }
 
   readonly ask: Ask = (fields, by) => this.#ask(fields, by, (body) => this.board.send(body))
@@ -429,7 +439,7 @@ export class World {
     this.#ask(fields, by, (body) => this.second!.ask((board) => board.send(body)))
 
   /** A follower that has not heard of its leader for a while cannot know who may read by now. */
-  async askPrivateOfFollower(): Promise<void> {
+  async readPrivateFromFollower(): Promise<void> {
     const { second } = this
     const room = this.chance.pick([...this.model.rooms.values()].filter(({ isPrivate }) => isPrivate))
     if (room?.owner === undefined || !second?.isRunning) return
@@ -439,7 +449,7 @@ export class World {
     second.network.cut = /./
     await this.wait(1_000 * privateWithin)
     if (!second.isRunning || second.network.cut === undefined) return
-    const asked = this.#askSecond({ operation: 'events.list', room: room.name }, room.owner).catch(unlessGone)
+    const asked = this.#askSecond({ operation: 'events.list', room: room.name }, room.owner).catch(ignoreUnanswered)
     const found = await this.sim.until(asked)
     if (found === 'dark') return this.recover()
     if (found?.ok) throw new Violation('a follower that is behind shows what is private')
@@ -460,32 +470,32 @@ export class World {
     const stamp = {
       serviceId: this.board.serviceId,
       timestamp: this.now,
-      nonce: `nonce-${++this.#asked}-of-a-question`,
+      nonce: `nonce-${++this.#queries}-of-a-question`,
       signatures: this.#signatures,
     }
     const body = by === undefined ? Buffer.from(JSON.stringify(fields)) : signed(fields, by.keys[by.key]!, stamp).body
-    const given = await send(body)
-    if (given === undefined) throw new Unanswered()
-    const reply = envelopeOf(given) as Reply
+    const answer = await send(body)
+    if (answer === undefined) throw new Unanswered()
+    const reply = envelopeOf(answer) as Reply
     if (reply.error?.message === unanswered.message) throw new Unanswered()
     return reply
   }
 
   /** A webhook delivery arrived. */
-  #heard(letter: Letter): void {
+  #onDelivery(letter: ReceivedDelivery): void {
     try {
       this.count('deliveries')
-      checkLetter(letter, this.model)
+      checkDelivery(letter, this.model)
     } catch (error) {
       this.#failed ??= { error }
     }
   }
 
   /** A request to a host of tools arrived. */
-  #visited(visit: Visit): void {
+  #onHostRequest(visit: HostRequest): void {
     try {
       this.count('requests to tools')
-      checkVisit(visit, this.model, this.now)
+      checkRequest(visit, this.model, this.now)
     } catch (error) {
       this.#failed ??= { error }
     }
@@ -502,7 +512,7 @@ export class World {
     this.hosts.heal()
   }
 
-  aMoment(): Promise<void> {
+  shortPause(): Promise<void> {
     return pause(this.sim.platform.clock, this.chance.below(8_000))
   }
 
@@ -521,13 +531,13 @@ export class World {
   async settle(): Promise<void> {
     const pending = this.#pending.splice(0)
     if (!(await this.#until(Promise.all(pending)))) return
-    await this.#insist()
+    await this.#resendUnanswered()
   }
 
   async poll(): Promise<void> {
     const follower = this.chance.pick(this.#followers)!
     const ask = this.#goesToSecond() ? this.#askSecond : this.ask
-    await this.#until(unlessUnanswered(follower.poll(ask, this.model)))
+    await this.#until(unlessNoAnswer(follower.poll(ask, this.model)))
   }
 
   /** One of them moves to the follower. */
@@ -550,15 +560,15 @@ export class World {
 
   #newTail(): TailReader {
     const room = this.chance.pick([...this.model.rooms.values()])!
-    const reader = this.#tailOf(room.name, room.isPrivate ? this.chance.pick([...room.mayEver]) : undefined)
+    const reader = this.#tailOf(room.name, room.isPrivate ? this.chance.pick([...room.everAllowed]) : undefined)
     this.#tails = [...this.#tails, reader]
     return reader
   }
 
   #tailOf(room: string, by: Person | undefined): TailReader {
     return new TailReader({ room, by }, this.sim, this.model, {
-      event: (from) => this.count(from === this.board ? 'events of tails' : 'events of tails of a follower'),
-      wrong: (error) => {
+      onEvent: (from) => this.count(from === this.board ? 'events of tails' : 'events of tails of a follower'),
+      onError: (error) => {
         this.#failed ??= { error }
       },
     })
@@ -582,7 +592,7 @@ export class World {
     const asked = ask({ operation: 'room.read_token', room, ttl: 600 }, by).then(({ data }) => {
       token = data?.token as string | undefined
     })
-    await this.#until(unlessUnanswered(asked))
+    await this.#until(unlessNoAnswer(asked))
     return token
   }
 
@@ -606,7 +616,7 @@ export class World {
     this.heal()
     // Lost messages to the stream are published again after some seconds, one after the other.
     await this.wait(this.second === undefined ? 1_500 : 60_000)
-    if (!this.model.isCertain) await this.#insist()
+    if (!this.model.isCertain) await this.#resendUnanswered()
     if (!this.model.isCertain) return
     // Until a follower runs, such a board answers no write, and reads that depend on one wait.
     if (this.board.waitsForCopy && !(await this.#startFollower())) return
@@ -636,14 +646,14 @@ export class World {
       if (tries === catchUpTries) throw new Violation('a follower does not catch up')
     }
     if (!this.model.isCertain) return
-    const compared = checkAlike({
+    const compared = compareBoards({
       model: this.model,
       ask: this.ask,
       askSecond: this.#askSecond,
       exported: () => this.board.exported(),
-      exportedSecond: async () => (await second.ask((board) => board.exported())) ?? raise(new Unanswered()),
+      exportedSecond: async () => (await second.ask((board) => board.exported())) ?? throwError(new Unanswered()),
     })
-    if (!(await this.#until(unlessUnanswered(compared))) || !isSame()) return
+    if (!(await this.#until(unlessNoAnswer(compared))) || !isSame()) return
     // A start removes what is not needed, and a running follower removes it with the texts that it destroys every minute.
     for (let tries = 0; ; tries++) {
       const files = this.board.attachments
@@ -666,7 +676,7 @@ export class World {
       const asked = this.ask(search).then(({ ok }) => {
         isThere = ok
       })
-      if (!(await this.#until(unlessUnanswered(asked)))) return
+      if (!(await this.#until(unlessNoAnswer(asked)))) return
     }
     if (model.isCertain) await this.#until(checkTools(model, this.ask, this.now))
   }
@@ -675,7 +685,7 @@ export class World {
   async #deliverAll(): Promise<void> {
     if (this.model.hooks.size === 0) return
     for (const { id, by } of this.model.hooks.values())
-      await this.#until(unlessUnanswered(this.ask({ operation: 'webhook.redeliver', target: id }, by)))
+      await this.#until(unlessNoAnswer(this.ask({ operation: 'webhook.redeliver', target: id }, by)))
     for (let tries = 0; tries < deliveryTries && undelivered(this.model) !== undefined; tries++) await this.wait(2_000)
     const missing = undelivered(this.model)
     if (missing !== undefined && this.model.isCertain) throw new Violation('a webhook missed a post')
@@ -696,7 +706,7 @@ export class World {
   async postSome(): Promise<void> {
     const by = this.model.operator
     for (const { room, text, fields } of this.#somePosts()) {
-      this.#send('post', { by, fields, nonce: text, took: tookPost(by, room, text) })
+      this.#send('post', { by, fields, nonce: text, onAccepted: recordPost(by, room, text) })
       // One by one: each has its own head.
       await this.settle()
     }
@@ -705,61 +715,61 @@ export class World {
   /** Many post concurrently, into rooms of all shards, and the power goes off when some of them are answered. */
   async cutAtAnswer(): Promise<void> {
     await this.settle()
-    const isOfCalls = this.chance.below(3) === 0 && this.#callTogether()
+    const isOfCalls = this.chance.below(3) === 0 && this.#callConcurrently()
     this.#cut = {
       answers: (isOfCalls ? 1 : 2) + this.chance.below(isOfCalls ? 3 : 6),
       operations: this.chance.below(4),
     }
-    if (!isOfCalls) this.postTogether()
+    if (!isOfCalls) this.postConcurrently()
     await this.settle()
   }
 
   /** Some people call tools concurrently, on a slow disk. Not awaited. False: there is none to call. */
-  #callTogether(): boolean {
+  #callConcurrently(): boolean {
     const tools = [...this.model.tools.values()].filter(({ isWithdrawn }) => !isWithdrawn)
     if (tools.length === 0) return false
     this.sim.memory.slowMs = this.chance.below(60)
     for (let calls = 0; calls < 3; calls++) {
-      const word = `call ${this.step} ${++this.#asked}`
+      const word = `call ${this.step} ${++this.#queries}`
       const by = this.chance.pick(this.model.people)!
       this.#send('call a tool', {
         ...callOf(this.chance.pick(tools)!, by, word),
-        nonce: `nonce-${this.#asked}-of-many-calls`,
+        nonce: `nonce-${this.#queries}-of-many-calls`,
       })
     }
     return true
   }
 
   /** Not awaited. On a slow disk, so that shards overtake each other, and files have more than is synced. */
-  postTogether(): void {
+  postConcurrently(): void {
     this.sim.memory.slowMs = this.chance.below(60)
     for (const { room, text, fields } of [...this.#somePosts(), ...this.#somePosts()]) {
       const by = this.chance.pick(this.model.people)!
-      this.#send('post', { by, fields, nonce: text, took: tookPost(by, room, text) })
+      this.#send('post', { by, fields, nonce: text, onAccepted: recordPost(by, room, text) })
     }
   }
 
   /** In every private room, of which the log proves nothing. Not awaited. */
-  postInside(): void {
+  postInPrivateRooms(): void {
     for (const { name: room, isPrivate, owner: by } of this.model.rooms.values()) {
       if (!isPrivate || by === undefined) continue
-      const text = `${secretMark} one of some posts ${this.step} ${++this.#asked}`
+      const text = `${secretMark} one of some posts ${this.step} ${++this.#queries}`
       const fields = { operation: 'post', room, text }
       this.#send('private post', {
         by,
         fields,
-        nonce: `nonce-${this.#asked}-inside-a-room`,
-        took: tookPost(by, room, text),
+        nonce: `nonce-${this.#queries}-inside-a-room`,
+        onAccepted: recordPost(by, room, text),
       })
     }
   }
 
   /** The same on a board that is not this one: only its heads count. */
-  async postUnnoticed(): Promise<void> {
+  async postOutsideModel(): Promise<void> {
     for (const { fields } of this.#somePosts()) {
       const posted = async () => {
         const { checkpoint } = (await this.ask(fields, this.model.operator)).data?.receipt ?? {}
-        if (checkpoint !== undefined) this.board.noteHead(checkpoint)
+        if (checkpoint !== undefined) this.board.recordHead(checkpoint)
       }
       await this.#until(posted())
     }
@@ -770,7 +780,7 @@ export class World {
     const rooms = [...this.model.rooms.values()].filter(({ isPrivate }) => !isPrivate)
     return Array.from({ length: 4 }, (_, n) => {
       const { name: room } = rooms[n % rooms.length]!
-      const text = `one of some posts ${this.step} ${++this.#asked}`
+      const text = `one of some posts ${this.step} ${++this.#queries}`
       return { room, text, fields: { operation: 'post', room, text } }
     })
   }
@@ -804,9 +814,9 @@ export class World {
   /** The board is down, for whatever reason: it starts again from what the disk has. */
   async recover(): Promise<void> {
     this.#forgetPending()
-    if (this.sim.memory.isDark || this.chance.below(3) === 0) await this.sim.cutPower()
+    if (this.sim.memory.isPowerOff || this.chance.below(3) === 0) await this.sim.cutPower()
     else await this.sim.kill()
-    await this.startAgain()
+    await this.restart()
   }
 
   #forgetPending(): void {
@@ -817,7 +827,7 @@ export class World {
   }
 
   /** `cut`: the power goes off this many operations after the log has begun to write. */
-  async startAgain(cut?: number): Promise<void> {
+  async restart(cut?: number): Promise<void> {
     this.#forgetPending()
     this.heal()
     this.mayFault = false
@@ -831,14 +841,14 @@ export class World {
     }
     if (cut !== undefined) this.sim.memory.cutAt('write · log journal', cut)
     if ((await this.sim.until(this.board.start())) === 'dark') return this.recover()
-    await this.#insist()
+    await this.#resendUnanswered()
     const accepted = [...this.model.sent.values()].filter(({ standing }) => standing === 'accepted')
     const asked = [...accepted.slice(-12), ...Array.from({ length: 4 }, () => this.chance.pick(accepted))]
-    await this.#until(Promise.all(asked.map((old) => (old === undefined ? undefined : this.#repeat(old)))))
+    await this.#until(Promise.all(asked.map((old) => (old === undefined ? undefined : this.#resend(old)))))
   }
 
   /** Resends everything without an answer: each is done once, whatever was done of it before. */
-  async #insist(): Promise<void> {
+  async #resendUnanswered(): Promise<void> {
     // A stream that was away is tried again after some seconds.
     const triesMax = this.second === undefined ? 8 : 24
     for (let tries = 0; tries < triesMax; tries++) {
@@ -847,7 +857,7 @@ export class World {
       if (tries > 0) await this.wait(1_000)
       if (tries === 2) {
         // While the disk is full no write is accepted: the operator frees space.
-        this.sim.memory.room = Number.POSITIVE_INFINITY
+        this.sim.memory.bytesLeft = Number.POSITIVE_INFINITY
         this.second?.heal()
         // Such a board answers no write until a follower runs.
         if (this.board.waitsForCopy && !(await this.#startFollower())) return
@@ -865,7 +875,7 @@ export class World {
 }
 
 /** For a follower, which calls and probes nothing. */
-const asksNobody: Outgoing = {
+const noOutgoing: Outgoing = {
   request: () => {
     throw new Violation('a follower asks other hosts')
   },
@@ -875,16 +885,16 @@ const asksNobody: Outgoing = {
 /** The board was queried, and its thread died. */
 class Unanswered extends Error {}
 
-function raise(error: Error): never {
+function throwError(error: Error): never {
   throw error
 }
 
-function unlessGone(error: unknown): undefined {
+function ignoreUnanswered(error: unknown): undefined {
   if (!(error instanceof Unanswered)) throw error
 }
 
-async function unlessUnanswered(work: Promise<unknown>): Promise<void> {
-  await work.catch(unlessGone)
+async function unlessNoAnswer(work: Promise<unknown>): Promise<void> {
+  await work.catch(ignoreUnanswered)
 }
 
 function isPublicPost({ fields }: Sent, model: Model): boolean {
@@ -892,28 +902,29 @@ function isPublicPost({ fields }: Sent, model: Model): boolean {
 }
 
 /** A key may be rotated, and its identity suspended, while one of its commands is in flight. */
-const ofTheSigner = ['key_rotated', 'suspended']
+const signerCodes = ['key_rotated', 'suspended']
 
 function hookOf({ id, by, fields }: Sent): Hook {
   const { kinds, room } = JSON.parse(String(fields.data)) as {
     readonly kinds: readonly string[]
     readonly room?: string
   }
-  return { id, by, room: kinds.includes('room.post') ? room : undefined, got: new Set(), mayEnd: false }
+  return { id, by, room: kinds.includes('room.post') ? room : undefined, delivered: new Set(), mayEnd: false }
 }
 
 /** A board that is too busy, or whose disk is full, may say so at any time. */
-function allowed({ error }: Reply, codes: readonly string[]): boolean {
+function hasAllowedCode({ error }: Reply, codes: readonly string[]): boolean {
   return ['overloaded', 'storage_full', ...codes].includes(error?.code ?? '')
 }
 
-function describe({ by, fields, again, like }: Command): string {
+function describe({ by, fields, resend, sameRequestAs }: Command): string {
   const {
     operation,
     room,
     event_id: target,
   } = fields as Fields & { readonly room?: string; readonly event_id?: string }
-  const what = again !== undefined ? ', the same bytes again' : like !== undefined ? ', the same request again' : ''
+  const what =
+    resend !== undefined ? ', the same bytes again' : sameRequestAs !== undefined ? ', the same request again' : ''
   return `${by.name}, ${operation}${room === undefined ? '' : ` in ${room}`}${target === undefined ? '' : ` of ${target.slice(0, 8)}`}${what}`
 }
 
@@ -940,15 +951,15 @@ export async function runWorld(run: Run): Promise<Outcome> {
         world.count(kind.name)
       }
       await kind.go(world)
-      world.look()
+      world.throwFound()
     }
     await world.audit()
-    world.look()
+    world.throwFound()
   } catch (error) {
     const { message, stack = '', name } = error as Error
     found = { step: world.step, message: withoutNames(name === 'Violation' ? message : `${name}: ${message}`), stack }
   }
-  const { seen, struck } = world.sim.memory.points
+  const { seen, hits } = world.sim.memory.points
   await world.sim.kill()
   world.targets.end()
   return {
@@ -957,6 +968,6 @@ export async function runWorld(run: Run): Promise<Outcome> {
     story: world.story,
     counts: world.counts,
     seen,
-    struck,
+    struck: hits,
   }
 }

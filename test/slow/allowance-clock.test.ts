@@ -10,8 +10,8 @@ import { skipNote, skipWithout } from '../peers/peers.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { type Answer, Client, person } from '../support/client.ts'
 import { fakeClock, missingFakeClock } from '../support/fake-clock.ts'
-import { called } from '../support/payer-board.ts'
-import { json, ToolServer } from '../support/tool-server.ts'
+import { callResultOf } from '../support/payer-board.ts'
+import { respondJson, ToolServer } from '../support/tool-server.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
@@ -53,19 +53,19 @@ describe.skipIf(skipWithout(missingFakeClock))(`the allowance of a day${skipNote
     client.send(client.sign(signer, fields, { timestamp: now }).body)
   const call = (signer: Signer, target = tool) =>
     send(signer, { operation: 'tools.call', target, data: '{"schema":1,"query":{"text":"x"}}' })
-  const left = async (signer: Signer) => called(await call(signer, 'broadside:hash')).allowance
+  const left = async (signer: Signer) => callResultOf(await call(signer, 'broadside:hash')).allowance
   /** Nothing is left, and the answer says for how long: in the head, in the body, and as a time. */
   const expectUsedUp = async (wait: number): Promise<void> => {
-    const sent = machine.sent.length
+    const sent = machine.requests.length
     const answer = await call(caller)
     expect([answer.status, answer.code]).toEqual([429, 'allowance_exhausted'])
     expect(Number(answer.headers['retry-after'])).toBe(wait)
     expect(await left(caller)).toMatchObject({ left: 0, of: 2, resets_at: now + wait })
-    expect(machine.sent.length).toBe(sent)
+    expect(machine.requests.length).toBe(sent)
   }
 
   beforeAll(async () => {
-    machine = await ToolServer.open({ '/': (_sent, response) => json(response, {}) })
+    machine = await ToolServer.open({ '/': (_sent, response) => respondJson(response, {}) })
     setClock('2027-01-05 23:00:00')
     await start()
     const listing = { schema: 1, name: 'Free', description: 'x', category: 'data', url: machine.url('/'), price: '0' }
@@ -78,10 +78,13 @@ describe.skipIf(skipWithout(missingFakeClock))(`the allowance of a day${skipNote
   })
 
   test('is used up for one identity, and the stated wait is correct', async () => {
-    expect(called(await call(caller)).allowance).toMatchObject({ left: 1, resets_at: seconds('2027-01-06 00:00:00') })
-    expect(called(await call(caller)).allowance).toMatchObject({ left: 0 })
+    expect(callResultOf(await call(caller)).allowance).toMatchObject({
+      left: 1,
+      resets_at: seconds('2027-01-06 00:00:00'),
+    })
+    expect(callResultOf(await call(caller)).allowance).toMatchObject({ left: 0 })
     await expectUsedUp(hour)
-    expect(called(await call(person('who has not called yet'))).allowance).toMatchObject({ left: 1 })
+    expect(callResultOf(await call(person('who has not called yet'))).allowance).toMatchObject({ left: 1 })
   })
 
   test('stays used up over a kill, and when the clock is set back, in the same run and over another', async () => {
@@ -100,18 +103,18 @@ describe.skipIf(skipWithout(missingFakeClock))(`the allowance of a day${skipNote
     await expectUsedUp(1)
     setClock('2027-01-06 00:00:00')
     expect(await left(caller)).toMatchObject({ left: 2, resets_at: seconds('2027-01-07 00:00:00') })
-    expect(called(await call(caller)).allowance).toMatchObject({ left: 1 })
+    expect(callResultOf(await call(caller)).allowance).toMatchObject({ left: 1 })
   })
 
   test('is not granted a second time when the clock goes back over midnight and passes it again', async () => {
     setClock('2027-01-05 22:00:00')
-    expect(called(await call(caller)).allowance).toMatchObject({ left: 0 })
+    expect(callResultOf(await call(caller)).allowance).toMatchObject({ left: 0 })
     await expectUsedUp(26 * hour)
     await restart('SIGTERM')
     await expectUsedUp(26 * hour)
     setClock('2027-01-06 00:00:01')
     await expectUsedUp(24 * hour - 1)
     setClock('2027-01-07 00:00:00')
-    expect(called(await call(caller)).allowance).toMatchObject({ left: 1 })
+    expect(callResultOf(await call(caller)).allowance).toMatchObject({ left: 1 })
   })
 })

@@ -4,7 +4,8 @@ import { randomBytes } from 'node:crypto'
 import { mkdirSync, rmSync, writeFileSync } from 'node:fs'
 import { basename, join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { type BlobJson, blobOf, filesOf, putFields, sha256, told } from '../support/blobs.ts'
+import { summaryOf } from '../support/answers.ts'
+import { type BlobJson, blobOf, filesOf, putFields, sha256 } from '../support/blobs.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { type Answer, Client, person } from '../support/client.ts'
 import { filesUnder } from '../support/files-under.ts'
@@ -49,14 +50,14 @@ describe('posts with files', () => {
   test('a post may name only existing files of the same room, each once', async () => {
     const blob = await put('gallery')
     const secret = await put('vault')
-    expect(told(await post('gallery', [blob.id, blob.id]))).toBe('400 invalid_field attachments')
-    expect(told(await post('lobby', [blob.id]))).toBe('400 not_found attachments')
-    expect(told(await post('gallery', [secret.id]))).toBe('400 not_found attachments')
-    expect(told(await post('gallery', ['0'.repeat(32)]))).toBe('400 not_found attachments')
-    expect(told(await post('gallery', Array(9).fill(blob.id)))).toBe('400 invalid_field attachments')
+    expect(summaryOf(await post('gallery', [blob.id, blob.id]))).toBe('400 invalid_field attachments')
+    expect(summaryOf(await post('lobby', [blob.id]))).toBe('400 not_found attachments')
+    expect(summaryOf(await post('gallery', [secret.id]))).toBe('400 not_found attachments')
+    expect(summaryOf(await post('gallery', ['0'.repeat(32)]))).toBe('400 not_found attachments')
+    expect(summaryOf(await post('gallery', Array(9).fill(blob.id)))).toBe('400 invalid_field attachments')
     const named = await post('gallery', [blob.id])
     await client.command(ada, { operation: 'blob.delete', target: blob.id, reason: 'old' })
-    expect(told(await post('gallery', [blob.id]))).toBe('400 not_found attachments')
+    expect(summaryOf(await post('gallery', [blob.id]))).toBe('400 not_found attachments')
     const { id, size, sha256 } = blob
     expect(attachmentsOf(await client.get(`/api/events/${named.data.event_id}`))).toEqual([
       { id, size, sha256, gone: 'deleted', reason: 'old' },
@@ -74,28 +75,30 @@ describe('posts with files', () => {
 
   test('a file goes with the last post that shows it: hidden and back when hidden, gone from the disk when redacted', async () => {
     const blob = await put('gallery')
-    const served = async () => told(await client.get(`/a/${blob.id}`))
+    const served = async () => summaryOf(await client.get(`/a/${blob.id}`))
     expect(await served()).toBe('200 ok')
     const [one, two] = [await post('gallery', [blob.id]), await post('gallery', [blob.id])]
     const act = (operation: string, event: Answer) =>
       client.command(ada, { operation, event_id: event.data.event_id!, reason: 'because' })
-    expect(told(await act('room.hide', one))).toBe('200 ok')
+    expect(summaryOf(await act('room.hide', one))).toBe('200 ok')
     expect(await served()).toBe('200 ok')
-    expect(told(await act('room.hide', two))).toBe('200 ok')
+    expect(summaryOf(await act('room.hide', two))).toBe('200 ok')
     expect(await served()).toBe('400 not_found id')
-    expect(told(await client.command(ada, { operation: 'blob.get', target: blob.id }))).toBe('400 not_found target')
-    expect(told(await post('gallery', [blob.id]))).toBe('400 not_found attachments')
-    expect(told(await act('room.restore', two))).toBe('200 ok')
+    expect(summaryOf(await client.command(ada, { operation: 'blob.get', target: blob.id }))).toBe(
+      '400 not_found target',
+    )
+    expect(summaryOf(await post('gallery', [blob.id]))).toBe('400 not_found attachments')
+    expect(summaryOf(await act('room.restore', two))).toBe('200 ok')
     expect(await served()).toBe('200 ok')
-    expect(told(await act('event.redact', one))).toBe('200 ok')
-    expect(told(await act('event.redact', two))).toBe('200 ok')
+    expect(summaryOf(await act('event.redact', one))).toBe('200 ok')
+    expect(summaryOf(await act('event.redact', two))).toBe('200 ok')
     expect(await served()).toBe('400 not_found id')
     const kept = await put('gallery')
     const first = await post('gallery', [kept.id])
     const data = JSON.stringify({ schema: 1, supersedes: first.data.event_id })
     const version = { room: 'gallery', text: 'look again', attachments: [kept.id], data }
-    expect(told(await client.post(ada, version))).toBe('200 ok')
-    expect(told(await act('event.redact', first))).toBe('200 ok')
+    expect(summaryOf(await client.post(ada, version))).toBe('200 ok')
+    expect(summaryOf(await act('event.redact', first))).toBe('200 ok')
     await board.stop()
     board = await startBoard({ directory, env })
     client.close()
@@ -265,16 +268,17 @@ test('an identity has a quota of bytes for files; deleting frees it, and a retry
   const blob = blobOf(await client.send(first.body))
   blobOf(await client.command(ada, putFields(randomBytes(4000), { room: 'den' })))
   const over = await client.command(ada, putFields(randomBytes(4000)))
-  expect(told(over)).toBe('429 quota_exhausted')
+  expect(summaryOf(over)).toBe('429 quota_exhausted')
   expect(Number(over.headers['retry-after'])).toBeGreaterThan(0)
   expect(filesOf(directory, 'lobby')).toEqual([blob.sha256])
   expect((await client.send(first.body)).data.receipt).toMatchObject({ duplicate: true })
-  expect(told(await client.command(ben, putFields(randomBytes(4000))))).toBe('200 ok')
+  expect(summaryOf(await client.command(ben, putFields(randomBytes(4000))))).toBe('200 ok')
   await client.command(ada, { operation: 'blob.delete', target: blob.id })
   const three = [1, 2, 3].map(() => client.sign(ada, putFields(randomBytes(3000))).body)
   const together = await Promise.all(three.map((body) => client.send(body)))
   // Uploads in flight may be counted twice for a moment: a refused client retries when they have arrived.
-  for (const [n, body] of three.entries()) if (told(together[n]!) !== '200 ok') together[n] = await client.send(body)
-  expect(together.map(told).sort()).toEqual(['200 ok', '200 ok', '429 quota_exhausted'])
+  for (const [n, body] of three.entries())
+    if (summaryOf(together[n]!) !== '200 ok') together[n] = await client.send(body)
+  expect(together.map(summaryOf).sort()).toEqual(['200 ok', '200 ok', '429 quota_exhausted'])
   client.close()
 })

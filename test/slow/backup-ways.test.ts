@@ -20,9 +20,9 @@ import { blobOf, putFields } from '../support/blobs.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
 import { filesUnder } from '../support/files-under.ts'
-import { damagesOf } from '../support/fsck-damage.ts'
+import { findDamage } from '../support/find-damage.ts'
 import { program } from '../support/program.ts'
-import { type Ended, runProgram } from '../support/run-program.ts'
+import { type ProgramResult, runProgram } from '../support/run-program.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
@@ -35,8 +35,8 @@ let board: Board
 let client: Client
 let ids: string[]
 
-const run = (...args: string[]): Promise<Ended> => runProgram('/', process.execPath, [program, ...args])
-const backUp = (target: string, source = directory): Promise<Ended> => run('backup', target, '--data', source)
+const run = (...args: string[]): Promise<ProgramResult> => runProgram('/', process.execPath, [program, ...args])
+const backUp = (target: string, source = directory): Promise<ProgramResult> => run('backup', target, '--data', source)
 const place = (name: string): string => join(folder, name)
 
 async function start(): Promise<void> {
@@ -49,7 +49,7 @@ async function expectWhole(backup: string, name: string): Promise<void> {
   const target = place(name)
   const restored = await run('restore', backup, '--data', target, '--keys', keys)
   expect(restored).toMatchObject({ code: 0, errors: '' })
-  expect(damagesOf(target)).toEqual([])
+  expect(findDamage(target)).toEqual([])
   if (existsSync(join(target, 'restored.json')))
     expect(await run('restored', '--data', target)).toMatchObject({ code: 0, errors: '' })
   const found = await startBoard({ directory: target, env })

@@ -108,7 +108,7 @@ import { buildGoVerifier, missingForGoVerifier, skipNote, skipWithout } from '..
 import { capturedTerminal } from '../src/cli/captured-terminal.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, type ProofJson } from '../support/client.ts'
-import { logKeyOf, proveEvent } from '../support/judge.ts'
+import { logKeyOf, proveEvent } from '../support/log-checks.ts'
 import { idOf, integrate, writePosts } from '../support/posts-on-disk.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })

@@ -6,18 +6,18 @@ import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { signerFromSeed } from '../../src/cli/sign.ts'
 import { skipNote, skipWithout } from '../peers/peers.ts'
-import { button, complaintsOf, missingBrowser, openPage, picture } from '../support/browser.ts'
+import { button, collectErrors, missingBrowser, openPage, saveScreenshot } from '../support/browser.ts'
 import { person } from '../support/client.ts'
-import { HookedBoard } from '../support/hooked-board.ts'
+import { WebhookBoard } from '../support/webhook-board.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
 const ada = person('keys ada')
-let hooked: HookedBoard
+let hooked: WebhookBoard
 let folder: string
 
 beforeAll(async () => {
-  hooked = await HookedBoard.open()
+  hooked = await WebhookBoard.open()
   folder = mkdtempSync(join(tmpdir(), 'broadside-keys-'))
 })
 afterAll(async () => {
@@ -43,7 +43,7 @@ async function signedIn(handle: string, view: (typeof views)[number] = views[0])
   await page.getByText(`@${handle}. A name stays`).waitFor()
   await page.getByRole('heading', { name: 'Your profile' }).waitFor()
   // Until it has a name the board does not know the key, and says so for each read signed with it.
-  return { page, complaints: complaintsOf(page), file }
+  return { page, complaints: collectErrors(page), file }
 }
 
 const signerOf = (file: string) => signerFromSeed(Buffer.from(JSON.parse(readFileSync(file, 'utf8')).seed, 'base64url'))
@@ -67,7 +67,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await page.getByText('Saved. Everyone can read it.').waitFor()
     await page.goto(`${hooked.board.address}/i/renewed`)
     await page.getByText('I translate texts about boards.').waitFor()
-    await picture(page, 'profile')
+    await saveScreenshot(page, 'profile')
 
     await page.goto(`${hooked.board.address}/account`)
     await page.getByText('Move to a new key', { exact: true }).first().click()
@@ -99,7 +99,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     const { page, complaints, file } = await signedIn('lender')
     await page.getByText('Let another key act for you').click()
     await page.getByLabel('What it is for').fill('my agent')
-    await picture(page, 'account-delegation', true)
+    await saveScreenshot(page, 'account-delegation', true)
     const agent = await saved(page, 'agent.json', async () => {
       await button(page, 'Make the key and save its file').click()
     })
@@ -126,7 +126,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await owner.getByLabel('Rules, shown in the room').fill('Be kind to drafts.')
     await owner.getByText('More rules').click()
     await owner.getByLabel('Posts of one person in a minute').fill('30')
-    await picture(owner, 'new-room', true)
+    await saveScreenshot(owner, 'new-room', true)
     await button(owner, 'Create the room').click()
     await owner.getByText('Created:').waitFor()
     expect(
@@ -139,7 +139,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await button(owner, 'Create an invite').click()
     const code = (await owner.locator('[role="status"] code').textContent())!
     expect(code).toMatch(/^atelier\./)
-    await picture(owner, 'room-people', true)
+    await saveScreenshot(owner, 'room-people', true)
 
     const { page: guest } = await signedIn('roomguest', views[1])
     await guest.goto(`${board.address}/account/rooms`)
@@ -153,7 +153,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await guest.getByRole('link', { name: 'People and invites' }).click()
     await guest.getByText('You are its member').waitFor()
     expect(await button(guest, 'Create an invite').count()).toBe(0)
-    await picture(guest, 'room-guest-dark-390', true)
+    await saveScreenshot(guest, 'room-guest-dark-390', true)
 
     await owner.reload()
     await button(owner, 'Make a moderator').click()
@@ -185,12 +185,12 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await page.getByLabel('Address', { exact: true }).fill(target.url('/browser'))
     await page.getByLabel('Posts of a room').check()
     await page.getByLabel('Room, for its posts or documents').fill('hooked')
-    await picture(page, 'webhooks-new', true)
+    await saveScreenshot(page, 'webhooks-new', true)
     await button(page, 'Create the webhook').click()
     await page.getByText('Deliveries are signed with this secret').waitFor()
     target.secrets.set('/browser', (await page.getByText(/^whsec_/).textContent())!)
     await client.post(ada, { room: 'hooked', text: 'delivered to a browser’s webhook' })
-    expect(await hooked.arrived('/browser', 1)).toHaveLength(1)
+    expect(await hooked.waitForDeliveries('/browser', 1)).toHaveLength(1)
     const deliveries = page
       .locator('details')
       .filter({ hasText: /^Deliveries/ })
@@ -203,7 +203,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
         return page.locator('.tag.good', { hasText: 'delivered' }).count()
       })
       .toBe(1)
-    await picture(page, 'webhooks', true)
+    await saveScreenshot(page, 'webhooks', true)
 
     await page.getByText('New receive URL').click()
     await page.getByLabel('What it is for').fill('builds')
@@ -214,7 +214,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await page.getByText('1 received').waitFor()
     await page.getByText('What was received').click()
     await page.locator('pre').getByText('{"build":"<b>green</b>"}').waitFor()
-    await picture(page, 'webhooks-received', true)
+    await saveScreenshot(page, 'webhooks-received', true)
     await button(page, 'Delete').first().click()
     await page.getByText('None yet.').waitFor()
     await button(page, 'New address').click()
@@ -232,7 +232,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await page.getByText('Write a review').click()
     await page.getByLabel('What you found').selectOption('It works in part')
     await page.getByLabel('In your words').fill('Slow, but right.')
-    await picture(page, 'review-dark-390')
+    await saveScreenshot(page, 'review-dark-390')
     await button(page, 'Post the review').click()
     await page.getByText('Posted:').waitFor()
     const subject = await page.locator('#review').getAttribute('data-subject')
@@ -283,7 +283,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await button(worker, 'Claim it').click()
     await deliver('About forty.')
     await requester.getByLabel('What is missing').fill('The exact number.')
-    await picture(requester, 'work-review', true)
+    await saveScreenshot(requester, 'work-review', true)
     await button(requester, 'Ask for changes').click()
     await done(requester, 'work.revise')
     await worker.reload()
@@ -299,7 +299,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await done(requester, 'work.reject')
     await worker.reload()
     await worker.getByLabel('Why').fill('The page has seven words.')
-    await picture(worker, 'work-dispute-dark-390', true)
+    await saveScreenshot(worker, 'work-dispute-dark-390', true)
     await button(worker, 'Dispute the rejection').click()
     await done(worker, 'work.dispute')
     expect(complaints).toEqual([])
@@ -321,7 +321,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     expect(await page.locator('#people').textContent()).toBe('2 people')
     await client.post(ada, { room: 'counted', text: 'Two', reply_to: reply })
     await expect.poll(() => page.locator('#replies').textContent()).toBe('2 replies')
-    await picture(page, 'counts-dark-390')
+    await saveScreenshot(page, 'counts-dark-390')
     await client.command(bob, { operation: 'event.redact', event_id: reply, reason: 'mistake' })
     await expect.poll(() => page.locator('#replies').textContent()).toBe('1 reply')
     await page.context().close()

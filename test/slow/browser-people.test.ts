@@ -7,7 +7,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { skipNote, skipWithout } from '../peers/peers.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
-import { button, complaintsOf, missingBrowser, openPage, picture } from '../support/browser.ts'
+import { button, collectErrors, missingBrowser, openPage, saveScreenshot } from '../support/browser.ts'
 import { Client, person, seedOf } from '../support/client.ts'
 import { program } from '../support/program.ts'
 
@@ -37,18 +37,18 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
   test('a newcomer posts with a name in at most four clicks from the front page', async () => {
     await client.post(ada, { room: 'lobby', text: 'Welcome. What brings you here?' })
     const page = await openPage({ viewport: { width: 1280, height: 900 } })
-    const complaints = complaintsOf(page)
+    const complaints = collectErrors(page)
     let clicks = 0
     const click = async (name: string, role: 'link' | 'button') => {
       clicks++
       await page.getByRole(role, { name, exact: true }).click()
     }
     await page.goto(`${board.address}/`)
-    await picture(page, 'home')
+    await saveScreenshot(page, 'home')
     await click('Write something', 'link')
     await page.getByLabel('Write to lobby').fill('Hello, this is my first post.')
     await page.getByLabel('Your name here').fill('newcomer')
-    await picture(page, 'first-post')
+    await saveScreenshot(page, 'first-post')
     const saved = page.waitForEvent('download')
     await click('Post', 'button')
     await page.getByText('Posted:').waitFor()
@@ -56,7 +56,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     expect(clicks).toBeLessThanOrEqual(4)
     await expect.poll(() => page.locator('#account').textContent()).toBe('@newcomer')
     await page.locator('.threads').getByText('Hello, this is my first post.').waitFor()
-    await picture(page, 'first-post-done')
+    await saveScreenshot(page, 'first-post-done')
     const { data } = await client.get('/api/events?room=lobby&limit=1')
     expect(data.events).toMatchObject([{ text: 'Hello, this is my first post.', author: { handle: 'newcomer' } }])
     expect(complaints).toEqual([])
@@ -70,7 +70,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
       ids.push((await client.post(ada, { room: 'long', text: `reply ${n}`, reply_to: root })).data.event_id!)
     const target = ids[150]!
     const page = await openPage({ viewport: { width: 390, height: 844 }, colorScheme: 'dark' })
-    const complaints = complaintsOf(page)
+    const complaints = collectErrors(page)
     await page.goto(`${board.address}/e/${target}`)
     const post = page.locator(`#e-${target}`)
     await post.getByRole('button', { name: 'Reply' }).waitFor()
@@ -78,12 +78,12 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await expect
       .poll(() => post.evaluate((each) => each.getBoundingClientRect().top))
       .toSatisfy((top: number) => top >= 0 && top < 844)
-    await picture(page, 'permalink-dark-390')
+    await saveScreenshot(page, 'permalink-dark-390')
 
     await post.getByRole('button', { name: 'Reply' }).click()
     const field = page.getByLabel(/^Reply to [0-9a-f]{8}$/)
     await field.fill('In the middle of it')
-    await picture(page, 'reply-in-place-dark-390')
+    await saveScreenshot(page, 'reply-in-place-dark-390')
     await post.locator('.in-place').getByRole('button', { name: 'Reply', exact: true }).click()
     const answer = page.locator('.replies .post').filter({ hasText: 'In the middle of it' })
     await answer.waitFor()
@@ -95,7 +95,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await post.getByRole('button', { name: 'For: 1', pressed: true }).waitFor()
 
     await answer.locator('.menu summary').click()
-    await picture(page, 'menu-dark-390')
+    await saveScreenshot(page, 'menu-dark-390')
     await button(page, 'Edit').click()
     await page.getByLabel('Your post').fill('In the middle of it, once more')
     await button(page, 'Save').click()
@@ -108,7 +108,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await field.fill('> reply 151\n\nYes, **indeed**.')
     await post.locator('.in-place').getByRole('button', { name: 'Preview' }).click()
     await post.locator('.preview strong').getByText('indeed').waitFor()
-    await picture(page, 'quote-preview-dark-390')
+    await saveScreenshot(page, 'quote-preview-dark-390')
     await post.locator('.in-place').getByRole('button', { name: 'Reply', exact: true }).click()
     await page.locator('.post blockquote').getByText('reply 151').waitFor()
     const { event } = (await client.get(`/api/events/${target}`)).data as unknown as { event: { votes: object } }
@@ -119,7 +119,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
 
   test('a picture is attached, and replies of others arrive while the thread is read', async () => {
     const page = await openPage({ viewport: { width: 1280, height: 900 } })
-    const complaints = complaintsOf(page)
+    const complaints = collectErrors(page)
     await page.goto(`${board.address}/room/lobby#write`)
     await page.getByLabel('Write to lobby').fill('A picture of it')
     const png = Buffer.from(
@@ -140,7 +140,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await client.post(ada, { room: 'lobby', text: 'What a dot', reply_to: root })
     const reply = page.locator('.replies .post').filter({ hasText: 'What a dot' })
     await reply.waitFor()
-    await picture(page, 'thread-1280')
+    await saveScreenshot(page, 'thread-1280')
     expect(complaints).toEqual([])
     await page.context().close()
   })
@@ -155,7 +155,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await (await saving).saveAs(file)
     expect(JSON.parse(readFileSync(file, 'utf8'))).toMatchObject({ version: 2, kdf: 'PBKDF2-SHA-256', rounds: 600_000 })
     await first.getByRole('heading', { name: 'Your profile' }).waitFor()
-    await picture(first, 'account')
+    await saveScreenshot(first, 'account')
     await client.post(ada, { room: 'followed', text: 'begun' })
     await first.goto(`${board.address}/room/followed`)
     await button(first, 'Follow').click()
@@ -173,7 +173,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await second.locator('.badge').getByText('3').waitFor()
     await second.goto(`${board.address}/room/followed`)
     await second.getByText('3 new since your last visit').waitFor()
-    await picture(second, 'unread')
+    await saveScreenshot(second, 'unread')
     await expect
       .poll(async () => {
         await second.goto(`${board.address}/`)
@@ -207,7 +207,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await page.getByLabel('Key file of the delegation').setInputFiles(file)
     await page.getByText('Reported by').waitFor()
     await page.getByText('@browser-ada: advertising').waitFor()
-    await picture(page, 'moderate')
+    await saveScreenshot(page, 'moderate')
     await page.goto(`${board.address}/e/${spam[2]}`)
     await page.locator(`#e-${spam[2]}`).getByText('More', { exact: true }).first().click()
     await button(page, 'Moderate').click()
@@ -258,7 +258,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await client.command(ada, { operation: 'conversation.open', members: [author.id], text: 'In private' })
     await page.goto(`${board.address}/inbox`)
     await page.getByRole('link', { name: 'I can, @asker' }).first().waitFor()
-    await picture(page, 'inbox-390')
+    await saveScreenshot(page, 'inbox-390')
     await button(page, 'Accept').click()
     await page.waitForURL(/\/room\/dm-/)
     await button(page, 'Read it with my key').click()
@@ -287,7 +287,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
         )
         for (const { id, nodes } of violations) wrong.push([what, id, nodes[0]?.html, nodes[0]?.failureSummary])
         expect(await page.evaluate<number>('document.documentElement.scrollWidth - innerWidth')).toBeLessThanOrEqual(0)
-        await picture(page, `${what}-${name}`)
+        await saveScreenshot(page, `${what}-${name}`)
       }
       await page.goto(`${board.address}/account`)
       await button(page, 'Make a key').waitFor()
@@ -359,7 +359,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await button(worker, 'Submit the result').click()
     await worker.getByRole('heading', { name: 'The result' }).waitFor()
     await requester.reload()
-    await picture(requester, 'work-to-review')
+    await saveScreenshot(requester, 'work-to-review')
     await requester.getByLabel('Why').fill('It has two lines and not four, as was asked for.')
     await button(requester, 'Reject it').click()
     await requester.locator('.timeline').getByText('work.reject').waitFor()

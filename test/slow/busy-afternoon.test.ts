@@ -7,35 +7,35 @@ import { spawnSync } from 'node:child_process'
 import { readdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
-import { Book } from '../support/afternoon/book.ts'
-import { checkDocuments, checkReceivers } from '../support/afternoon/check-errands.ts'
+import { checkDocuments, checkReceivers } from '../support/afternoon/check-documents.ts'
 import { checkPoller, checkTails } from '../support/afternoon/check-followers.ts'
 import { checkPublic, checkSearch, checkSecrecy } from '../support/afternoon/check-public.ts'
 import { checkRooms, takeLogs } from '../support/afternoon/check-rooms.ts'
-import { roomActs } from '../support/afternoon/deeds.ts'
-import { errands } from '../support/afternoon/errands.ts'
 import { Poller, Tail } from '../support/afternoon/followers.ts'
+import { History } from '../support/afternoon/history.ts'
 import { Model } from '../support/afternoon/model.ts'
-import { begin } from '../support/afternoon/opening.ts'
-import { Stage } from '../support/afternoon/stage.ts'
+import { otherActs } from '../support/afternoon/other-acts.ts'
 import {
   canary,
   operator,
   people,
-  postOffice,
   privateRooms,
   publicRooms,
+  receiverRoom,
   rooms,
   stranger,
-} from '../support/afternoon/town.ts'
+} from '../support/afternoon/people-and-rooms.ts'
+import { RestartingBoard } from '../support/afternoon/restarting-board.ts'
+import { roomActs } from '../support/afternoon/room-acts.ts'
+import { setUp } from '../support/afternoon/setup.ts'
 import { World } from '../support/afternoon/world.ts'
 import { type Board, boardDirectory } from '../support/board-process.ts'
-import { drawn } from '../support/drawn.ts'
 import { filesUnder } from '../support/files-under.ts'
-import { Heads, logKeyOf } from '../support/judge.ts'
 import { chooseSeed, randomFrom } from '../support/load.ts'
+import { Heads, logKeyOf } from '../support/log-checks.ts'
 import { patience } from '../support/patience.ts'
 import { program } from '../support/program.ts'
+import { randomPart } from '../support/random-part.ts'
 
 vi.setConfig({ testTimeout: 900_000 })
 
@@ -51,7 +51,7 @@ const env = {
 
 /** Each worker does one random act after another until all steps are done; `onStep` is called before each step. */
 async function runActs(world: World, seed: number, onStep: (step: number) => void): Promise<void> {
-  const acts = [...roomActs, ...errands]
+  const acts = [...roomActs, ...otherActs]
   const total = acts.reduce((sum, [weight]) => sum + weight, 0)
   let step = 0
   const worker = async (number: number): Promise<void> => {
@@ -69,7 +69,7 @@ async function runActs(world: World, seed: number, onStep: (step: number) => voi
   await Promise.all(Array.from({ length: workers }, (_, n) => worker(n)))
 }
 
-function followersOf(stage: Stage, world: World, seed: number): { pollers: Poller[]; tails: Tail[] } {
+function followersOf(stage: RestartingBoard, world: World, seed: number): { pollers: Poller[]; tails: Tail[] } {
   const [ada, den] = [privateRooms[0]!, privateRooms[1]!]
   const pollers = [
     {},
@@ -81,7 +81,7 @@ function followersOf(stage: Stage, world: World, seed: number): { pollers: Polle
     { who: ada.core[2]!, rooms: [ada, publicRooms[1]!], limit: 1 },
     { who: stranger },
   ].map((options) => new Poller(stage, options))
-  const first = (name: string) => world.book.byRoom.get(name)![0]!.id
+  const first = (name: string) => world.history.byRoom.get(name)![0]!.id
   const [one, two, three, four] = publicRooms
   const tails = (
     [
@@ -109,12 +109,12 @@ test('after a busy afternoon with two kills every reader sees what was acknowled
   const seed = chooseSeed('a busy afternoon')
   const random = randomFrom(seed)
   const directory = boardDirectory()
-  const stage = await Stage.open(directory, env)
+  const stage = await RestartingBoard.open(directory, env)
   const key = await logKeyOf(stage.client)
-  const book = new Book()
+  const book = new History()
   const heads = new Heads(key)
   const world = new World(stage, book, heads)
-  await begin(world)
+  await setUp(world)
 
   const { pollers, tails } = followersOf(stage, world, seed)
   await Promise.all(pollers.map((poller) => poller.begin()))
@@ -134,7 +134,7 @@ test('after a busy afternoon with two kills every reader sees what was acknowled
   const restarts: Promise<void>[] = []
   const restart = async (end: (board: Board) => Promise<unknown>): Promise<void> => {
     await new Promise((done) => setTimeout(done, random(8)))
-    await stage.again(end)
+    await stage.restart(end)
   }
   const startedAt = performance.now()
   await Promise.race([
@@ -149,10 +149,10 @@ test('after a busy afternoon with two kills every reader sees what was acknowled
 
   // A last post in every room: a reader that has received it has received everything.
   const lastPosts = rooms
-    .filter((room) => room !== postOffice)
+    .filter((room) => room !== receiverRoom)
     .map(async (room): Promise<[string, string]> => {
       const text = `${room.isPrivate ? canary : 'open'} last word`
-      return [room.name, (await world.say(room.owner ?? operator, room, { text }))!.id]
+      return [room.name, (await world.post(room.owner ?? operator, room, { text }))!.id]
     })
   resolveLast(new Map(await Promise.all(lastPosts)))
   for (const poller of pollers) poller.finish()
@@ -178,7 +178,7 @@ test('after a busy afternoon with two kills every reader sees what was acknowled
     const segments = readdirSync(join(directory, shard)).filter((name) => name.endsWith('.log'))
     expect(segments.length).toBeGreaterThan(3)
   }
-  const redacted = [...book.said.values()].filter((said) => model.isRedacted(said))
+  const redacted = [...book.events.values()].filter((said) => model.isRedacted(said))
   const markers = redacted.flatMap(({ text }) => /mk[0-9]+q/.exec(text) ?? [])
   await vi.waitFor(() => expect(filesWith(directory, markers)).toEqual([]), { ...patience, interval: 500 })
 
@@ -187,20 +187,20 @@ test('after a busy afternoon with two kills every reader sees what was acknowled
   expect([fsck.status, fsck.stdout]).toEqual([0, expect.stringContaining('Everything agrees.')])
 
   // The same from snapshots, in a new process.
-  await stage.again(async () => {})
+  await stage.restart(async () => {})
   await check()
   await stage.board.stop()
 
   // And with other numbers of shards: a reshard rewrites in one order what was written concurrently.
-  for (const shards of drawn(['3', '1'])) {
+  for (const shards of randomPart(['3', '1'])) {
     const args = [program, 'reshard', '--shards', shards, '--data', directory]
     const reshard = spawnSync(process.execPath, args, { encoding: 'utf8' })
     expect([reshard.status, reshard.stderr]).toEqual([0, expect.not.stringContaining('NOT VERIFIED')])
-    await stage.again(async () => {})
+    await stage.restart(async () => {})
     await check()
     expect((await stage.board.stop()).code).toBe(0)
   }
-  const lines = [...stage.words, ...stage.board.lines]
+  const lines = [...stage.logLines, ...stage.board.lines]
   expect(lines.filter((line) => line.includes(canary))).toEqual([])
   expect(lines.filter((line) => line.includes('"level":"error"'))).toEqual([])
   // Compactions ran meanwhile; otherwise this would not test them.
@@ -212,8 +212,8 @@ test('after a busy afternoon with two kills every reader sees what was acknowled
     of.reduce((sum, each) => sum + (each[what] ?? 0), 0)
   console.info(
     [
-      `${book.acknowledged} acknowledged (${book.said.size} events, ${book.deeds.length} deeds, ${markers.length} redacted texts, ${merges} merges)`,
-      `${book.insisted} answered only after a restart, ${book.repeated} repeated, ${stage.dropped} dropped`,
+      `${book.acknowledged} acknowledged (${book.events.size} events, ${book.moderation.length} deeds, ${markers.length} redacted texts, ${merges} merges)`,
+      `${book.retried} answered only after a restart, ${book.repeated} repeated, ${stage.dropped} dropped`,
       `${compactions} compactions, ${heads.sizes.length} heads, ${count(pollers, 'polls')} polls, ${count(tails, 'opened')} tails opened`,
       `acts took ${Math.round(actsDoneAt - startedAt)} ms, checks ${Math.round(checkedAt - actsDoneAt)} ms`,
       `refused: ${[...book.refused].map(([name, n]) => `${name} ${n}`).join(', ')}`,

@@ -3,8 +3,8 @@ import { expect, test, vi } from 'vitest'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, type EventJson, person } from '../support/client.ts'
 import { chooseSeed, randomFrom } from '../support/load.ts'
-import { drain, subject, updates } from '../support/poller.ts'
 import { StreamReader } from '../support/stream-reader.ts'
+import { drainUpdates, fetchUpdates, subject } from '../support/updates.ts'
 
 vi.setConfig({ testTimeout: 900_000 })
 
@@ -141,7 +141,7 @@ test('edits, hides, restores and redactions reach followers: updates, and tails 
     const reader = visibility === 'public' ? undefined : ben
     const token = await client.command(ben, { operation: 'room.read_token', room })
     const { tail = `/tail/${room}` } = token.data as unknown as { tail?: string }
-    const { cursor } = await updates(client, {}, reader)
+    const { cursor } = await fetchUpdates(client, {}, reader)
     const id = (await client.post(ada, { room, text: 'first' })).data.event_id!
     const [text, line, sse] = [
       new StreamReader(board.address, tail),
@@ -155,7 +155,7 @@ test('edits, hides, restores and redactions reach followers: updates, and tails 
     expect((await act('room.hide', 'off\ntopic')).status).toBe(200)
     expect((await act('room.restore', 'after all')).status).toBe(200)
     expect((await act('event.redact', 'for good')).status).toBe(200)
-    const found = await drain(client, { cursor, limit: 2, rooms: [room] }, reader)
+    const found = await drainUpdates(client, { cursor, limit: 2, rooms: [room] }, reader)
     expect(found.map(subject)).toEqual([
       `event.posted ${id}`,
       `event.superseded ${edit}`,

@@ -16,7 +16,7 @@ import { formatVkey, KEY_TYPE, keyIdOf, signNote } from '../../storage/note.ts'
 import { capturedTerminal } from '../src/cli/captured-terminal.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
-import { drawn } from '../support/drawn.ts'
+import { randomPart } from '../support/random-part.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
@@ -168,7 +168,7 @@ describe('with any value in any place of a JSON answer', () => {
       // Commands read only what is near the beginning of the capabilities.
       const places = placesIn(answer).filter((place) => path !== '/capabilities' || isRead(place))
       const numbered = [...places.entries()].filter(([n]) => !alike.includes(name) || n % 72 === 0)
-      for (const [n, place] of drawn(numbered))
+      for (const [n, place] of randomPart(numbered))
         for (const to of some(n)) {
           change = (url, body) =>
             pathOf(url) === path

@@ -13,8 +13,8 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { opensslSigner } from '../../src/cli/sign.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { localAuthority, localCertificate, localKey } from '../support/certificate.ts'
-import { call, OauthClient, type Tokens } from '../support/oauth-client.ts'
-import { begin, type Interaction, signIn } from '../support/sign-in.ts'
+import { callTool, OauthClient, type Tokens } from '../support/oauth-client.ts'
+import { beginSignIn, type Interaction, signIn } from '../support/sign-in.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
@@ -80,7 +80,7 @@ test('it signs a person in, redirects to its own host, calls in their name, and 
   const client = clientAt('/app.json')
   const signer = opensslSigner(randomBytes(32))
   const { url, verifier } = client.authorize({ redirect_uri })
-  const begun = (await begin(url, signer.publicKey)) as Interaction
+  const begun = (await beginSignIn(url, signer.publicKey)) as Interaction
   expect(begun.body).toMatchObject({ client_id: client.id, redirect_host: 'app.example', client_is_untrusted: true })
   const page = await (await begun.jar.fetch(begun.url)).text()
   expect(page).toContain('<strong>app.example</strong>')
@@ -90,9 +90,9 @@ test('it signs a person in, redirects to its own host, calls in their name, and 
   expect(`${back.origin}${back.pathname}`).toBe(redirect_uri)
   const { body } = await client.exchange(back.searchParams.get('code')!, verifier, { redirect_uri })
   const { access_token, refresh_token } = body as unknown as Tokens
-  const posted = await call(trusting.address, 'post', { text: 'from an app by its address' }, access_token)
+  const posted = await callTool(trusting.address, 'post', { text: 'from an app by its address' }, access_token)
   expect(posted.result).toMatchObject({ structuredContent: { event: { author: { id: signer.id }, via: 'mcp' } } })
-  const whoami = await call(trusting.address, 'whoami', {}, access_token)
+  const whoami = await callTool(trusting.address, 'whoami', {}, access_token)
   expect(whoami.result).toMatchObject({ structuredContent: { identity: signer.id, client_id: client.id } })
   expect((await client.refresh(refresh_token)).status).toBe(200)
   // Fetched once for the whole flow.
@@ -107,7 +107,7 @@ test.each([
   ['it wants a secret, which nobody gave it', '/secret.json'],
   ['its address never ends to answer', '/slow.json'],
 ])('nobody signs in, or is redirected, when %s', async (_why, path) => {
-  const refused = (await begin(clientAt(path).authorize({ redirect_uri }).url)) as Response
+  const refused = (await beginSignIn(clientAt(path).authorize({ redirect_uri }).url)) as Response
   expect([refused.status, refused.headers.get('location')]).toEqual([400, null])
   expect(await refused.json()).toMatchObject({
     error: expect.stringMatching(/^invalid_(client|client_metadata|request)$/),
@@ -117,7 +117,7 @@ test.each([
 
 test('a board without limits fetches for any number of requests', async () => {
   for (let n = 0; n < 12; n++) {
-    const begun = await begin(clientAt(`/many-${n}.json`).authorize({ redirect_uri }).url)
+    const begun = await beginSignIn(clientAt(`/many-${n}.json`).authorize({ redirect_uri }).url)
     expect([n, begun instanceof Response ? begun.status : 303]).toEqual([n, 303])
   }
 })
@@ -128,14 +128,14 @@ test('nobody is redirected to another place than the document names', async () =
     `${redirect_uri}/more`,
     'http://127.0.0.1:3999/callback',
   ]) {
-    const refused = (await begin(clientAt('/app.json').authorize({ redirect_uri: elsewhere }).url)) as Response
+    const refused = (await beginSignIn(clientAt('/app.json').authorize({ redirect_uri: elsewhere }).url)) as Response
     expect([refused.status, refused.headers.get('location')]).toEqual([400, null])
   }
 })
 
 test('an address with http, a dot segment or a fragment is not even requested', async () => {
   for (const id of [`${plainOrigin}/plain.json`, `${origin}/a/../plain.json`, `${origin}/x#y`]) {
-    const refused = (await begin(clientAt(id).authorize({ redirect_uri }).url)) as Response
+    const refused = (await beginSignIn(clientAt(id).authorize({ redirect_uri }).url)) as Response
     expect([id, refused.status, refused.headers.get('location')]).toEqual([id, 400, null])
   }
   expect([asked.get('/plain.json'), asked.get('/x')]).toEqual([undefined, undefined])
@@ -148,7 +148,7 @@ test('a board that may not reach its own machine does not, and one that does not
   ])
   for (const board of boards)
     for (const path of ['/private.json', `${origin.replace('localhost', '127.0.0.1')}/private.json`]) {
-      const refused = (await begin(clientAt(path, board).authorize({ redirect_uri }).url)) as Response
+      const refused = (await beginSignIn(clientAt(path, board).authorize({ redirect_uri }).url)) as Response
       expect([refused.status, refused.headers.get('location')]).toEqual([400, null])
     }
   expect(asked.get('/private.json')).toBeUndefined()

@@ -6,10 +6,10 @@ import { operations } from '../../actors/operations.ts'
 import { pages } from '../../src/board/pages.ts'
 import { skipNote, skipWithout } from '../peers/peers.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
-import { type Answer, Client, now, person, type Signed } from '../support/client.ts'
+import { type Answer, Client, now, person, type SignedCommand } from '../support/client.ts'
 import { fakeClock, missingFakeClock } from '../support/fake-clock.ts'
-import { Heads, logKeyOf } from '../support/judge.ts'
 import { Ledger } from '../support/load.ts'
+import { Heads, logKeyOf } from '../support/log-checks.ts'
 import { patience } from '../support/patience.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
@@ -40,7 +40,7 @@ describe.skipIf(skipWithout(missingFakeClock))(`on a machine whose clock jumps${
   let ledger: Ledger
   /** Seconds by which the board's clock is ahead of ours. */
   let offset = 0
-  const first: { readonly signed: Signed; readonly answer: Answer }[] = []
+  const first: { readonly signed: SignedCommand; readonly answer: Answer }[] = []
 
   const jumpTo = (seconds: number): void => {
     offset = seconds
@@ -62,7 +62,7 @@ describe.skipIf(skipWithout(missingFakeClock))(`on a machine whose clock jumps${
       const signed = client.sign(ada, fields, { timestamp: now() + offset })
       const answer = await client.send(signed.body)
       expect(answer.status, answer.text).toBe(200)
-      ledger.take(signed, answer)
+      ledger.record(signed, answer)
       first.push({ signed, answer })
       answers.push(answer)
     }

@@ -9,7 +9,7 @@ import { skipNote, skipWithout } from '../peers/peers.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, type Fields, now, person } from '../support/client.ts'
 import { acceptClock, fakeClock, missingFakeClock } from '../support/fake-clock.ts'
-import { mortalThreads } from '../support/mortal-threads.ts'
+import { killableThreads } from '../support/killable-threads.ts'
 import { patience } from '../support/patience.ts'
 
 vi.setConfig({ testTimeout: 300_000 })
@@ -106,7 +106,7 @@ describe.skipIf(skipWithout(missingFakeClock))(`on a machine whose clock jumps${
     ['threads', 2],
     ['back', 1],
   ])('placed as %s, a restarted thread keeps the timeouts waiting', async (placement, shards) => {
-    const board = jumpingBoard({ SHARDS: `${shards}`, PLACEMENT: placement, ...mortalThreads(shards) })
+    const board = jumpingBoard({ SHARDS: `${shards}`, PLACEMENT: placement, ...killableThreads(shards) })
     await board.start(0)
     await board.grant(100)
     const id = await board.claimed('hall', 7_200)

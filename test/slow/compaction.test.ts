@@ -8,7 +8,7 @@ import { blobOf, putFields } from '../support/blobs.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
 import { filesUnder } from '../support/files-under.ts'
-import { logKeyOf } from '../support/judge.ts'
+import { logKeyOf } from '../support/log-checks.ts'
 import { patience } from '../support/patience.ts'
 import { program } from '../support/program.ts'
 

@@ -6,7 +6,7 @@ import { describe, expect, test, vi } from 'vitest'
 import { missingProgram, skipNote, skipWithout } from '../peers/peers.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { runProgram } from '../support/run-program.ts'
-import { fillBoard } from '../support/shown-board.ts'
+import { fillSampleBoard } from '../support/sample-board.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
@@ -15,7 +15,7 @@ const missing = missingProgram('wget')
 describe.skipIf(skipWithout(missing))(`wget --mirror${skipNote(missing)}`, () => {
   test('ends on its own, and has read every room and post, but no stream, archive or command', async () => {
     const board = await startBoard({ directory: boardDirectory() })
-    const { client, post } = await fillBoard(board.address)
+    const { client, post } = await fillSampleBoard(board.address)
     const folder = mkdtempSync(join(tmpdir(), 'broadside-mirror-'))
     const { code, errors } = await runProgram(folder, 'wget', ['--mirror', '--no-verbose', `${board.address}/`])
     // 3: a file has the name of a folder. 8: a link got an error, like one to a removed text.

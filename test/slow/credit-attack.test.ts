@@ -9,7 +9,7 @@ import { dailyMaximum } from '../../src/works/credits-page.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
 import { patience } from '../support/patience.ts'
-import { json, ToolServer } from '../support/tool-server.ts'
+import { respondJson, ToolServer } from '../support/tool-server.ts'
 
 vi.setConfig({ testTimeout: 900_000 })
 
@@ -43,8 +43,8 @@ async function publish(
 ): Promise<{ server: ToolServer; tools: { id: string; subject_id: string }[] }> {
   const server = await ToolServer.open(
     {
-      '/tool': (_, response) => json(response, { answer: 42 }),
-      '/.well-known/broadside.json': (_, response) => json(response, { owners: [key.id] }),
+      '/tool': (_, response) => respondJson(response, { answer: 42 }),
+      '/.well-known/broadside.json': (_, response) => respondJson(response, { owners: [key.id] }),
     },
     host,
   )

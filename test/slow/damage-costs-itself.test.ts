@@ -11,10 +11,10 @@ import type { Signer } from '../../src/cli/sign.ts'
 import { FOOTER_BYTES, SEGMENT_HEADER_BYTES } from '../../storage/segment.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { type Answer, Client, person } from '../support/client.ts'
-import { delegated } from '../support/delegations.ts'
+import { createDelegation } from '../support/delegations.ts'
 import { HookTarget } from '../support/hook-target.ts'
-import { logKeyOf, takeExport } from '../support/judge.ts'
 import { chooseSeed, randomFrom } from '../support/load.ts'
+import { fetchVerifiedExport, logKeyOf } from '../support/log-checks.ts'
 import { flipByte } from '../support/scratch.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
@@ -82,7 +82,7 @@ beforeAll(async () => {
     const base = JSON.stringify({ schema: 1, base_version: n + 1 })
     await accepted(ada, { operation: 'docs.write', target: doc, text: `written as ${n}`, data: base })
     await accepted(eve, { operation: 'post', room: 'garden', text: `named as ${n}, @ada` })
-    await delegated(client, ada, person(`delegate ${n}`))
+    await createDelegation(client, ada, person(`delegate ${n}`))
   }
   for (let n = 0; sealedOf('log').length < 2; n++) {
     const texts = Array.from({ length: 8 }, (_, k) => `public ${n * 8 + k} ${'lorem '.repeat(20)}`)
@@ -133,7 +133,7 @@ async function withFlipped<Found>(path: string, offset: number, ask: () => Promi
 
 test('a changed byte anywhere in a sealed segment of the log changes no export, leaf or tile', async () => {
   const key = await logKeyOf(client)
-  const exported = (await takeExport(client, key)).sha256
+  const exported = (await fetchVerifiedExport(client, key)).sha256
   const entries = await leaves()
   const width = Math.min(255, entries.length)
   const tiles = ['entries', '0'].map((kind) => `/log/${nameOf(key.name)}/tile/${kind}/000.p/${width}`)
@@ -143,7 +143,7 @@ test('a changed byte anywhere in a sealed segment of the log changes no export, 
       const size = readFileSync(path).length
       const offset = SEGMENT_HEADER_BYTES + 400 + random(size - SEGMENT_HEADER_BYTES - FOOTER_BYTES - 400)
       await withFlipped(path, offset, async () => {
-        expect((await takeExport(client, key)).sha256, `byte ${offset} of ${path}`).toBe(exported)
+        expect((await fetchVerifiedExport(client, key)).sha256, `byte ${offset} of ${path}`).toBe(exported)
         expect(await leaves()).toEqual(entries)
         expect(await Promise.all(tiles.map(bodyOf))).toEqual(whole)
       })
@@ -266,12 +266,12 @@ test('a changed byte in a delegation, found at a start: the board runs, that del
 })
 
 test('a changed byte in a post that a webhook has not read yet: all others are delivered', async () => {
-  const told = () => target.at('/ada').map(({ body }) => /as (\d)/.exec(String(body.data!.excerpt))![1])
-  await target.until(() => target.at('/ada').length === 4)
+  const told = () => target.receivedAt('/ada').map(({ body }) => /as (\d)/.exec(String(body.data!.excerpt))![1])
+  await target.waitUntil(() => target.receivedAt('/ada').length === 4)
   expect(told()).toEqual(['0', '1', '2', '3'])
-  target.arrived.length = 0
+  target.received.length = 0
   // It begins again where it was created.
   await startWith('named as 2', () => rmSync(deliveryDirectory(directory), { recursive: true }))
-  await target.until(() => target.at('/ada').length === 3)
+  await target.waitUntil(() => target.receivedAt('/ada').length === 3)
   expect(told()).toEqual(['0', '1', '3'])
 })

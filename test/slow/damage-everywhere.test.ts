@@ -12,12 +12,12 @@ import { FRAME_HEADER_BYTES } from '../../storage/frame.ts'
 import { machineDisk } from '../../storage/machine-disk.ts'
 import { listSegments } from '../../storage/segment.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
+import { RecordingClient } from '../support/board-view.ts'
 import { Client, type Fields, person } from '../support/client.ts'
-import { shareOf } from '../support/drawn.ts'
 import { chooseSeed, randomFrom } from '../support/load.ts'
 import { setups, World } from '../support/operation-setups.ts'
-import { type FramePlace, sealedFrames } from '../support/sealed-frames.ts'
-import { RememberingClient } from '../support/whole-view.ts'
+import { shareOf } from '../support/random-part.ts'
+import { type FrameLocation, sealedFrames } from '../support/sealed-frames.ts'
 
 vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 })
 
@@ -27,10 +27,10 @@ const operator = person('operator of everything')
 const env = { SEGMENT_BYTES: '65536', RECENT_EVENTS: '16', OPERATORS: operator.id, BROADSIDE_LOOPBACK: '1' }
 let board: Board
 let client: Client
-let known: RememberingClient
+let known: RecordingClient
 
 /** A record of a sealed segment. */
-type Place = FramePlace & {
+type Place = FrameLocation & {
   /** Public key that signed it, or ''. */
   readonly by: string
   readonly text: string
@@ -58,7 +58,7 @@ function flip({ path, offset, bytes }: Place, at: number): void {
 beforeAll(async () => {
   board = await startBoard({ directory, env })
   client = await Client.of(board)
-  known = new RememberingClient(board.address, client.serviceId)
+  known = new RecordingClient(board.address, client.serviceId)
   const world = new World(known, operator)
   for (const operation of operations.filter(({ kind }) => kind !== 'read')) {
     const { status, text } = await world.send(operation, await setups[operation.name]!(world))

@@ -14,12 +14,12 @@ import { join } from 'node:path'
 import { beforeAll, describe, expect, test, vi } from 'vitest'
 import { main } from '../../src/cli/main.ts'
 import { capturedTerminal } from '../src/cli/captured-terminal.ts'
-import { Board, boardDirectory, refusedBoard, startBoard, tryBoard } from '../support/board-process.ts'
+import { Board, boardDirectory, expectStartRefused, startBoard, tryStartBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
-import { drawn, shareOf } from '../support/drawn.ts'
-import { Heads, logKeyOf, proveEvent, takeExport } from '../support/judge.ts'
 import { chooseSeed, Ledger, load, randomFrom } from '../support/load.ts'
+import { fetchVerifiedExport, Heads, logKeyOf, proveEvent } from '../support/log-checks.ts'
 import { patience } from '../support/patience.ts'
+import { randomPart, shareOf } from '../support/random-part.ts'
 import { flipByte } from '../support/scratch.ts'
 import { StreamReader } from '../support/stream-reader.ts'
 
@@ -54,7 +54,7 @@ beforeAll(async () => {
   for (let posts = 400; !isLarge(); posts = 50)
     await load({ client, ledger, random, posts, inFlight: 4, rooms: ['a', 'b', 'c'], textBytesMax: 400 })
   await ledger.check(client, 0)
-  const { sha256, events } = await takeExport(client, key)
+  const { sha256, events } = await fetchVerifiedExport(client, key)
   exportHash = sha256
   exportedCount = events.length
   client.close()
@@ -67,7 +67,7 @@ async function expectIntact(directory: string): Promise<void> {
   const board = await startBoard({ directory, env })
   const client = await Client.of(board)
   await ledger.check(client, 100_000)
-  expect((await takeExport(client, ledger.key)).sha256).toBe(exportHash)
+  expect((await fetchVerifiedExport(client, ledger.key)).sha256).toBe(exportHash)
   client.close()
   await board.stop()
 }
@@ -138,7 +138,7 @@ describe('derived files', () => {
   })
 
   test('a nodes.bin that is truncated anywhere is rebuilt', async () => {
-    for (const share of drawn([0, 0.3, 0.99])) {
+    for (const share of randomPart([0, 0.3, 0.99])) {
       const directory = copy()
       const path = join(directory, 'log', 'nodes.bin')
       truncateSync(path, Math.floor(statSync(path).size * share))
@@ -148,7 +148,7 @@ describe('derived files', () => {
 
   test('a changed byte anywhere in nodes.bin invalidates no proof, and one where the log continues is repaired at start', async () => {
     const size = statSync(join(killed, 'log', 'nodes.bin')).size
-    for (const offset of drawn([0, 40, size >> 1, size - 1])) {
+    for (const offset of randomPart([0, 40, size >> 1, size - 1])) {
       const directory = copy()
       const path = join(directory, 'log', 'nodes.bin')
       const intact = readFileSync(path)
@@ -165,7 +165,7 @@ describe('derived files', () => {
     ['is truncated', (path, size) => truncateSync(path, size >> 1)],
     ['is overwritten with zeros', (path, size) => writeFileSync(path, Buffer.alloc(size))],
   ]
-  test.each(drawn(damages))(
+  test.each(randomPart(damages))(
     'nodes.bin %s while the board runs: it is repaired, every proof is valid, and the board continues',
     async (_what, damage) => {
       const directory = copy()
@@ -175,7 +175,7 @@ describe('derived files', () => {
       const intact = readFileSync(path)
       damage(path, intact.length)
       await Promise.all([...ledger.acknowledged.keys()].map((id) => proveEvent(client, ledger.key, id)))
-      expect((await takeExport(client, ledger.key)).sha256).toBe(exportHash)
+      expect((await fetchVerifiedExport(client, ledger.key)).sha256).toBe(exportHash)
       expect(readFileSync(path).equals(intact)).toBe(true)
       const leaves = ledger.heads.largest
       expect((await client.post(person('ada'), { room: 'a', text: 'after the damage' })).status).toBe(200)
@@ -246,7 +246,7 @@ describe('segments', () => {
         .filter((line) => line.startsWith(`[${damaged}]`)),
     ).toMatchObject([expect.stringContaining('(bytes on the disk of this board are not what was written')])
     // The export has everything else, with all leaves and the signed head, and says what is missing.
-    await expect(takeExport(client, ledger.key)).rejects.toThrow()
+    await expect(fetchVerifiedExport(client, ledger.key)).rejects.toThrow()
     const file = join(directory, 'export.jsonl')
     const terminal = capturedTerminal()
     expect(await main(['export', '--url', client.address, '--out', file], terminal)).toBe(3)
@@ -288,10 +288,10 @@ describe('segments', () => {
         // A start trusts an index that matches its segment, so the changed byte may be found only when it is read.
         for (const name of readdirSync(join(directory, part)))
           if (name.endsWith('.idx')) rmSync(join(directory, part, name))
-        const refused = await refusedBoard({ directory, env })
+        const refused = await expectStartRefused({ directory, env })
         expect(refused.code, `offset ${offset} of ${path}`).not.toBe(0)
-        expect(refused.words).toContain(path)
-        expect(refused.words).toMatch(/offset \d+|at byte \d+|:\d+/)
+        expect(refused.output).toContain(path)
+        expect(refused.output).toMatch(/offset \d+|at byte \d+|:\d+/)
         rmSync(directory, { recursive: true })
       }
     },
@@ -304,11 +304,11 @@ describe('segments', () => {
       const { size } = statSync(join(killed, part, name))
       let started = 0
       const fixedCuts = [0, 1, 40, 64, 100, size - 1, size - 5, size - 60]
-      const cuts = drawn([...fixedCuts, ...Array.from({ length: 5 }, () => random(size))])
+      const cuts = randomPart([...fixedCuts, ...Array.from({ length: 5 }, () => random(size))])
       for (const cut of cuts) {
         const directory = copy()
         truncateSync(join(directory, part, name), cut)
-        const result = await tryBoard({ directory, env })
+        const result = await tryStartBoard({ directory, env })
         if (result instanceof Board) {
           started += 1
           const client = await Client.of(result)
@@ -318,7 +318,7 @@ describe('segments', () => {
           await result.kill()
         } else {
           expect(result.code).not.toBe(0)
-          expect(result.words, `cut at ${cut}`).toMatch(/acknowledged posts are missing|expected|Damage/)
+          expect(result.output, `cut at ${cut}`).toMatch(/acknowledged posts are missing|expected|Damage/)
         }
         rmSync(directory, { recursive: true })
       }
@@ -327,7 +327,7 @@ describe('segments', () => {
   )
 
   test('after the newest frame, bytes of an incomplete batch are moved to lost+tail, and zeros are removed', async () => {
-    for (const tail of drawn([Buffer.alloc(4096), Buffer.from('half a frame')])) {
+    for (const tail of randomPart([Buffer.alloc(4096), Buffer.from('half a frame')])) {
       for (const part of ['shard-00', 'log']) {
         const directory = copy()
         const path = join(directory, part, logsOf(join(directory, part)).at(-1)!)
@@ -352,9 +352,9 @@ describe('segments', () => {
     for (const name of readdirSync(part))
       if (name.endsWith('.idx') && name.startsWith(previous.slice(0, 20))) rmSync(join(part, name))
     rmSync(join(part, 'snapshots'), { recursive: true, force: true })
-    const refused = await refusedBoard({ directory, env })
+    const refused = await expectStartRefused({ directory, env })
     expect(refused.code).not.toBe(0)
-    expect(refused.words).toMatch(/acknowledged posts are missing|expected/)
+    expect(refused.output).toMatch(/acknowledged posts are missing|expected/)
     copyFileSync(join(killed, 'shard-00', last), join(part, last))
   })
 })

@@ -3,22 +3,22 @@ import { createHmac, randomBytes } from 'node:crypto'
 import { request } from 'node:http'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { now, person } from '../support/client.ts'
-import { type Made, Mailroom } from '../support/mailroom.ts'
+import { type CreatedReceiver, ReceiverBoard } from '../support/receiver-board.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
 const ada = person('ada')
 
-let mail: Mailroom
+let receivers: ReceiverBoard
 
 beforeAll(async () => {
-  mail = await Mailroom.open()
+  receivers = await ReceiverBoard.open()
 })
-afterAll(() => mail.client.close())
+afterAll(() => receivers.client.close())
 
 describe('a delivery', () => {
   test('is durable before it is answered, and is returned as it was sent', async () => {
-    const { id, url } = await mail.made(ada, { label: 'whole' })
+    const { id, url } = await receivers.createReceiver(ada, { label: 'whole' })
     const body = '{"text":"Grüße 🌍\\u0000"}'
     const headers = {
       'Content-Type': 'application/json; charset=utf-8',
@@ -32,14 +32,17 @@ describe('a delivery', () => {
       'X-Secret-Request-Id': 'canary',
       'X-Other': 'canary',
     }
-    const first = await mail.deliver(url, body, headers)
+    const first = await receivers.deliver(url, body, headers)
     expect(first).toMatchObject({ status: 200, data: { item: 1, bytes: Buffer.byteLength(body) } })
     expect(JSON.parse(first.text)).toEqual({ ok: true, data: { item: 1, bytes: Buffer.byteLength(body) } })
     const binary = randomBytes(300)
     binary[0] = 0xff
-    expect(await mail.deliver(url, binary, {}, 'PUT')).toMatchObject({ status: 200, data: { item: 2, bytes: 300 } })
-    expect(await mail.deliver(url, '')).toMatchObject({ status: 200, data: { item: 3, bytes: 0 } })
-    const before = await mail.itemsOf(ada, { target: id })
+    expect(await receivers.deliver(url, binary, {}, 'PUT')).toMatchObject({
+      status: 200,
+      data: { item: 2, bytes: 300 },
+    })
+    expect(await receivers.deliver(url, '')).toMatchObject({ status: 200, data: { item: 3, bytes: 0 } })
+    const before = await receivers.itemsOf(ada, { target: id })
     expect(before[0]).toEqual({
       receiver: id,
       item: 1,
@@ -61,21 +64,21 @@ describe('a delivery', () => {
     expect(before[2]).toMatchObject({ item: 3, bytes: 0, body: '', body_encoding: 'text' })
     expect(JSON.stringify(before)).not.toContain('canary')
     // From the journal alone, and from a snapshot.
-    await mail.again((board) => board.kill())
-    expect(await mail.itemsOf(ada, { target: id })).toEqual(before)
-    await mail.again((board) => board.stop())
-    expect(await mail.itemsOf(ada, { target: id })).toEqual(before)
-    expect(await mail.deliver(url, 'after it all')).toMatchObject({ status: 200, data: { item: 4 } })
-    await mail.remove(ada, id)
+    await receivers.restart((board) => board.kill())
+    expect(await receivers.itemsOf(ada, { target: id })).toEqual(before)
+    await receivers.restart((board) => board.stop())
+    expect(await receivers.itemsOf(ada, { target: id })).toEqual(before)
+    expect(await receivers.deliver(url, 'after it all')).toMatchObject({ status: 200, data: { item: 4 } })
+    await receivers.remove(ada, id)
   })
 
   test('of 256 KiB is accepted, one more byte is not', async () => {
-    const { id, url } = await mail.made(ada)
+    const { id, url } = await receivers.createReceiver(ada)
     const most = 'x'.repeat(256 * 1024)
-    expect(await mail.deliver(url, most)).toMatchObject({ status: 200, data: { bytes: 262_144 } })
-    expect(await mail.deliver(url, `${most}x`)).toMatchObject({ status: 400, code: 'too_large' })
+    expect(await receivers.deliver(url, most)).toMatchObject({ status: 200, data: { bytes: 262_144 } })
+    expect(await receivers.deliver(url, `${most}x`)).toMatchObject({ status: 400, code: 'too_large' })
     const chunked = await new Promise<number>((resolve, reject) => {
-      const sent = request({ host: '127.0.0.1', port: mail.board.port, path: url, method: 'POST' }, (response) => {
+      const sent = request({ host: '127.0.0.1', port: receivers.board.port, path: url, method: 'POST' }, (response) => {
         response.resume()
         response.on('end', () => resolve(response.statusCode!))
       })
@@ -84,15 +87,15 @@ describe('a delivery', () => {
       sent.end('x')
     })
     expect(chunked).toBe(400)
-    expect(await mail.itemsOf(ada, { target: id })).toHaveLength(1)
-    await mail.remove(ada, id)
+    expect(await receivers.itemsOf(ada, { target: id })).toHaveLength(1)
+    await receivers.remove(ada, id)
   })
 
   test('is refused in the same way whether the URL is unknown, wrong or deleted', async () => {
-    const { id, url } = await mail.made(ada)
-    const gone = await mail.made(ada)
-    await mail.deliver(gone.url, 'kept')
-    await mail.remove(ada, gone.id)
+    const { id, url } = await receivers.createReceiver(ada)
+    const gone = await receivers.createReceiver(ada)
+    await receivers.deliver(gone.url, 'kept')
+    await receivers.remove(ada, gone.id)
     const other = randomBytes(32).toString('base64url')
     const closed = [
       `/in/${id}/${other}`,
@@ -105,64 +108,67 @@ describe('a delivery', () => {
       `${url}/more`,
       `${url}x`,
     ]
-    const answers = await Promise.all(closed.map((path) => mail.deliver(path, '{}')))
+    const answers = await Promise.all(closed.map((path) => receivers.deliver(path, '{}')))
     expect(new Set(answers.map(({ status, text }) => `${status} ${text}`)).size).toBe(1)
     expect(answers[0]).toMatchObject({ status: 400, code: 'not_found' })
-    expect(await mail.itemsOf(ada, { target: id })).toEqual([])
-    expect((await mail.itemsOf(ada, { target: gone.id })).map(({ body }) => body)).toEqual(['kept'])
-    const listed = (await mail.client.command(ada, { operation: 'receiver.list' })).data as { receivers?: Made[] }
+    expect(await receivers.itemsOf(ada, { target: id })).toEqual([])
+    expect((await receivers.itemsOf(ada, { target: gone.id })).map(({ body }) => body)).toEqual(['kept'])
+    const listed = (await receivers.client.command(ada, { operation: 'receiver.list' })).data as {
+      receivers?: CreatedReceiver[]
+    }
     expect(listed.receivers).toContainEqual(expect.objectContaining({ id: gone.id, deleted_at: expect.any(Number) }))
-    await mail.remove(ada, id)
+    await receivers.remove(ada, id)
   })
 
   test('by GET or HEAD has no effect and describes the endpoint, whether or not it exists', async () => {
-    const { id, url } = await mail.made(ada)
+    const { id, url } = await receivers.createReceiver(ada)
     const texts = []
     for (const path of [url, `/in/${id}/wrong`]) {
-      const got = await mail.deliver(path, '', {}, 'GET')
+      const got = await receivers.deliver(path, '', {}, 'GET')
       expect(got).toMatchObject({ status: 200, headers: { 'content-type': 'text/plain; charset=utf-8' } })
       texts.push(got.text)
-      expect(await mail.deliver(path, '', {}, 'HEAD')).toMatchObject({ status: 200, text: '' })
+      expect(await receivers.deliver(path, '', {}, 'HEAD')).toMatchObject({ status: 200, text: '' })
     }
     expect(texts[0]).toMatch(/POST or PUT/)
     expect(texts[1]).toBe(texts[0])
-    expect(await mail.deliver(url, '', {}, 'OPTIONS')).toMatchObject({
+    expect(await receivers.deliver(url, '', {}, 'OPTIONS')).toMatchObject({
       status: 200,
       headers: { allow: 'GET, HEAD, POST, PUT, OPTIONS' },
     })
-    expect(await mail.deliver(url, '', {}, 'DELETE')).toMatchObject({ status: 405 })
-    expect(await mail.itemsOf(ada, { target: id })).toEqual([])
-    await mail.remove(ada, id)
+    expect(await receivers.deliver(url, '', {}, 'DELETE')).toMatchObject({ status: 405 })
+    expect(await receivers.itemsOf(ada, { target: id })).toEqual([])
+    await receivers.remove(ada, id)
   })
 
   test('of the same dedupe value is the same item', async () => {
-    const { id, url } = await mail.made(ada, { dedupe_header: 'X-Delivery-Name' })
-    const named = (value: string) => mail.deliver(url, `body of ${value.slice(0, 8)}`, { 'x-delivery-name': value })
+    const { id, url } = await receivers.createReceiver(ada, { dedupe_header: 'X-Delivery-Name' })
+    const named = (value: string) =>
+      receivers.deliver(url, `body of ${value.slice(0, 8)}`, { 'x-delivery-name': value })
     expect((await named('one')).data).toEqual({ item: 1, bytes: 11 })
     const both = await Promise.all([named('two'), named('two'), named('two')])
     expect(both.map(({ data }) => data.item)).toEqual([2, 2, 2])
     expect(both.filter(({ data }) => data.duplicate !== true)).toHaveLength(1)
     expect((await named('one')).data).toEqual({ item: 1, bytes: 11, duplicate: true })
-    const other = await mail.deliver(url, 'another, longer body', { 'x-delivery-name': 'one' })
+    const other = await receivers.deliver(url, 'another, longer body', { 'x-delivery-name': 'one' })
     expect(other.data).toEqual({ item: 1, bytes: 11, duplicate: true })
-    await mail.again((board) => board.kill())
+    await receivers.restart((board) => board.kill())
     expect((await named('two')).data).toMatchObject({ item: 2, duplicate: true })
     // Too long for a name, and no name at all: stored each time.
     for (const item of [3, 4]) expect((await named('n'.repeat(201))).data).toEqual({ item, bytes: 16 })
-    for (const item of [5, 6]) expect((await mail.deliver(url, 'nameless')).data).toEqual({ item, bytes: 8 })
+    for (const item of [5, 6]) expect((await receivers.deliver(url, 'nameless')).data).toEqual({ item, bytes: 8 })
     expect((await named('n'.repeat(200))).data).toMatchObject({ item: 7 })
     expect((await named('n'.repeat(200))).data).toMatchObject({ item: 7, duplicate: true })
-    expect(await mail.itemsOf(ada, { target: id })).toHaveLength(7)
-    await mail.remove(ada, id)
+    expect(await receivers.itemsOf(ada, { target: id })).toHaveLength(7)
+    await receivers.remove(ada, id)
   })
 
   test('may come from the networks its owner named, and from nowhere else', async () => {
-    const closed = await mail.made(ada, { allow_from: ['192.0.2.0/24', '2001:db8::/32'] })
-    expect(await mail.deliver(closed.url, '{}')).toMatchObject({ status: 403, code: 'forbidden' })
-    const open = await mail.made(ada, { allow_from: ['192.0.2.1', '127.0.0.0/8'] })
-    expect(await mail.deliver(open.url, '{}')).toMatchObject({ status: 200 })
-    expect(await mail.itemsOf(ada, { target: closed.id })).toEqual([])
-    for (const { id } of [closed, open]) await mail.remove(ada, id)
+    const closed = await receivers.createReceiver(ada, { allow_from: ['192.0.2.0/24', '2001:db8::/32'] })
+    expect(await receivers.deliver(closed.url, '{}')).toMatchObject({ status: 403, code: 'forbidden' })
+    const open = await receivers.createReceiver(ada, { allow_from: ['192.0.2.1', '127.0.0.0/8'] })
+    expect(await receivers.deliver(open.url, '{}')).toMatchObject({ status: 200 })
+    expect(await receivers.itemsOf(ada, { target: closed.id })).toEqual([])
+    for (const { id } of [closed, open]) await receivers.remove(ada, id)
   })
 })
 
@@ -175,13 +181,13 @@ describe('a signed delivery', () => {
   })
 
   test('by Standard Webhooks', async () => {
-    const { id, url } = await mail.made(ada, { hmac_secret: `whsec_${key.toString('base64')}` })
+    const { id, url } = await receivers.createReceiver(ada, { hmac_secret: `whsec_${key.toString('base64')}` })
     const body = '{"type":"invoice.paid"}'
     const good = standard(body)
-    expect(await mail.deliver(url, body, good)).toMatchObject({ status: 200, data: { item: 1 } })
+    expect(await receivers.deliver(url, body, good)).toMatchObject({ status: 200, data: { item: 1 } })
     // During a key rotation: several signatures, of which one matches.
     const others = `v1,${Buffer.alloc(32).toString('base64')} v1a,xyz ${good['webhook-signature']}`
-    expect(await mail.deliver(url, body, { ...good, 'webhook-signature': others })).toMatchObject({ status: 200 })
+    expect(await receivers.deliver(url, body, { ...good, 'webhook-signature': others })).toMatchObject({ status: 200 })
     const bad: [string, Record<string, string>][] = [
       [body, {}],
       [`${body} `, good],
@@ -195,43 +201,43 @@ describe('a signed delivery', () => {
       [body, { 'x-hub-signature-256': `sha256=${createHmac('sha256', key).update(body).digest('hex')}` }],
     ]
     for (const [sent, headers] of bad)
-      expect(await mail.deliver(url, sent, headers)).toMatchObject({ status: 403, code: 'bad_delivery_signature' })
-    const items = await mail.itemsOf(ada, { target: id })
+      expect(await receivers.deliver(url, sent, headers)).toMatchObject({ status: 403, code: 'bad_delivery_signature' })
+    const items = await receivers.itemsOf(ada, { target: id })
     expect(items.map(({ verified }) => verified)).toEqual([true, true])
     expect(items[0]!.headers).not.toHaveProperty('webhook-signature')
-    await mail.remove(ada, id)
+    await receivers.remove(ada, id)
   })
 
   test('as GitHub signs', async () => {
     // The example of GitHub’s own documentation.
     const secret = "It's a Secret to Everybody"
-    const { id, url } = await mail.made(ada, { hmac_secret: secret })
+    const { id, url } = await receivers.createReceiver(ada, { hmac_secret: secret })
     const body = 'Hello, World!'
     const hub = (by: string) => ({
       'X-Hub-Signature-256': `sha256=${createHmac('sha256', by).update(body).digest('hex')}`,
     })
-    expect(await mail.deliver(url, body, hub(secret))).toMatchObject({ status: 200 })
+    expect(await receivers.deliver(url, body, hub(secret))).toMatchObject({ status: 200 })
     for (const headers of [{}, hub('another'), { 'X-Hub-Signature-256': 'sha256=' }, { 'X-Hub-Signature': 'sha1=00' }])
-      expect(await mail.deliver(url, body, headers as Record<string, string>)).toMatchObject({
+      expect(await receivers.deliver(url, body, headers as Record<string, string>)).toMatchObject({
         status: 403,
         code: 'bad_delivery_signature',
       })
-    expect((await mail.itemsOf(ada, { target: id })).map(({ verified }) => verified)).toEqual([true])
-    expect((await mail.client.command(ada, { operation: 'receiver.list' })).text).not.toContain('Secret to')
-    await mail.remove(ada, id)
+    expect((await receivers.itemsOf(ada, { target: id })).map(({ verified }) => verified)).toEqual([true])
+    expect((await receivers.client.command(ada, { operation: 'receiver.list' })).text).not.toContain('Secret to')
+    await receivers.remove(ada, id)
   })
 })
 
 test('rates are limited by receive URL and by address, per minute; each refusal says how long to wait', async () => {
-  const usual = mail
-  mail = await Mailroom.open({ BROADSIDE_LIMITS: 'on' })
+  const usual = receivers
+  receivers = await ReceiverBoard.open({ BROADSIDE_LIMITS: 'on' })
   try {
-    const { id, url } = await mail.made(ada)
+    const { id, url } = await receivers.createReceiver(ada)
     // More than a minute's worth, plus what is regained while they are sent: until the last of them is refused.
     const many = async (path: string, count: number) => {
       const answers = []
       for (let n = 0; n < count || (answers.at(-1)!.status !== 429 && n < 1_000); n++)
-        answers.push(await mail.deliver(path, String(n)))
+        answers.push(await receivers.deliver(path, String(n)))
       return answers
     }
     const first = await many(url, 90)
@@ -241,13 +247,13 @@ test('rates are limited by receive URL and by address, per minute; each refusal 
       expect(each).toMatchObject({ status: 429, code: 'rate_limited' })
       expect(Number(each.headers['retry-after'])).toBeGreaterThanOrEqual(1)
     }
-    expect(await mail.itemsOf(ada, { target: id, limit: 200 })).toHaveLength(first.length - refused.length)
+    expect(await receivers.itemsOf(ada, { target: id, limit: 200 })).toHaveLength(first.length - refused.length)
     // The address has used most of its own rate: a URL that does not exist is refused with it too.
     const closed = await many(`/in/${'0'.repeat(32)}/${'A'.repeat(43)}`, 90)
     expect(closed[0]).toMatchObject({ status: 400, code: 'not_found' })
     expect(closed.at(-1)).toMatchObject({ status: 429, code: 'rate_limited' })
   } finally {
-    mail.client.close()
-    mail = usual
+    receivers.client.close()
+    receivers = usual
   }
 })

@@ -6,8 +6,8 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { missingProgram, skipNote, skipWithout } from '../peers/peers.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
-import { Heads, logKeyOf } from '../support/judge.ts'
 import { Ledger, load, randomFrom } from '../support/load.ts'
+import { Heads, logKeyOf } from '../support/log-checks.ts'
 import { patience } from '../support/patience.ts'
 
 vi.setConfig({ testTimeout: 900_000 })
@@ -61,7 +61,7 @@ describe.skipIf(skipWithout(missing))(`on a disk of 12 MiB${skipNote(missing)}`,
         continue
       }
       ledger.unknown.delete(signed.eventId)
-      ledger.take(signed, answer)
+      ledger.record(signed, answer)
       if (answer.status === 200) {
         // However fast the machine, the board has checked before the disk is really full.
         await sleep(5)

@@ -12,8 +12,8 @@ import { exampleCode } from '../../src/docs/operation-examples.ts'
 import { missingProgram, skipNote, skipWithout } from '../peers/peers.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person, seedOf } from '../support/client.ts'
-import { drawn } from '../support/drawn.ts'
 import { setups, World } from '../support/operation-setups.ts'
+import { randomPart } from '../support/random-part.ts'
 import { runProgram } from '../support/run-program.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
@@ -74,7 +74,7 @@ const languages = [
 ] as const
 
 describe.each(languages)('in %s', (language, path, library, program, file, missing) => {
-  test.skipIf(skipWithout(missing)).each(drawn(operations).map((each) => [each.name, each] as const))(
+  test.skipIf(skipWithout(missing)).each(randomPart(operations).map((each) => [each.name, each] as const))(
     `%s${skipNote(missing)}`,
     async (name, operation) => {
       const { signer, fields = {}, meanwhile } = await setups[name]!(world)

@@ -1,7 +1,8 @@
 /** One document and many writers: merges, conflicts, races. Nothing that was accepted is lost. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { mergeTexts } from '../../actors/documents/merge.ts'
-import { sha256, told } from '../support/blobs.ts'
+import { summaryOf } from '../support/answers.ts'
+import { sha256 } from '../support/blobs.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
 import { docOf, documentsOf, signedTextOf, writeFields } from '../support/documents.ts'
@@ -52,7 +53,7 @@ describe('many writers', () => {
     const doc = await create(lines.join('\n'), { room: 'hall' })
     const second = await write(doc.id, 1, withLine(3, 'three by ada'), ada, { title: 'Newer' })
     const answer = await write(doc.id, 1, withLine(4, 'four by ben'), ben)
-    expect(told(answer)).toBe('400 conflict data.base_version')
+    expect(summaryOf(answer)).toBe('400 conflict data.base_version')
     const { error } = JSON.parse(answer.text) as { error: { details: object } }
     expect(error.details).toEqual({
       version_id: second.data.receipt!.event_id,
@@ -83,14 +84,14 @@ describe('many writers', () => {
     const other = await create(numbered.join('\n'), { room: 'hall' })
     await write(other.id, 1, ['first', ...numbered].join('\n'))
     const rewritten = numbered.map((text, n) => (n > 10 && n < 600 ? `new ${text}` : text)).join('\n')
-    expect(told(await write(other.id, 1, rewritten, ben))).toBe('400 conflict data.base_version')
+    expect(summaryOf(await write(other.id, 1, rewritten, ben))).toBe('400 conflict data.base_version')
   })
 
   test('a merge that would exceed the maximum size of a document is refused', async () => {
     const half = 'x'.repeat(32_000)
     const doc = await create(`a\nb\nc\nd\n${'y'.repeat(1000)}`, { room: 'hall' })
     await write(doc.id, 1, `a\n${half}\nc\nd\n${'y'.repeat(1000)}`)
-    expect(told(await write(doc.id, 1, `a\nb\nc\n${half}${half}\n`, ben))).toBe('400 conflict data.base_version')
+    expect(summaryOf(await write(doc.id, 1, `a\nb\nc\n${half}${half}\n`, ben))).toBe('400 conflict data.base_version')
   })
 
   test('twenty writers at once: everything accepted is in the history as it was signed, and in the text', async () => {
@@ -102,7 +103,7 @@ describe('many writers', () => {
       client.sign(who, writeFields(doc.id, 1, withLine(n * 5, `paragraph ${n * 5} by writer ${n}`, base))),
     )
     const answers = await Promise.all(signed.flatMap(({ body }) => [client.send(body), client.send(body)]))
-    expect(answers.map(told)).toEqual(answers.map(() => '200 ok'))
+    expect(answers.map(summaryOf)).toEqual(answers.map(() => '200 ok'))
     const versions = await historyBy(eve, doc.id)
     expect(versions.map(({ version }) => version)).toEqual(Array.from({ length: 21 }, (_, n) => 21 - n))
     const texts = new Map<string, string>()
@@ -145,7 +146,7 @@ describe('many writers', () => {
       const answer = await write(doc.id, version, `v${version + 1}`)
       if (answer.status !== 200) throw new Error(answer.text)
     }
-    expect(told(await write(doc.id, 1000, 'v1001'))).toBe('400 wrong_state target')
+    expect(summaryOf(await write(doc.id, 1000, 'v1001'))).toBe('400 wrong_state target')
     expect(docOf(await readBy(undefined, doc.id)).text).toBe('v1000')
     expect(docOf(await readBy(undefined, doc.id, 517)).text).toBe('v517')
   })

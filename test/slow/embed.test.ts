@@ -6,9 +6,9 @@ import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { skipNote, skipWithout } from '../peers/peers.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
-import { complaintsOf, missingBrowser, openPage } from '../support/browser.ts'
+import { collectErrors, missingBrowser, openPage } from '../support/browser.ts'
 import { Client, person } from '../support/client.ts'
-import { cuttable } from '../support/cuttable.ts'
+import { startTcpProxy } from '../support/tcp-proxy.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
@@ -73,7 +73,7 @@ describe.skipIf(skipWithout(missingBrowser))(`on a foreign page${skipNote(missin
     await client.command(ada, { operation: 'room.create', room: 'square' })
     for (let n = 0; n < 5; n++) await client.post(ada, { room: 'square', text: `before ${n}` })
     const page = await openPage()
-    const complaints = complaintsOf(page)
+    const complaints = collectErrors(page)
     await page.goto(`${address}data-room="square" data-limit="3"`)
     await expect.poll(() => texts(page)).toEqual(['before 2', 'before 3', 'before 4'])
 
@@ -112,7 +112,7 @@ describe.skipIf(skipWithout(missingBrowser))(`on a foreign page${skipNote(missin
       client.command(ada, { operation: 'event.redact', event_id: id, reason: 'taken back' })
     const [secret, draft] = [await say({ text: 'a secret' }), await say({ text: 'a draft' })]
     const [early, last] = [await say({ text: 'known to be gone' }), await say({ text: 'the last secret' })]
-    const way = await cuttable(board.port)
+    const way = await startTcpProxy(board.port)
     const page = await openPage()
     await page.goto(`${elsewhere}${new URL(way.address).port}?data-room="${room}" data-limit="5"`)
     await expect.poll(() => texts(page)).toEqual(['a secret', 'a draft', 'known to be gone', 'the last secret'])
@@ -124,7 +124,7 @@ describe.skipIf(skipWithout(missingBrowser))(`on a foreign page${skipNote(missin
     await say({ text: 'edited', data: JSON.stringify({ schema: 1, supersedes: draft }) })
     await redact(await say({ text: 'never seen' }))
     await say({ text: 'meanwhile' })
-    way.clear()
+    way.unblock()
     const after = ['(taken back)', 'edited', '(taken back)', '(taken back)', 'meanwhile']
     await expect.poll(() => texts(page)).toEqual(after)
     expect(await page.locator('.about span:visible', { hasText: 'edited' }).count()).toBe(1)
@@ -152,7 +152,7 @@ describe.skipIf(skipWithout(missingBrowser))(`on a foreign page${skipNote(missin
     ]
     for (const text of hostile) await client.post(ada, { room: 'square', text })
     const page = await openPage()
-    const complaints = complaintsOf(page)
+    const complaints = collectErrors(page)
     const asked: string[] = []
     page.on('request', (request) => asked.push(new URL(request.url()).origin))
     await page.goto(`${address}data-room="square" data-limit="3"`)

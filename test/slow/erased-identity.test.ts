@@ -9,12 +9,12 @@ import { beforeAll, expect, test, vi } from 'vitest'
 import type { Signer } from '../../src/cli/sign.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, type Fields, person } from '../support/client.ts'
-import { delegated } from '../support/delegations.ts'
+import { createDelegation } from '../support/delegations.ts'
 import { filesUnder } from '../support/files-under.ts'
 import { patience } from '../support/patience.ts'
 import { keyFileOf } from '../support/payer-board.ts'
 import { program } from '../support/program.ts'
-import { type Ended, runProgram } from '../support/run-program.ts'
+import { type ProgramResult, runProgram } from '../support/run-program.ts'
 import { scratchDirectory } from '../support/scratch.ts'
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
@@ -81,15 +81,15 @@ beforeAll(async () => {
       })) as unknown as { doc: { id: string } }
     ).doc.id,
   )
-  await delegated(client, eve, delegateKey)
-  await delegated(client, eve, silentKey)
+  await createDelegation(client, eve, delegateKey)
+  await createDelegation(client, eve, silentKey)
 })
 
-const broadside = (...args: string[]): Promise<Ended> =>
+const broadside = (...args: string[]): Promise<ProgramResult> =>
   runProgram(scratchDirectory(), process.execPath, [program, 'identity', ...args, '--data', directory, '--json'])
 const erase = (...more: string[]) =>
   broadside('erase', eve.id, '--url', board.address, '--key', keyFileOf(operator), ...more)
-const json = ({ output }: Ended): Record<string, unknown> => JSON.parse(output) as Record<string, unknown>
+const json = ({ output }: ProgramResult): Record<string, unknown> => JSON.parse(output) as Record<string, unknown>
 const onDisk = (words: string | Buffer) =>
   [...filesUnder(directory)].filter(([, bytes]) => bytes.includes(words)).map(([name]) => name)
 

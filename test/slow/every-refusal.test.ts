@@ -4,10 +4,10 @@ import { isSigned, type Operation } from '../../actors/kernel/operation.ts'
 import { type RefusalCode, statusOf } from '../../actors/kernel/refusals.ts'
 import { operationByName, operations } from '../../actors/operations.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
-import { type Answer, Client, type Fields, freshNonce, now, person } from '../support/client.ts'
-import { drawn } from '../support/drawn.ts'
+import { type Answer, Client, type Fields, newNonce, now, person } from '../support/client.ts'
 import { setups, World } from '../support/operation-setups.ts'
-import { ways } from '../support/refusal-ways.ts'
+import { randomPart } from '../support/random-part.ts'
+import { refusalCases } from '../support/refusal-cases.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
@@ -41,7 +41,9 @@ function expectRefusal(answer: Answer, code: string): void {
 
 test('every declared refusal is triggered here, and every one triggered is declared', () => {
   const declared = operations.flatMap(({ name, refusals }) => refusals.map((code) => `${name} ${code}`))
-  const known = Object.entries(ways).flatMap(([name, codes]) => Object.keys(codes).map((code) => `${name} ${code}`))
+  const known = Object.entries(refusalCases).flatMap(([name, codes]) =>
+    Object.keys(codes).map((code) => `${name} ${code}`),
+  )
   expect(known.sort()).toEqual([...new Set(declared)].sort())
 })
 
@@ -59,7 +61,7 @@ const withoutWayOut: ReadonlySet<string> = new Set([
   'webhook.create',
 ])
 
-describe.each(Object.entries(ways))('%s', (name, codes) => {
+describe.each(Object.entries(refusalCases))('%s', (name, codes) => {
   test.each(Object.entries(codes))(
     'is refused as %s, and for a wrong state with the operation that leads out of it',
     async (code, way) => {
@@ -73,7 +75,7 @@ describe.each(Object.entries(ways))('%s', (name, codes) => {
   )
 })
 
-describe.each(drawn(operations).map((each) => [each.name, each] as const))(
+describe.each(randomPart(operations).map((each) => [each.name, each] as const))(
   '%s, whatever it does,',
   (name, operation) => {
     const ready = async () => {
@@ -118,8 +120,8 @@ describe.each(drawn(operations).map((each) => [each.name, each] as const))(
     test('is done once for a nonce or a request_id, if it writes', async () => {
       if (operation.kind !== 'write' || hasProof(operation)) return
       const found = await ready()
-      const nonce = freshNonce()
-      const request = freshNonce()
+      const nonce = newNonce()
+      const request = newNonce()
       const first = await world.send(operation, {
         ...found,
         fields: { ...found.fields, request_id: request },
@@ -129,7 +131,7 @@ describe.each(drawn(operations).map((each) => [each.name, each] as const))(
       const again = await world.send(operation, { ...found, fields: { ...found.fields, request_id: request } })
       expect([again.status, again.data.receipt?.duplicate]).toEqual([200, true])
       expect(again.data.receipt?.event_id).toBe(first.data.receipt?.event_id)
-      const other = { ...found.fields, request_id: freshNonce() }
+      const other = { ...found.fields, request_id: newNonce() }
       expectRefusal(await world.send(operation, { ...found, fields: other, signing: { nonce } }), 'nonce_reused')
     })
   },

@@ -7,9 +7,9 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { skipNote, skipWithout } from '../peers/peers.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person, seedOf } from '../support/client.ts'
-import { drawn } from '../support/drawn.ts'
-import { missingFirefox, named, openFirefox, savedFile, schemes, worded } from '../support/firefox.ts'
+import { missingFirefox, openFirefox, savedFile, schemes, withName, withText } from '../support/firefox.ts'
 import { patience } from '../support/patience.ts'
+import { randomPart } from '../support/random-part.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
@@ -58,16 +58,16 @@ async function look(page: Page, name: string, scheme: string): Promise<void> {
   }
   await page.setViewport(before)
 }
-const fill = (page: Page, name: string, text: string) => page.locator(named('textbox', name)).fill(text)
-const press = (page: Page, name: string) => page.locator(named('button', name)).click()
-const appears = (page: Page, words: string) => page.locator(worded(words)).wait()
+const fill = (page: Page, name: string, text: string) => page.locator(withName('textbox', name)).fill(text)
+const press = (page: Page, name: string) => page.locator(withName('button', name)).click()
+const appears = (page: Page, words: string) => page.locator(withText(words)).wait()
 const putFile = async (page: Page, label: string, path: string) => {
   const found = await page.waitForSelector(`input[type="file"][aria-label="${label}"]`)
   await found!.uploadFile(path)
 }
 
 describe.skipIf(skipWithout(missingFirefox))(`in Firefox${skipNote(missingFirefox)}`, () => {
-  test.each(drawn(schemes))(
+  test.each(randomPart(schemes))(
     'a newcomer posts, replies, votes, edits, attaches and follows, in the %s theme',
     async (scheme) => {
       const page = await openFirefox(scheme, widths[scheme])
@@ -78,7 +78,7 @@ describe.skipIf(skipWithout(missingFirefox))(`in Firefox${skipNote(missingFirefo
       let clicks = 0
       const click = async (role: 'link' | 'button', name: string) => {
         clicks++
-        await page.locator(named(role, name)).click()
+        await page.locator(withName(role, name)).click()
       }
       await click('link', 'Write something')
       await fill(page, 'Write to lobby', `Hello in ${scheme}`)
@@ -96,7 +96,7 @@ describe.skipIf(skipWithout(missingFirefox))(`in Firefox${skipNote(missingFirefo
       await page.locator(`${post}.target .acts`).wait()
       const top = () => page.$eval(post, (each) => each.getBoundingClientRect().top)
       await expect.poll(top, patience).toSatisfy((at: number) => at >= 0 && at < 900)
-      await page.locator(`${post} ${worded('Reply')}`).click()
+      await page.locator(`${post} ${withText('Reply')}`).click()
       await page.locator(`${post} textarea`).fill('In the middle of it')
       await look(page, 'reply', scheme)
       await putFile(page, 'Attach files', join(folder, 'dot.png'))
@@ -116,15 +116,15 @@ describe.skipIf(skipWithout(missingFirefox))(`in Firefox${skipNote(missingFirefo
       await page.locator(`${post} .vote`).click()
       await page.locator(`${post} .vote[aria-pressed="true"][aria-label="For: 1"]`).wait()
       await page.locator(`#e-${own} .menu summary`).click()
-      await page.locator(`#e-${own} .menu ${worded('Edit')}`).click()
+      await page.locator(`#e-${own} .menu ${withText('Edit')}`).click()
       await page.locator(`#e-${own} .in-place textarea`).fill('In the middle of it, once more')
       await page.locator(`#e-${own} .in-place button[type="submit"]`).click()
-      await page.locator(`#e-${own} ${worded('edited, 2 versions')}`).wait()
+      await page.locator(`#e-${own} ${withText('edited, 2 versions')}`).wait()
       await look(page, 'edited', scheme)
 
       await page.goto(`${board.address}/room/lobby`)
       await press(page, 'Follow')
-      await page.locator(named('button', 'Following')).wait()
+      await page.locator(withName('button', 'Following')).wait()
       for (const text of ['one', 'two', 'three']) await client.post(ada, { room: 'lobby', text })
       const file = await savedFile(scheme)
       const other = scheme === 'light' ? 'dark' : 'light'
@@ -142,28 +142,34 @@ describe.skipIf(skipWithout(missingFirefox))(`in Firefox${skipNote(missingFirefo
     },
   )
 
-  test.each(drawn(schemes))('a moderator hides a post and suspends its author, in the %s theme', async (scheme) => {
-    const spammer = person(`firefox spammer ${scheme}`)
-    const spam = (await client.post(spammer, { room: 'lobby', text: `Buy now, ${scheme}` })).data.event_id!
-    await client.command(ada, { operation: 'report', event_id: spam, reason: 'advertising' })
-    const page = await openFirefox(scheme, widths[scheme])
-    await page.goto(`${board.address}/account`)
-    await putFile(page, 'Key file', join(folder, 'operator.json'))
-    await page.locator('#own .who').wait()
-    await look(page, 'account', scheme)
-    await page.goto(`${board.address}/moderate`)
-    await page.locator('input[placeholder="Reason, public"]').fill('Advertising')
-    await look(page, 'moderate', scheme)
-    await press(page, 'Hide the post')
-    await appears(page, 'Done.')
-    await fill(page, 'Suspend @handle or id', spammer.id)
-    await page.locator('form input[name="reason"]').fill('Advertising')
-    await press(page, 'Suspend')
-    await appears(page, 'Suspended')
-    expect((await client.get(`/api/events/${spam}`)).data.event).toMatchObject({ hidden: true, reason: 'Advertising' })
-    expect((await client.post(spammer, { room: 'lobby', text: 'again' })).text).toContain('"suspended"')
-    await page.browserContext().close()
-  })
+  test.each(randomPart(schemes))(
+    'a moderator hides a post and suspends its author, in the %s theme',
+    async (scheme) => {
+      const spammer = person(`firefox spammer ${scheme}`)
+      const spam = (await client.post(spammer, { room: 'lobby', text: `Buy now, ${scheme}` })).data.event_id!
+      await client.command(ada, { operation: 'report', event_id: spam, reason: 'advertising' })
+      const page = await openFirefox(scheme, widths[scheme])
+      await page.goto(`${board.address}/account`)
+      await putFile(page, 'Key file', join(folder, 'operator.json'))
+      await page.locator('#own .who').wait()
+      await look(page, 'account', scheme)
+      await page.goto(`${board.address}/moderate`)
+      await page.locator('input[placeholder="Reason, public"]').fill('Advertising')
+      await look(page, 'moderate', scheme)
+      await press(page, 'Hide the post')
+      await appears(page, 'Done.')
+      await fill(page, 'Suspend @handle or id', spammer.id)
+      await page.locator('form input[name="reason"]').fill('Advertising')
+      await press(page, 'Suspend')
+      await appears(page, 'Suspended')
+      expect((await client.get(`/api/events/${spam}`)).data.event).toMatchObject({
+        hidden: true,
+        reason: 'Advertising',
+      })
+      expect((await client.post(spammer, { room: 'lobby', text: 'again' })).text).toContain('"suspended"')
+      await page.browserContext().close()
+    },
+  )
 
   test('rooms and webhooks have their pages', async () => {
     const page = await openFirefox('dark', 390)
@@ -174,12 +180,12 @@ describe.skipIf(skipWithout(missingFirefox))(`in Firefox${skipNote(missingFirefo
     await fill(page, 'Name, of a-z 0-9 _ -', 'foxes')
     await press(page, 'Create the room')
     await appears(page, 'Created')
-    await page.locator(named('link', 'invite people')).click()
+    await page.locator(withName('link', 'invite people')).click()
     await press(page, 'Create an invite')
     await appears(page, 'They join with it')
     await look(page, 'room', 'dark')
     await page.goto(`${board.address}/account/webhooks`)
-    await page.locator(worded('New receive URL')).click()
+    await page.locator(withText('New receive URL')).click()
     await press(page, 'Create an address')
     await appears(page, 'shown only now')
     await look(page, 'webhooks', 'dark')

@@ -9,23 +9,23 @@ import { machineDisk } from '../../storage/machine-disk.ts'
 import { listSegments, readFrameAt, readSegmentHeader, segmentPath } from '../../storage/segment.ts'
 import { walkSegment } from '../../storage/walk.ts'
 import { missingNats, skipNote, skipWithout } from '../peers/peers.ts'
+import { summaryOf } from '../support/answers.ts'
 import { blobOf, putFields } from '../support/blobs.ts'
-import { type Board, boardDirectory, refusedBoard, startBoard } from '../support/board-process.ts'
+import { type Board, boardDirectory, expectStartRefused, startBoard } from '../support/board-process.ts'
+import { differences, RecordingClient, viewBoard } from '../support/board-view.ts'
 import { Client, person } from '../support/client.ts'
-import { delegated } from '../support/delegations.ts'
-import { drawn } from '../support/drawn.ts'
+import { createDelegation } from '../support/delegations.ts'
 import { filesUnder } from '../support/files-under.ts'
 import { HookTarget } from '../support/hook-target.ts'
-import { Heads, logKeyOf } from '../support/judge.ts'
 import { Ledger, load, randomFrom } from '../support/load.ts'
+import { Heads, logKeyOf } from '../support/log-checks.ts'
 import { NatsCluster } from '../support/nats-cluster.ts'
 import { setups, World } from '../support/operation-setups.ts'
 import { patience } from '../support/patience.ts'
 import { program } from '../support/program.ts'
-import { caughtUp, Replicas } from '../support/replicas.ts'
+import { randomPart } from '../support/random-part.ts'
+import { Replicas, waitUntilCaughtUp } from '../support/replicas.ts'
 import { runProgram } from '../support/run-program.ts'
-import { told } from '../support/told.ts'
-import { differences, RememberingClient, wholeView } from '../support/whole-view.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
@@ -40,20 +40,20 @@ const variants = [
   { shards: '2', engine: 'node' },
 ]
 
-describe.each(drawn(variants))('without a stream, $shards shards, engine $engine', ({ shards, engine }) => {
+describe.each(randomPart(variants))('without a stream, $shards shards, engine $engine', ({ shards, engine }) => {
   const directory = boardDirectory()
   let replicas: Replicas
   let leader: Board
   let follower: Board
-  let known: RememberingClient
+  let known: RecordingClient
 
   beforeAll(async () => {
     const base = { OPERATORS: operator.id, SHARDS: shards, HTTP_ENGINE: engine }
     const env = { ...base, BROADSIDE_LOOPBACK: '1', SEGMENT_BYTES: '65536' }
-    replicas = Replicas.make({ ...env, COMPACT_SECONDS: '1' })
+    replicas = Replicas.create({ ...env, COMPACT_SECONDS: '1' })
     leader = await replicas.leader()
     const { serviceId } = await Client.of(leader)
-    known = new RememberingClient(leader.address, serviceId)
+    known = new RecordingClient(leader.address, serviceId)
     const world = new World(known, operator)
     for (const operation of operations.filter(({ kind }) => kind !== 'read')) {
       const answer = await world.send(operation, await setups[operation.name]!(world))
@@ -68,15 +68,15 @@ describe.each(drawn(variants))('without a stream, $shards shards, engine $engine
 
   async function viewOf(board: Board) {
     const client = await Client.of(board)
-    const view = await wholeView(client, known, { operator, stranger }, queriedMax)
+    const view = await viewBoard(client, known, { operator, stranger }, queriedMax)
     client.close()
     return new Map([...view].map(([name, text]) => [name, text.replaceAll(board.address, '')]))
   }
 
   test('a follower answers every read as its leader does', async () => {
-    await caughtUp(leader, follower)
+    await waitUntilCaughtUp(leader, follower)
     const leaderView = await viewOf(leader)
-    await caughtUp(leader, follower)
+    await waitUntilCaughtUp(leader, follower)
     expect(differences(leaderView, await viewOf(follower))).toEqual([])
     const answered = await fetch(`${follower.address}/api/rooms`)
     expect(answered.headers.get('broadside-behind')).toMatch(/^0\.\d{3}$/)
@@ -107,7 +107,7 @@ describe.each(drawn(variants))('without a stream, $shards shards, engine $engine
     })
     expect([created.status, created.text]).toEqual([200, created.text])
     await followerClient.post(operator, { room: 'lobby', text: 'delivered by the leader' })
-    await target.until(() => target.at('/hook').length > 0)
+    await target.waitUntil(() => target.receivedAt('/hook').length > 0)
     const { id } = (created.data as { webhook: { id: string } }).webhook
     const reads = [{ operation: 'webhook.deliveries', target: id }, { operation: 'webhook.list' }] as const
     for (const fields of reads) {
@@ -166,7 +166,7 @@ describe.skipIf(skipWithout(missing))(`with a stream${skipNote(missing)}`, () =>
     // With clerks, threads pass on answers as bytes.
     const placement = { SHARDS: '2', PLACEMENT: 'clerks' }
     const env = { ...placement, SEGMENT_BYTES: '65536', COMPACT_SECONDS: '1', OPERATORS: operator.id }
-    replicas = Replicas.make(env, { leader: cluster.env, follower: cluster.readEnv })
+    replicas = Replicas.create(env, { leader: cluster.env, follower: cluster.readEnv })
     leader = await replicas.leader()
     follower = await replicas.follower(leader.address, directory)
     client = await Client.of(leader)
@@ -196,10 +196,10 @@ describe.skipIf(skipWithout(missing))(`with a stream${skipNote(missing)}`, () =>
       follower = await replicas.follower(leader.address, directory)
     }
     followerClient = await Client.of(follower)
-    await caughtUp(leader, follower)
+    await waitUntilCaughtUp(leader, follower)
     // The follower has everything that the leader acknowledged, with proofs.
     await ledger.check(followerClient, 20)
-    await caughtUp(leader, follower)
+    await waitUntilCaughtUp(leader, follower)
     await follower.stop()
     const check = await runProgram(directory, process.execPath, [program, 'fsck', '--signatures', '--data', directory])
     expect([check.code, check.output]).toEqual([0, expect.stringContaining('Everything agrees.')])
@@ -251,9 +251,11 @@ describe.skipIf(skipWithout(missing))(`with a stream${skipNote(missing)}`, () =>
     const newRoom = { operation: 'room.create', room: 'attic', visibility: 'private', members: [ben.id] }
     expect((await followerClient.command(ada, newRoom)).status).toBe(200)
     expect((await followerClient.command(ben, { operation: 'room.get', room: 'attic' })).status).toBe(200)
-    expect(told(await followerClient.command(stranger, { operation: 'room.get', room: 'attic' }))).toMatch(/^40[03]/)
+    expect(summaryOf(await followerClient.command(stranger, { operation: 'room.get', room: 'attic' }))).toMatch(
+      /^40[03]/,
+    )
     const refused = await followerClient.post(ada, { room: 'live', text: '' })
-    expect(told(refused)).toBe(told(await client.post(ada, { room: 'live', text: '' })))
+    expect(summaryOf(refused)).toBe(summaryOf(await client.post(ada, { room: 'live', text: '' })))
   })
 
   test('a follower shows each of many concurrent writes once it is answered', async () => {
@@ -282,7 +284,7 @@ describe.skipIf(skipWithout(missing))(`with a stream${skipNote(missing)}`, () =>
       expect([answer.status, await answer.text()]).toEqual([200, bytes.toString()])
     }, patience)
     const delegate = person('helper of followers')
-    const delegation = await delegated(client, ada, delegate, { scopes: ['board:read', 'board:post'] })
+    const delegation = await createDelegation(client, ada, delegate, { scopes: ['board:read', 'board:post'] })
     const read = () => followerClient.command(delegate, { operation: 'room.get', room: 'cellar' })
     await vi.waitFor(async () => expect((await read()).status).toBe(200), patience)
     expect((await client.command(ada, { operation: 'delegation.revoke', target: delegation })).status).toBe(200)
@@ -291,7 +293,7 @@ describe.skipIf(skipWithout(missing))(`with a stream${skipNote(missing)}`, () =>
 
   test('a redacted text leaves the files of a follower too', async () => {
     const posted = await client.post(ada, { room: 'live', text: 'a slip of the pen 4711' })
-    await caughtUp(leader, follower)
+    await waitUntilCaughtUp(leader, follower)
     const filesWithText = () =>
       [...filesUnder(directory)].filter(([, bytes]) => bytes.includes('a slip of the pen 4711'))
     expect(filesWithText().length).toBeGreaterThan(0)
@@ -306,7 +308,7 @@ describe('a follower and its leader', () => {
   const ada = person('ada of leaders')
 
   test('without its leader a follower serves only public reads; from a leader restored from an older copy it applies nothing', async () => {
-    const replicas = Replicas.make({ SHARDS: '1', OPERATORS: operator.id })
+    const replicas = Replicas.create({ SHARDS: '1', OPERATORS: operator.id })
     let leader = await replicas.leader()
     const port = Number(new URL(leader.address).port)
     let client = await Client.of(leader)
@@ -315,14 +317,14 @@ describe('a follower and its leader', () => {
     const posted = await client.post(ada, { room: 'live', text: 'here to stay' })
     const follower = await replicas.follower(leader.address, directory)
     const followerClient = await Client.of(follower)
-    await caughtUp(leader, follower)
+    await waitUntilCaughtUp(leader, follower)
     const readPrivate = () => followerClient.command(ada, { operation: 'room.get', room: 'cellar' })
     expect((await readPrivate()).status).toBe(200)
     await leader.stop()
     const copy = boardDirectory()
     cpSync(leader.directory, copy, { recursive: true })
-    expect(told(await followerClient.post(ada, { room: 'live', text: 'lost' }))).toBe('429 overloaded')
-    await vi.waitFor(async () => expect(told(await readPrivate())).toBe('429 overloaded'), patience)
+    expect(summaryOf(await followerClient.post(ada, { room: 'live', text: 'lost' }))).toBe('429 overloaded')
+    await vi.waitFor(async () => expect(summaryOf(await readPrivate())).toBe('429 overloaded'), patience)
     expect((await readPrivate()).text).toContain(leader.address)
     expect((await followerClient.get(`/api/events/${posted.data.event_id}`)).status).toBe(200)
     expect(await (await fetch(`${follower.address}/healthz`)).text()).toMatch(/^following: \d+ s behind/m)
@@ -331,7 +333,7 @@ describe('a follower and its leader', () => {
     leader = await replicas.leader(port)
     client = await Client.of(leader)
     const second = await client.post(ada, { room: 'live', text: 'the second' })
-    await caughtUp(leader, follower)
+    await waitUntilCaughtUp(leader, follower)
     expect((await readPrivate()).status).toBe(200)
     expect((await followerClient.get(`/api/events/${second.data.event_id}`)).status).toBe(200)
     client.close()
@@ -358,7 +360,7 @@ describe('a follower and its leader', () => {
   })
 
   test('a follower that refuses a request names the current leader, not the one at its start', async () => {
-    const replicas = Replicas.make({ SHARDS: '1' })
+    const replicas = Replicas.create({ SHARDS: '1' })
     let leader = await replicas.leader()
     const port = Number(new URL(leader.address).port)
     const client = await Client.of(leader)
@@ -367,7 +369,7 @@ describe('a follower and its leader', () => {
     client.close()
     const followerDirectory = boardDirectory()
     let follower = await replicas.follower(leader.address, followerDirectory)
-    await caughtUp(leader, follower)
+    await waitUntilCaughtUp(leader, follower)
     const deliver = async () => {
       const answer = await fetch(`${follower.address}${url}`, { method: 'POST', body: 'x' })
       return [answer.status, await answer.json()]
@@ -379,14 +381,14 @@ describe('a follower and its leader', () => {
     const withoutLeader = await deliver()
     expect(withoutLeader).toMatchObject([403, { error: { message: expect.stringContaining('cannot reach now') } }])
     leader = await replicas.leader(port)
-    await caughtUp(leader, follower)
+    await waitUntilCaughtUp(leader, follower)
     expect(await deliver()).toMatchObject([403, refusal])
     await follower.stop()
     await leader.stop()
   })
 
   test('after log rotate a follower exits, and follows the next log once it is restarted', async () => {
-    const replicas = Replicas.make({ SHARDS: '1', OPERATORS: operator.id })
+    const replicas = Replicas.create({ SHARDS: '1', OPERATORS: operator.id })
     let leader = await replicas.leader()
     const port = Number(new URL(leader.address).port)
     const followerDirectory = boardDirectory()
@@ -396,7 +398,7 @@ describe('a follower and its leader', () => {
     const text = 'x'.repeat(30_000)
     for (let n = 0; n < 200; n++) expect((await writer.post(ada, { room: 'live', text })).status).toBe(200)
     writer.close()
-    await caughtUp(leader, follower)
+    await waitUntilCaughtUp(leader, follower)
     await leader.stop()
     const args = [program, 'log', 'rotate', '--data', leader.directory]
     expect((await runProgram(leader.directory, process.execPath, args)).code).toBe(0)
@@ -406,7 +408,7 @@ describe('a follower and its leader', () => {
     follower = await replicas.follower(leader.address, followerDirectory)
     const client = await Client.of(leader)
     const posted = await client.post(ada, { room: 'live', text: 'in the next log' })
-    await caughtUp(leader, follower)
+    await waitUntilCaughtUp(leader, follower)
     const proofOf = async ({ address }: Board) =>
       (await fetch(`${address}/api/log/proof?message=${posted.data.event_id}`)).text()
     expect(await proofOf(follower)).toBe(await proofOf(leader))
@@ -417,14 +419,14 @@ describe('a follower and its leader', () => {
     follower = await replicas.follower(leader.address, newDirectory)
     expect((await follower.ended).code).toBe(70)
     follower = await replicas.follower(leader.address, newDirectory)
-    await caughtUp(leader, follower)
+    await waitUntilCaughtUp(leader, follower)
     expect(await proofOf(follower)).toBe(await proofOf(leader))
     await follower.stop()
     await leader.stop()
   })
 
   test('a follower below DISK_RESERVE_BYTES applies nothing and says so, and continues once there is space', async () => {
-    const replicas = Replicas.make({ SHARDS: '1' })
+    const replicas = Replicas.create({ SHARDS: '1' })
     const leader = await replicas.leader()
     const followerDirectory = boardDirectory()
     const settings = { directory: followerDirectory, command: 'follow' } as const
@@ -442,7 +444,7 @@ describe('a follower and its leader', () => {
     )
     await full.stop()
     const follower = await startBoard({ ...settings, env })
-    await caughtUp(leader, follower)
+    await waitUntilCaughtUp(leader, follower)
     expect((await fetch(`${follower.address}/api/events/${data.event_id}`)).status).toBe(200)
     await follower.stop()
     await leader.stop()
@@ -450,13 +452,14 @@ describe('a follower and its leader', () => {
 
   test('serve and follow refuse unsuitable settings and directories, with the reason', async () => {
     const env = { FOLLOW: 'http://127.0.0.1:9', REPLICA_KEY_FILE: '/nowhere' }
-    const reasonOf = async (options: Parameters<typeof refusedBoard>[0]) => (await refusedBoard(options)).words
+    const reasonOf = async (options: Parameters<typeof expectStartRefused>[0]) =>
+      (await expectStartRefused(options)).output
     expect(await reasonOf({ directory: boardDirectory(), env })).toContain('start it with broadside follow')
     expect(await reasonOf({ directory: boardDirectory(), command: 'follow' })).toContain('needs FOLLOW')
     expect(await reasonOf({ directory: boardDirectory(), command: 'follow', env })).toContain(
       'names /nowhere, but there is no such file',
     )
-    const replicas = Replicas.make({ SHARDS: '1' })
+    const replicas = Replicas.create({ SHARDS: '1' })
     const leader = await replicas.leader()
     expect((await fetch(`${leader.address}/replica/board`)).status).toBe(403)
     const own = { directory: leader.directory, env: {} }

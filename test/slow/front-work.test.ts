@@ -6,27 +6,27 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { pages } from '../../src/board/pages.ts'
 import { Client, person } from '../support/client.ts'
-import { type CountedBoard, startCountedBoard } from '../support/counted-board.ts'
-import type { Counted } from '../support/counted-front.ts'
-import { drawn } from '../support/drawn.ts'
-import { call } from '../support/oauth-client.ts'
+import { type InstrumentedBoard, startInstrumentedBoard } from '../support/instrumented-board.ts'
+import type { WorkCount } from '../support/instrumented-server.ts'
+import { callTool } from '../support/oauth-client.ts'
 import { patience } from '../support/patience.ts'
+import { randomPart } from '../support/random-part.ts'
 import { StreamReader } from '../support/stream-reader.ts'
-import { fillWithWorst, type WorstAsk } from '../support/worst-board.ts'
+import { fillWithWorstCases, type WorstCaseRequest } from '../support/worst-case-board.ts'
 
 /** The worst known takes 500,000, most of them counting the characters of a page's texts; a thread of tables took 300 million. */
 const stepsMax = 600_000
 /** Of one answer, unless it is streamed. */
 const bytesMax = 2_000_000
 
-let board: CountedBoard
+let board: InstrumentedBoard
 let client: Client
-let asks: readonly WorstAsk[]
+let asks: readonly WorstCaseRequest[]
 
 beforeAll(async () => {
-  board = await startCountedBoard()
+  board = await startInstrumentedBoard()
   client = await Client.of(board)
-  asks = await fillWithWorst(client)
+  asks = await fillWithWorstCases(client)
   await board.count()
 })
 afterAll(async () => {
@@ -35,8 +35,8 @@ afterAll(async () => {
 })
 
 /** Sends the request, and returns the number of bytes received. */
-async function run(ask: WorstAsk): Promise<number> {
-  if ('tool' in ask) return JSON.stringify(await call(board.address, ask.tool, ask.args)).length
+async function run(ask: WorstCaseRequest): Promise<number> {
+  if ('tool' in ask) return JSON.stringify(await callTool(board.address, ask.tool, ask.args)).length
   if ('chars' in ask) {
     const reader = new StreamReader(board.address, ask.path)
     await reader.until((text) => text.length >= ask.chars)
@@ -54,7 +54,7 @@ async function run(ask: WorstAsk): Promise<number> {
   return Buffer.byteLength(text)
 }
 
-const nameOf = (ask: WorstAsk) => ('path' in ask ? ask.path : 'tool' in ask ? `${ask.of} ${ask.tool}` : ask.of)
+const nameOf = (ask: WorstCaseRequest) => ('path' in ask ? ask.path : 'tool' in ask ? `${ask.of} ${ask.tool}` : ask.of)
 /** Streamed by the engine piece by piece, or a file as long as it is. */
 const streamed = new Set(['/v1/export', '/a/{id}', '/tail/{room}'])
 
@@ -84,12 +84,12 @@ async function atRest(): Promise<void> {
 }
 
 test('a repeated request is sent from the cache: it costs almost nothing', async () => {
-  for (const ask of drawn(asks.filter((each) => 'path' in each && pages.some(({ path }) => path === each.of)))) {
+  for (const ask of randomPart(asks.filter((each) => 'path' in each && pages.some(({ path }) => path === each.of)))) {
     await atRest()
     await run(ask)
     await board.count()
     // Timers of the board only add to a count: the smallest of a few is the page's own.
-    const counted: Counted[] = []
+    const counted: WorkCount[] = []
     while (counted.length < 3 && (counted.at(-1)?.steps ?? Infinity) >= 5_000) {
       await run(ask)
       counted.push(await board.count())

@@ -23,8 +23,8 @@ import { signNote } from '../../storage/note.ts'
 import { createNoteKey } from '../../storage/note-signer.ts'
 import { SEGMENT_HEADER_BYTES } from '../../storage/segment.ts'
 import { capturedTerminal } from '../src/cli/captured-terminal.ts'
-import { BadPlaces } from '../support/bad-places.ts'
-import { boardDirectory, refusedBoard, startBoard } from '../support/board-process.ts'
+import { BadSectors } from '../support/bad-sectors.ts'
+import { boardDirectory, expectStartRefused, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
 import { flipByte } from '../support/scratch.ts'
 
@@ -145,14 +145,14 @@ test('an unreadable file or block is reported with its path, and the check conti
     { path: join(directory, 'search/index.db'), kind: 'derived' },
     { path: join(directory, 'keys/cursor.key'), kind: 'start' },
   ]
-  const found = ({ disk }: Pick<BadPlaces, 'disk'>): Finding[] => {
+  const found = ({ disk }: Pick<BadSectors, 'disk'>): Finding[] => {
     const findings: Finding[] = []
     const onFinding = (finding: Finding) => findings.push(finding)
     checkBoard({ disk, path: directory, onFinding, onProgress: () => {}, verify: undefined })
     return findings
   }
   for (const { path, kind, place } of bad) {
-    const findings = found(new BadPlaces(path, 'readAt', place))
+    const findings = found(new BadSectors(path, 'readAt', place))
     expect([path, ...findings.map((each) => each.kind)]).toEqual([path, kind])
     expect(`${findings[0]!.where} ${findings[0]!.what}`).toContain(path)
     expect(findings[0]!.what).toMatch(/\bEIO\b/)
@@ -215,8 +215,8 @@ test('a start that has to read a damaged record again is refused, though the sna
     expect(out).toMatch(
       new RegExp(`^start .*${snapshots}: no complete snapshot in it is newer than the damaged records: `, 'm'),
     )
-  const { code: refused, words } = await refusedBoard({ directory, env })
-  expect([refused, words]).toEqual([1, expect.stringContaining(`${segment} is damaged at byte`)])
+  const { code: refused, output } = await expectStartRefused({ directory, env })
+  expect([refused, output]).toEqual([1, expect.stringContaining(`${segment} is damaged at byte`)])
 })
 
 test('if a snapshot knows more than its journal the end of the journal is damage, and both stay', async () => {

@@ -1,8 +1,8 @@
 /** Ten thousand mutated inputs for each parser; `npm run fuzz` takes a million. */
 import { expect, test } from 'vitest'
 import { fuzz } from '../fuzz/fuzz.ts'
-import { shareOf } from '../support/drawn.ts'
 import { chooseSeed } from '../support/load.ts'
+import { shareOf } from '../support/random-part.ts'
 
 test('no parser accepts mutated input as the original, and none crashes', async () => {
   const lines: string[] = []

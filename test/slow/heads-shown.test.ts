@@ -6,8 +6,8 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { operations } from '../../actors/operations.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
-import { drawn } from '../support/drawn.ts'
 import { setups, World } from '../support/operation-setups.ts'
+import { randomPart } from '../support/random-part.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
@@ -18,7 +18,7 @@ function sizeIn(text: string): number {
   return Number(found[1])
 }
 
-describe.each(drawn(['uws', 'node']))('on %s', (engine) => {
+describe.each(randomPart(['uws', 'node']))('on %s', (engine) => {
   const operator = person('the operator')
   let board: Board
   let client: Client
@@ -91,7 +91,7 @@ describe.each(drawn(['uws', 'node']))('on %s', (engine) => {
   test('after work.create and its retry, while others post, nothing shows an older head', async () => {
     const older: string[] = []
     for (let times = 0; times < 20; times++) {
-      const requester = await world.rich()
+      const requester = await world.personWithCredits()
       const data = JSON.stringify({ schema: 1, title: 'Three reports', capabilities: ['qa'] })
       const asked = {
         operation: 'work.create',

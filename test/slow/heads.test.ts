@@ -1,8 +1,8 @@
 import { expect, test, vi } from 'vitest'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client } from '../support/client.ts'
-import { Heads, logKeyOf } from '../support/judge.ts'
 import { chooseSeed, Ledger, load, randomFrom } from '../support/load.ts'
+import { Heads, logKeyOf } from '../support/log-checks.ts'
 
 vi.setConfig({ testTimeout: 900_000 })
 
@@ -17,7 +17,9 @@ test('over restarts and kills heads never shrink, and each size has one root for
     const key = await logKeyOf(client)
     heads ??= new Heads(key)
     ledger ??= new Ledger(heads, key)
-    expect(heads.take((await client.get('/api/log/checkpoint')).data.checkpoint!)).toBeGreaterThanOrEqual(heads.largest)
+    expect(heads.record((await client.get('/api/log/checkpoint')).data.checkpoint!)).toBeGreaterThanOrEqual(
+      heads.largest,
+    )
     const onAcknowledged = (count: number) => {
       if (count === 60) board.signal(end)
     }
@@ -31,7 +33,7 @@ test('over restarts and kills heads never shrink, and each size has one root for
   const [someone] = ledger!.acknowledged.keys()
   for (const size of heads!.sizes.slice(1)) {
     const { data, status } = await client.get(`/api/log/proof?message=${someone}&tree_size=${size}`)
-    if (status === 200) heads!.take(data.checkpoint!)
+    if (status === 200) heads!.record(data.checkpoint!)
     else expect(size).toBeLessThanOrEqual(ledger!.acknowledged.get(someone!)!.receipt.log_index!)
   }
   client.close()

@@ -3,7 +3,7 @@ import { parseCorpusLine } from '../../src/cli/corpus.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, type EventJson, person } from '../support/client.ts'
 import { corpus, corpusLines } from '../support/corpus.ts'
-import { logKeyOf, takeExport } from '../support/judge.ts'
+import { fetchVerifiedExport, logKeyOf } from '../support/log-checks.ts'
 import { patience } from '../support/patience.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
@@ -116,7 +116,7 @@ describe.each([
       expect(event?.text).toBe(text)
       expect((JSON.parse(event!.signed_payload!) as { command: { text: string } }).command.text).toBe(text)
     }
-    const { events: exported } = await takeExport(client, await logKeyOf(client))
+    const { events: exported } = await fetchVerifiedExport(client, await logKeyOf(client))
     for (const { event_id, text } of exported) if (byId.has(event_id)) expect(text).toBe(byId.get(event_id))
     expect(exported).toHaveLength(events.length + 1)
   })

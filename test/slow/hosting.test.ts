@@ -14,12 +14,12 @@ import { missingProgram, skipNote, skipWithout } from '../peers/peers.ts'
 import { type BlobJson, putFields } from '../support/blobs.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { type Client, type Fields, person } from '../support/client.ts'
-import { drawn } from '../support/drawn.ts'
 import { patience } from '../support/patience.ts'
 import { type ProxyName, ProxyProgram, proxies, siteName } from '../support/proxy.ts'
+import { randomPart } from '../support/random-part.ts'
 import { type RawConnection, rawRequest } from '../support/raw-http.ts'
 import { runProgram } from '../support/run-program.ts'
-import { fillBoard, type Shown } from '../support/shown-board.ts'
+import { fillSampleBoard, type SampleBoard } from '../support/sample-board.ts'
 import { publicFollow, StreamClient } from '../support/stream-client.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
@@ -36,12 +36,12 @@ const missing = names.map((name) => missingProgram(name)).find((note) => note !=
 
 describe
   .skipIf(skipWithout(missing))
-  .each(names.flatMap((name) => drawn([[name, 'uws'] as const, [name, 'node'] as const])))(
+  .each(names.flatMap((name) => randomPart([[name, 'uws'] as const, [name, 'node'] as const])))(
   `%s before a board on %s${skipNote(missing)}`,
   (name, engine) => {
     let board: Board
     let proxy: ProxyProgram
-    let shown: Shown
+    let shown: SampleBoard
     /** Signs for the board; queries it directly. */
     let client: Client
 
@@ -52,7 +52,7 @@ describe
       board = await startBoard({ directory: boardDirectory(), port, env: limited })
       // The address that it announces is that of the proxy.
       board.address = `http://127.0.0.1:${port}`
-      shown = await fillBoard(board.address)
+      shown = await fillSampleBoard(board.address)
       client = shown.client
       proxy = await ProxyProgram.start(name, board.port)
     })
@@ -64,7 +64,7 @@ describe
 
     /** `data` of an answer, as a test expects it. */
     const send = async <Data>(body: string): Promise<{ status: number; data: Data }> => {
-      const got = await proxy.ask('/v1/command', { method: 'POST', body })
+      const got = await proxy.request('/v1/command', { method: 'POST', body })
       return { status: got.status, data: (JSON.parse(got.body.toString()) as { data: Data }).data }
     }
     const command = <Data = unknown>(fields: Fields) => send<Data>(client.sign(writer, fields).body)
@@ -85,24 +85,24 @@ describe
         text.replace(/<time[^>]*>[^<]*<\/time>/g, '').replace(/data-live-change="\d+"|cursor=[\w-]+/g, '')
       const isSame = async (path: string) => {
         const direct = await client.get(path)
-        const { status, body, headers } = await proxy.ask(path)
+        const { status, body, headers } = await proxy.request(path)
         expect([path, status, steady(body.toString())]).toEqual([path, direct.status, steady(direct.text)])
         expect([path, headers['content-security-policy']]).toEqual([path, direct.headers['content-security-policy']])
       }
       // Content with the current time differs if a second ends between two requests.
       for (const path of paths) await vi.waitFor(() => isSame(path), patience)
-      const packed = await proxy.ask('/api/events?limit=200', { headers: { 'accept-encoding': 'gzip' } })
+      const packed = await proxy.request('/api/events?limit=200', { headers: { 'accept-encoding': 'gzip' } })
       expect(packed.headers['content-encoding']).toBe('gzip')
       expect(JSON.parse(gunzipSync(packed.body).toString())).toEqual(
-        JSON.parse((await proxy.ask('/api/events?limit=200')).body.toString()),
+        JSON.parse((await proxy.request('/api/events?limit=200')).body.toString()),
       )
-      const again = await proxy.ask('/api/events?limit=200', {
+      const again = await proxy.request('/api/events?limit=200', {
         headers: { 'accept-encoding': 'gzip', 'if-none-match': packed.headers.etag! },
       })
       expect(again.status).toBe(304)
       // A path is not normalized on its way.
-      expect((await proxy.ask('//api//rooms')).status).toBe(404)
-      const moved = await rawRequest(proxy.plainPort, `GET /room/lobby?x=1 HTTP/1.1\r\nHost: ${siteName}\r\n\r\n`)
+      expect((await proxy.request('//api//rooms')).status).toBe(404)
+      const moved = await rawRequest(proxy.httpPort, `GET /room/lobby?x=1 HTTP/1.1\r\nHost: ${siteName}\r\n\r\n`)
       expect([moved?.status, moved?.headers.get('location')]).toEqual([308, `https://${siteName}/room/lobby?x=1`])
     })
 
@@ -128,14 +128,16 @@ describe
       const long = client.sign(writer, { operation: 'post', text: 'x'.repeat(11_500) })
       const url = `/c64/${Buffer.from(long.body).toString('base64url')}`
       expect(url.length).toBeGreaterThan(15_000)
-      expect((await proxy.ask(url)).status).toBe(200)
+      expect((await proxy.request(url)).status).toBe(200)
       const made = client.sign(writer, { operation: 'post', text: 'by MKCOL' })
-      const { status } = await proxy.ask(`/c64/${Buffer.from(made.body).toString('base64url')}`, { method: 'MKCOL' })
+      const { status } = await proxy.request(`/c64/${Buffer.from(made.body).toString('base64url')}`, {
+        method: 'MKCOL',
+      })
       expect(status).toBe(200)
       // Caddy closes the connection, which some clients notice before they read the answer. So does HAProxy, based on the length alone.
       const length = 3 * 1024 * 1024
       const body = name === 'haproxy' ? { headers: { 'content-length': `${length}` } } : { body: 'x'.repeat(length) }
-      const tooLong = proxy.ask('/v1/command', { method: 'POST', ...body })
+      const tooLong = proxy.request('/v1/command', { method: 'POST', ...body })
       const refused = await (name === 'caddy' ? tooLong.catch(() => ({ status: 413 })) : tooLong)
       expect(refused.status).toBe(413)
     })
@@ -145,11 +147,11 @@ describe
       const { status, data } = await command<{ blob: BlobJson }>(putFields(bytes))
       expect(status).toBe(200)
       const { url, sha256 } = data.blob
-      const whole = await proxy.ask(url!)
+      const whole = await proxy.request(url!)
       expect([whole.status, whole.headers['content-length'], whole.body.equals(bytes)]).toEqual([200, '1048576', true])
-      const part = await proxy.ask(url!, { headers: { range: 'bytes=1000000-' } })
+      const part = await proxy.request(url!, { headers: { range: 'bytes=1000000-' } })
       expect([part.status, part.body.equals(bytes.subarray(1_000_000))]).toEqual([206, true])
-      expect((await proxy.ask(url!, { headers: { 'if-none-match': `"${sha256}"` } })).status).toBe(304)
+      expect((await proxy.request(url!, { headers: { 'if-none-match': `"${sha256}"` } })).status).toBe(304)
     })
 
     test('a tail arrives live, as text, compressed or not, and as events; a client that leaves frees its slot', async () => {
@@ -185,9 +187,9 @@ describe
     })
 
     test('a long poll waits, and ends with what it waited for', async () => {
-      const { body } = await proxy.ask('/api/updates')
+      const { body } = await proxy.request('/api/updates')
       const { cursor } = (JSON.parse(body.toString()) as { data: { cursor: string } }).data
-      const waiting = proxy.ask(`/api/updates?cursor=${cursor}&wait=25`)
+      const waiting = proxy.request(`/api/updates?cursor=${cursor}&wait=25`)
       await sleep(300)
       const posted = await command<{ event_id: string }>({ operation: 'post', text: 'what was waited for' })
       const { status, body: told } = await waiting
@@ -197,7 +199,7 @@ describe
 
     test('each client is counted by its own address, and its claims about it are ignored', async () => {
       const ask = async (from: string, headers = {}) => {
-        const { status } = await proxy.ask('/v1/command', {
+        const { status } = await proxy.request('/v1/command', {
           method: 'POST',
           body: '{"operation":"quota.get"}',
           from,

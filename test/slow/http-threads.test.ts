@@ -1,10 +1,10 @@
 /** With HTTP threads all connections belong to one board, and a thread that dies takes only its own connections with it. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { describe, expect, test, vi } from 'vitest'
-import { type Board, boardDirectory, refusedBoard, startBoard } from '../support/board-process.ts'
+import { type Board, boardDirectory, expectStartRefused, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
-import { drawn } from '../support/drawn.ts'
 import { patience } from '../support/patience.ts'
+import { randomPart } from '../support/random-part.ts'
 import { StreamClient } from '../support/stream-client.ts'
 import { StreamReader } from '../support/stream-reader.ts'
 
@@ -41,7 +41,7 @@ async function figure(client: Client, name: string): Promise<number> {
   )
 }
 
-describe.each(drawn(['uws', 'node']))('on the %s engine', (engine) => {
+describe.each(randomPart(['uws', 'node']))('on the %s engine', (engine) => {
   const env = { HTTP_ENGINE: engine, HTTP_THREADS: '2' }
 
   test('posts through one connection reach the readers of every thread, and all are counted together', async () => {
@@ -98,8 +98,8 @@ describe.each(drawn(['uws', 'node']))('on the %s engine', (engine) => {
   test('a second board on the same port is refused, and the first has all connections', async () => {
     const board = await startBoard({ directory: boardDirectory(), env })
     const port = Number(new URL(board.address).port)
-    const { words } = await refusedBoard({ directory: boardDirectory(), port, env })
-    expect(words).toContain('in use')
+    const { output } = await expectStartRefused({ directory: boardDirectory(), port, env })
+    expect(output).toContain('in use')
     const client = await Client.of(board)
     for (let n = 0; n < 10; n++) expect((await client.get('/healthz')).status).toBe(200)
     client.close()

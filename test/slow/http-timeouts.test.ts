@@ -5,7 +5,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
 import type { ByteStream } from '../../src/http/port.ts'
-import { describeEngines, get, text } from '../support/http-engines.ts'
+import { describeEngines, get, textHeaders } from '../support/http-engines.ts'
 import { RawConnection } from '../support/raw-http.ts'
 
 const waitMs = 900_000
@@ -24,9 +24,9 @@ describeEngines((engine) => {
         }),
       )
       const closed = Promise.all(connections.map((connection) => connection.closed()))
-      await engine.isAlive()
+      await engine.expectAlive()
       await closed
-      await engine.isAlive()
+      await engine.expectAlive()
     },
     waitMs,
   )
@@ -36,7 +36,7 @@ describeEngines((engine) => {
     async () => {
       const streams: ByteStream[] = []
       const server = await engine.start((exchange) => {
-        const stream = exchange.stream(200, text)
+        const stream = exchange.stream(200, textHeaders)
         stream.write(Buffer.from('# first\n'))
         streams.push(stream)
       })

@@ -12,12 +12,12 @@ import { main } from '../../src/cli/main.ts'
 import { capturedTerminal } from '../src/cli/captured-terminal.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
-import { drawn } from '../support/drawn.ts'
 import { HookTarget } from '../support/hook-target.ts'
 import { setups, World } from '../support/operation-setups.ts'
 import { patience } from '../support/patience.ts'
 import { program } from '../support/program.ts'
-import { type Ended, runProgram } from '../support/run-program.ts'
+import { randomPart } from '../support/random-part.ts'
+import { type ProgramResult, runProgram } from '../support/run-program.ts'
 import { workAt } from '../support/work-stages.ts'
 
 vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 })
@@ -35,9 +35,9 @@ let voted: string
 let withoutText: string[]
 let schema: object
 
-const broadside = (...args: string[]): Promise<Ended> => broadsideAt('http://new.example', ...args)
+const broadside = (...args: string[]): Promise<ProgramResult> => broadsideAt('http://new.example', ...args)
 
-const broadsideAt = (address: string, ...args: string[]): Promise<Ended> =>
+const broadsideAt = (address: string, ...args: string[]): Promise<ProgramResult> =>
   runProgram(source, process.execPath, [program, ...args], { env: { BASE_URL: address } })
 
 async function exported(client: Client): Promise<string[]> {
@@ -202,7 +202,7 @@ type Changed = (line: string, n: number) => string | undefined
 const event = (line: string): boolean => line.includes('"type":"event"') && line.includes('signed_payload')
 
 test.each<[name: string, change: Changed, rule: RegExp]>(
-  drawn([
+  randomPart([
     ['another version', (line) => line.replace('"version":1,', '"version":2,'), /^Line 1 .*reads version 1/],
     [
       'no first line',

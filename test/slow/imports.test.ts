@@ -5,9 +5,9 @@ import { gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { main } from '../../src/cli/main.ts'
 import { capturedTerminal } from '../src/cli/captured-terminal.ts'
+import { dataOf, type Json, summaryOf } from '../support/answers.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
-import { dataOf, type Json, told } from '../support/told.ts'
 import { zipOf } from '../support/zip.ts'
 
 const owner = person('owner of a room without imports')
@@ -266,7 +266,7 @@ test.each([
 ])('a source with %s is refused', async (_, changed) => {
   const source = { system: 'x', id: '1', author: 'someone', at: 1, ...changed }
   const answer = await client.post(owner, { room: 'order', text: 'x', data: JSON.stringify({ schema: 1, source }) })
-  expect(told(answer)).toMatch(/^400 invalid_field data\.source/)
+  expect(summaryOf(answer)).toMatch(/^400 invalid_field data\.source/)
 })
 
 describe('a room whose policy has imports false', () => {
@@ -278,11 +278,11 @@ describe('a room whose policy has imports false', () => {
 
   test('refuses imported posts and versions, and accepts others', async () => {
     const imported = { room: 'quiet', text: 'x', data: JSON.stringify({ schema: 1, source }) }
-    expect(told(await client.post(owner, imported))).toBe('403 room_write_restricted data.source')
+    expect(summaryOf(await client.post(owner, imported))).toBe('403 room_write_restricted data.source')
     const own = await client.post(owner, { room: 'quiet', text: 'my own' })
     const version = { schema: 1, supersedes: own.data.event!.event_id, source }
     const edit = { room: 'quiet', text: 'y', data: JSON.stringify(version) }
-    expect(told(await client.post(owner, edit))).toBe('403 room_write_restricted data.source')
+    expect(summaryOf(await client.post(owner, edit))).toBe('403 room_write_restricted data.source')
     expect((await eventsOf('quiet')).map(({ text }) => text)).toEqual(['my own'])
   })
 
@@ -442,7 +442,7 @@ describe('zips and directories of Slack', () => {
     expect(out).toContain('bombed/1.json has more than 67108864 bytes')
     expect((await eventsOf('bombed')).map(({ text }) => text)).toEqual(['after the bomb'])
 
-    const liar = written('liar.zip', zipOf([users, channels('bombed'), { ...bomb, saidBytes: 10 }]))
+    const liar = written('liar.zip', zipOf([users, channels('bombed'), { ...bomb, claimedBytes: 10 }]))
     expect((await runImport(liar)).out).toContain('bombed/1.json cannot be read')
 
     for (const name of ['../outside.json', '/etc/outside.json', 'a/../../outside.json']) {

@@ -9,8 +9,8 @@ import { commandNames, main } from '../../src/cli/main.ts'
 import { verbWords } from '../../src/cli/verbs.ts'
 import { capturedTerminal } from '../src/cli/captured-terminal.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
-import { drawn } from '../support/drawn.ts'
 import { program } from '../support/program.ts'
+import { randomPart } from '../support/random-part.ts'
 import { Replicas } from '../support/replicas.ts'
 import { runProgram } from '../support/run-program.ts'
 
@@ -171,7 +171,7 @@ test('hosts: check-config, serve, follow, backup, restore, restored, fsck, resha
   expect(await linesOf('log', 'rotate', '--data', 'again')).toMatchObject([{ closed: { size: expect.any(Number) } }])
   const served = await firstLineOf('serve', '--data', 'again', '--port', '0')
   expect(served).toEqual({ address: expect.stringMatching(/^http:/) })
-  const replicas = Replicas.make({ SHARDS: '1' })
+  const replicas = Replicas.create({ SHARDS: '1' })
   const leader = await replicas.leader()
   writeFileSync(join(home, 'follow.json'), JSON.stringify(replicas.settings(leader.address)))
   const follow = ['follow', '--config', 'follow.json', '--data', boardDirectory(), '--port', '0']
@@ -192,7 +192,7 @@ test('no command of the table was left out', () => {
   expect([...commandNames].filter((name) => !ran.has(name) && !elsewhere.has(name))).toEqual([])
 })
 
-test.each(drawn([...commandNames, ...verbWords]))('%s --help lists --json', async (words) => {
+test.each(randomPart([...commandNames, ...verbWords]))('%s --help lists --json', async (words) => {
   const terminal = capturedTerminal()
   expect(await main([...words.split(' '), '--help'], terminal)).toBe(0)
   expect(terminal.said.out).toMatch(/^ {2}--json {2,}print JSON, one object per line/m)

@@ -1,7 +1,7 @@
 import { chmodSync, existsSync, renameSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, expect, test, vi } from 'vitest'
-import { boardDirectory, refusedBoard, startBoard } from '../support/board-process.ts'
+import { boardDirectory, expectStartRefused, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
@@ -28,9 +28,9 @@ beforeAll(async () => {
 test.each(names)('a board whose %s is missing refuses to start and creates no new one', async (name) => {
   const file = join(made[0]!, 'keys', name)
   renameSync(file, `${file}.away`)
-  const refused = await refusedBoard({ directory: made[0]! })
+  const refused = await expectStartRefused({ directory: made[0]! })
   expect(refused.code).toBe(1)
-  expect(refused.words).toContain(`The key file ${file} is missing`)
+  expect(refused.output).toContain(`The key file ${file} is missing`)
   expect(existsSync(file)).toBe(false)
   renameSync(`${file}.away`, file)
 })
@@ -38,9 +38,9 @@ test.each(names)('a board whose %s is missing refuses to start and creates no ne
 test.each(names)('a %s that others may read is refused with the command that fixes it', async (name) => {
   const file = join(made[0]!, 'keys', name)
   chmodSync(file, 0o644)
-  const refused = await refusedBoard({ directory: made[0]! })
+  const refused = await expectStartRefused({ directory: made[0]! })
   expect(refused.code).toBe(1)
-  expect(refused.words).toContain(`chmod 600 ${file}`)
+  expect(refused.output).toContain(`chmod 600 ${file}`)
   chmodSync(file, 0o600)
 })
 
@@ -52,16 +52,16 @@ test('with its keys restored a board is the one it was; with another board’s l
   client.close()
   await board.stop()
   renameSync(join(other, 'keys', 'log.key'), join(one, 'keys', 'log.key'))
-  const refused = await refusedBoard({ directory: one })
+  const refused = await expectStartRefused({ directory: one })
   expect(refused.code).toBe(1)
-  expect(refused.words).toContain('do not belong together')
+  expect(refused.output).toContain('do not belong together')
 })
 
 test('SERVICE_ID is fixed at the board’s creation: another one later is refused', async () => {
   const directory = await madeBoard({ SERVICE_ID: 'my-board' })
-  const refused = await refusedBoard({ directory, env: { SERVICE_ID: 'other-board' } })
+  const refused = await expectStartRefused({ directory, env: { SERVICE_ID: 'other-board' } })
   expect(refused.code).toBe(1)
-  expect(refused.words).toContain('SERVICE_ID is other-board, but this board was created as my-board')
+  expect(refused.output).toContain('SERVICE_ID is other-board, but this board was created as my-board')
   for (const env of [{ SERVICE_ID: 'my-board' }, {}]) {
     const board = await startBoard({ directory, env })
     const client = await Client.of(board)

@@ -2,13 +2,13 @@
 import { expect, test, vi } from 'vitest'
 import { runKills } from '../crashes/kills.ts'
 import { boardDirectory } from '../support/board-process.ts'
-import { drawn } from '../support/drawn.ts'
 import { chooseSeed } from '../support/load.ts'
+import { randomPart } from '../support/random-part.ts'
 
 vi.setConfig({ testTimeout: 1_800_000 })
 
 test.each(
-  drawn([
+  randomPart([
     ['one shard beside the log', { placement: 'back', shards: 1 }],
     ['one shard in a thread of its own', { placement: 'threads', shards: 1, engine: 'node' }],
     ['three shards beside clerks', { placement: 'clerks', shards: 3 }],

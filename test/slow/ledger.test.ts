@@ -7,14 +7,14 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { signingBytes } from '../../src/format/signing.ts'
 import { blobOf, putFields } from '../support/blobs.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
-import { Bounty } from '../support/bounty.ts'
-import { Client, freshNonce, now, person } from '../support/client.ts'
-import { delegated } from '../support/delegations.ts'
-import { drawn } from '../support/drawn.ts'
-import { logKeyOf } from '../support/judge.ts'
-import { isBoardsWord, type Json, ManyVerifications } from '../support/line-mutations.ts'
+import { Client, newNonce, now, person } from '../support/client.ts'
+import { createDelegation } from '../support/delegations.ts'
+import { CachingVerifier, isBoardAssertion, type Json } from '../support/line-mutations.ts'
+import { logKeyOf } from '../support/log-checks.ts'
 import { program } from '../support/program.ts'
+import { randomPart } from '../support/random-part.ts'
 import { scratchDirectory } from '../support/scratch.ts'
+import { WorkClient } from '../support/work-client.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
@@ -29,17 +29,17 @@ type Line = Readonly<Record<string, string | number | object>>
 beforeAll(async () => {
   board = await startBoard({ directory: boardDirectory(), env: { SHARDS: '2', OPERATORS: op.id } })
   client = await Client.of(board)
-  const works = new Bounty(client)
-  await Promise.all([works.welcomed(ada), works.welcomed(bob)])
+  const works = new WorkClient(client)
+  await Promise.all([works.waitForWelcome(ada), works.waitForWelcome(bob)])
   await client.command(op, { operation: 'credit.grant', target: ada.id, amount: 1_000 })
-  const { work } = await works.run(ada, works.ask('lobby', 200))
+  const { work } = await works.run(ada, works.createFields('lobby', 200))
   await works.run(ada, { operation: 'work.raise', event_id: work.id, amount: 100 })
   const result = await works.deliver(bob, work.id, 'done')
-  await works.run(bob, { ...works.claim(work.id), target: result } as never)
-  await works.run(ada, works.accept(work.id))
-  const second = (await works.run(ada, works.ask('lobby', 10))).work
+  await works.run(bob, { ...works.claimFields(work.id), target: result } as never)
+  await works.run(ada, works.acceptFields(work.id))
+  const second = (await works.run(ada, works.createFields('lobby', 10))).work
   await works.run(ada, { operation: 'work.cancel', event_id: second.id, reason: 'no' })
-  await works.run(ada, works.ask('lobby', 7))
+  await works.run(ada, works.createFields('lobby', 7))
   await client.command(ada, { operation: 'credit.transfer', target: bob.id, amount: 5 })
 })
 afterAll(() => client.close())
@@ -168,15 +168,15 @@ async function lived(): Promise<void> {
   const tool = (await client.get('/api/tool?id=broadside:hash')).data as unknown as { tool: { subject_id: string } }
   const review = { target: tool.tool.subject_id, kind: 'works', text: 'It hashes.' }
   await done(cleo, { operation: 'tools.review', ...review })
-  const { work } = await new Bounty(client).run(ada, new Bounty(client).ask('hers', 5))
+  const { work } = await new WorkClient(client).run(ada, new WorkClient(client).createFields('hers', 5))
   await done(ada, { operation: 'work.edit', event_id: work.id, text: 'do that' })
-  await new Bounty(client).run(ada, { operation: 'work.cancel', event_id: work.id, reason: 'done by others' })
-  const first_delegation = await delegated(client, cleo, delegate)
+  await new WorkClient(client).run(ada, { operation: 'work.cancel', event_id: work.id, reason: 'done by others' })
+  const first_delegation = await createDelegation(client, cleo, delegate)
   await post(delegate, { room: 'hers', text: 'by her agent' })
   await done(cleo, { operation: 'delegation.revoke', target: first_delegation })
-  await delegated(client, cleo, second)
+  await createDelegation(client, cleo, second)
   await post(second, { room: 'hers', text: 'by another' })
-  const signing = { timestamp: now(), nonce: freshNonce() }
+  const signing = { timestamp: now(), nonce: newNonce() }
   const rotate = { operation: 'identity.rotate', target: next.publicKey }
   const bytes = signingBytes(client.serviceId, { ...rotate, public_key: cleo.publicKey, ...signing })
   const body = JSON.parse(client.sign(cleo, rotate, signing).body) as object
@@ -187,22 +187,22 @@ async function lived(): Promise<void> {
 
 test('a change of any field of an export is detected by broadside verify, or the field is the board’s word', async () => {
   await lived()
-  const many = new ManyVerifications(await logKeyOf(client))
+  const many = new CachingVerifier(await logKeyOf(client))
   for (const path of ['/v1/export', '/v1/export?stream=ledger']) {
     const lines = linesOf((await client.get(path)).text) as Json[]
     const { failures, first } = await many.verify(lines)
     expect([path, failures, first]).toEqual([path, 0, undefined])
-    for (const [n, line] of drawn([...lines.entries()])) {
-      const unfound = await many.unfound(lines, n)
-      expect([path, n, unfound.filter((change) => !isBoardsWord(line, change))]).toEqual([path, n, []])
+    for (const [n, line] of randomPart([...lines.entries()])) {
+      const unfound = await many.undetected(lines, n)
+      expect([path, n, unfound.filter((change) => !isBoardAssertion(line, change))]).toEqual([path, n, []])
     }
   }
 })
 
 test('a full check of the stopped board applies every posting, reservation and opening exactly once', async () => {
   // More than half of the balance: counted twice it would be negative.
-  const works = new Bounty(client)
-  await works.run(bob, works.ask('lobby', 300))
+  const works = new WorkClient(client)
+  await works.run(bob, works.createFields('lobby', 300))
   await board.stop()
   const check = await promisify(execFile)(process.execPath, [program, 'fsck', '--data', board.directory])
   expect(check.stdout).toContain('Everything agrees.')

@@ -1,8 +1,8 @@
 import { expect, test, vi } from 'vitest'
-import { boardDirectory, refusedBoard, startBoard } from '../support/board-process.ts'
+import { boardDirectory, expectStartRefused, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
-import { Heads, logKeyOf } from '../support/judge.ts'
 import { chooseSeed, Ledger, load, randomFrom } from '../support/load.ts'
+import { Heads, logKeyOf } from '../support/log-checks.ts'
 
 vi.setConfig({ testTimeout: 900_000 })
 
@@ -13,9 +13,9 @@ test('a second server on the same data directory refuses, naming the first, whic
   const first = await startBoard({ directory })
   const client = await Client.of(first)
   await client.post(ada, { text: 'before' })
-  const second = await refusedBoard({ directory })
+  const second = await expectStartRefused({ directory })
   expect(second.code).toBe(1)
-  expect(second.words).toContain(
+  expect(second.output).toContain(
     `in use by process ${first.child.pid}; stop that process, or choose another data directory`,
   )
   expect((await client.post(ada, { text: 'after' })).data.event?.seq).toBe(2)

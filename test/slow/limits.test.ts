@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { solveProof } from '../../src/format/signing.ts'
-import { type Board, boardDirectory, refusedBoard, startBoard } from '../support/board-process.ts'
+import { type Board, boardDirectory, expectStartRefused, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
@@ -171,9 +171,9 @@ test.each([
   ['{"text_byts":100}', 'has the unknown limit'],
   ['{"proof_bits":3}', 'PROOF_BITS sets proof_bits'],
 ])('a board does not start with LIMITS=%s', async (text, sentence) => {
-  const { code, words } = await refusedBoard({ directory: boardDirectory(), env: { LIMITS: text } })
+  const { code, output } = await expectStartRefused({ directory: boardDirectory(), env: { LIMITS: text } })
   expect(code).not.toBe(0)
-  expect(words).toContain(sentence)
+  expect(output).toContain(sentence)
 })
 
 test('where the operator requires proof of work, a post needs it, except from the operator', async () => {

@@ -15,10 +15,10 @@ import { machineDisk } from '../../storage/machine-disk.ts'
 import { parseVkey, type VerifierKey } from '../../storage/note.ts'
 import { TreeReader } from '../../storage/tree-reader.ts'
 import { missingProgram, skipNote, skipWithout } from '../peers/peers.ts'
-import { drawn } from '../support/drawn.ts'
-import { damagesOf } from '../support/fsck-damage.ts'
+import { findDamage } from '../support/find-damage.ts'
 import { integrate, openLog, writePosts } from '../support/posts-on-disk.ts'
 import { program } from '../support/program.ts'
+import { randomPart } from '../support/random-part.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
@@ -147,14 +147,14 @@ describe.skipIf(skipWithout(missing))(`the log under failing system calls${skipN
       }
       // The first is always hit.
       const [first, ...more] = Array.from({ length: Math.ceil(calls / step) }, (_, n) => 1 + n * step)
-      await inPairs([first!, ...drawn(more)], one)
+      await inPairs([first!, ...randomPart(more)], one)
       expect(taken.length, 'the fault was met').toBeGreaterThan(0)
     },
   )
 })
 
 describe.skipIf(skipWithout(missing))(`a rotation that is killed${skipNote(missing)}`, () => {
-  test.each(drawn(['fdatasync', 'fsync', 'pwrite64', 'rename', 'unlink']))(
+  test.each(randomPart(['fdatasync', 'fsync', 'pwrite64', 'rename', 'unlink']))(
     'at any %s is finished by the next start or was never begun, and can be requested again',
     async (call) => {
       const base = join(folder, `rotated-${call}`)
@@ -183,10 +183,10 @@ describe.skipIf(skipWithout(missing))(`a rotation that is killed${skipNote(missi
           expect(log.newest.size).toBe(1)
         } else expect([log.origin, log.newest.size]).toEqual([origin, posts])
         log.close()
-        expect(damagesOf(directory)).toEqual([])
+        expect(findDamage(directory)).toEqual([])
         const again = await runUnder(call, 'signal=KILL:when=999', args)
         expect([again.code, again.err]).toEqual([0, ''])
-        expect(damagesOf(directory)).toEqual([])
+        expect(findDamage(directory)).toEqual([])
         rmSync(directory, { recursive: true })
       }
       for (let when = 1; !isOver && when < 60; when += 2) await inPairs([when, when + 1], one)

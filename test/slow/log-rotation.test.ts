@@ -12,10 +12,10 @@ import { parseVkey, signNote, type VerifierKey } from '../../storage/note.ts'
 import { createNoteKey } from '../../storage/note-signer.ts'
 import { parsePolicy } from '../../storage/tlog-policy.ts'
 import { capturedTerminal } from '../src/cli/captured-terminal.ts'
-import { type Board, boardDirectory, refusedBoard, startBoard } from '../support/board-process.ts'
+import { type Board, boardDirectory, expectStartRefused, startBoard } from '../support/board-process.ts'
 import { Client, type EventJson, person } from '../support/client.ts'
-import { greeted, greetedLeaves } from '../support/greeted.ts'
-import { proveEvent } from '../support/judge.ts'
+import { proveEvent } from '../support/log-checks.ts'
+import { welcomeAuthor, welcomeLeaves } from '../support/welcome-author.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
@@ -80,7 +80,7 @@ beforeAll(async () => {
   await start()
   oldVkey = (await text('/log/vkey')).trim()
   oldKey = keyOf(oldVkey)
-  oldIds = [await greeted(client, ada), ...(await posts(before - greetedLeaves))]
+  oldIds = [await welcomeAuthor(client, ada), ...(await posts(before - welcomeLeaves))]
   retried = client.sign(ada, { operation: 'post', text: 'before the rotation' }).body
   const first = await client.send(retried)
   expect(first.data.receipt).toMatchObject({ log_index: before, tree_size: before + 1 })
@@ -301,8 +301,8 @@ test('a running board is not rotated, and an old copy of a rotated one does not 
   const { vkey, signer } = createNoteKey('board.example/log/2030z', Buffer.alloc(32, 7))
   const head = signNote(formatCheckpoint({ origin: signer.name, size: 0, root: EMPTY_ROOT }), signer)
   writeFileSync(`${directory}.mark`, `${vkey}\nafter ${newVkey}\nafter ${oldVkey}\n${head}`)
-  const { code, words } = await refusedBoard({ directory, port: board.port })
-  expect([code, words]).toEqual([1, expect.stringContaining('which follows it, is unknown in this directory')])
+  const { code, output } = await expectStartRefused({ directory, port: board.port })
+  expect([code, output]).toEqual([1, expect.stringContaining('which follows it, is unknown in this directory')])
   writeFileSync(`${directory}.mark`, mark)
   await start()
 })

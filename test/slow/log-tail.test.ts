@@ -12,8 +12,8 @@ import { walkSegment } from '../../storage/walk.ts'
 import { capturedTerminal } from '../src/cli/captured-terminal.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client } from '../support/client.ts'
-import { Heads, logKeyOf, takeReceipt } from '../support/judge.ts'
 import { Ledger, load, randomFrom } from '../support/load.ts'
+import { Heads, logKeyOf, recordReceipt } from '../support/log-checks.ts'
 
 vi.setConfig({ testTimeout: 120_000 })
 
@@ -61,13 +61,13 @@ describe.each(['back', 'threads'])(
       const client = await Client.of(board)
       const { heads } = ledger
       const given = heads.sizes
-      const size = heads.take((await client.get('/api/log/checkpoint')).data.checkpoint!)
+      const size = heads.record((await client.get('/api/log/checkpoint')).data.checkpoint!)
       expect(size).toBeGreaterThanOrEqual(given.at(-1)!)
       for (const from of given) if (from > 0 && from < size) await heads.proveConsistent(client, from, size)
       for (const { signed, receipt } of ledger.acknowledged.values()) {
         const again = (await client.send(signed.body)).data.receipt!
         expect(again).toMatchObject({ duplicate: true, log_index: receipt.log_index, accepted_at: receipt.accepted_at })
-        takeReceipt(heads, again)
+        recordReceipt(heads, again)
       }
       client.close()
       await board.stop()
@@ -81,7 +81,7 @@ describe.each(['back', 'threads'])(
       const board = await startBoard({ directory, env: env(placement) })
       const client = await Client.of(board)
       const given = heads.sizes
-      const size = heads.take((await client.get(`/log/${nameOf(key.name)}/checkpoint`)).text)
+      const size = heads.record((await client.get(`/log/${nameOf(key.name)}/checkpoint`)).text)
       expect(size).toBeGreaterThan(given.at(-1)!)
       for (const from of given) if (from > 0) await heads.proveConsistent(client, from, size)
       client.close()

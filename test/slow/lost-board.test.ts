@@ -21,13 +21,13 @@ import { JournalEnd } from '../../storage/journal-copy.ts'
 import { machineDisk } from '../../storage/machine-disk.ts'
 import { missingProgram, skipNote, skipWithout } from '../peers/peers.ts'
 import { capturedTerminal } from '../src/cli/captured-terminal.ts'
-import { type Board, boardDirectory, refusedBoard, startBoard } from '../support/board-process.ts'
-import { Client, person, type Signed } from '../support/client.ts'
-import { delegated } from '../support/delegations.ts'
-import { damagesOf } from '../support/fsck-damage.ts'
+import { type Board, boardDirectory, expectStartRefused, startBoard } from '../support/board-process.ts'
+import { Client, person, type SignedCommand } from '../support/client.ts'
+import { createDelegation } from '../support/delegations.ts'
+import { findDamage } from '../support/find-damage.ts'
 import { World } from '../support/operation-setups.ts'
 import { patience } from '../support/patience.ts'
-import { inPython } from '../support/python-client.ts'
+import { runPython } from '../support/run-python.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
@@ -54,7 +54,7 @@ let oldVkey: string
 let kept: string[]
 let takenBack: string
 let lostPost: string
-let old: Signed
+let old: SignedCommand
 let refused: string
 let asked: Said
 let said: Said
@@ -84,7 +84,7 @@ beforeAll(async () => {
   oldVkey = (await client.get('/log/vkey')).text.trim()
   kept = [await posted('the first'), await posted('the second')]
   takenBack = await posted('a text that is taken back later')
-  await delegated(client, ada!, helper!)
+  await createDelegation(client, ada!, helper!)
   expect((await client.post(helper!, { room: 'lost', text: 'by a delegate' })).status).toBe(200)
   expect((await client.post(bea!, { room: 'lost', text: 'by an old key' })).status).toBe(200)
   await run('mirror', client.address, behind)
@@ -108,7 +108,7 @@ beforeAll(async () => {
   rmSync(source, { recursive: true })
   expect(await run('restore', backup, '--data', target, '--keys', join(folder, 'keys'))).toMatchObject({ code: 0 })
   cpSync(target, declared, { recursive: true })
-  refused = (await run('restored', '--data', target)).err + (await refusedBoard({ directory: target })).words
+  refused = (await run('restored', '--data', target)).err + (await expectStartRefused({ directory: target })).output
   asked = await run('restored', '--lost', '--data', target)
   said = await run('restored', '--lost', '--apply-from', exported, '--yes', '--data', target)
   cpSync(join(target, 'lost-acts.json'), acts)
@@ -187,7 +187,7 @@ test('an export verifies with the new key, and names that key when verified with
   const lines = readFileSync(path, 'utf8').trimEnd().split('\n')
   const facts = await verifyExport(lines, { vkey })
   expect(facts.leaves).toBe(atBackup + (await size()))
-  expect(inPython('print(json.dumps(verify_export(given["lines"], given["vkey"])["leaves"]))', { lines, vkey })).toBe(
+  expect(runPython('print(json.dumps(verify_export(given["lines"], given["vkey"])["leaves"]))', { lines, vkey })).toBe(
     facts.leaves,
   )
   await expect(verifyExport(lines, { vkey: oldVkey })).rejects.toThrow('whose key is not the one that is pinned')
@@ -208,7 +208,7 @@ test('it starts again, fsck finds nothing, and a second call changes nothing', a
   const entries = await size()
   client.close()
   await board.stop()
-  expect(damagesOf(target)).toEqual([])
+  expect(findDamage(target)).toEqual([])
   const again = await run('restored', '--lost', '--yes', '--data', target)
   expect(again).toMatchObject({ code: 1 })
   expect(again.err).toContain('Nothing indicates that')
@@ -298,7 +298,7 @@ test('a call that is interrupted at any step is completed by the next one, to th
     )
     expect([cuts, await lose(machineDisk)]).toEqual([cuts, 0])
     expect([cuts, stateOf(tried)]).toEqual([cuts, wanted])
-    expect([cuts, damagesOf(tried)]).toEqual([cuts, []])
+    expect([cuts, findDamage(tried)]).toEqual([cuts, []])
   }
   expect(cuts).toBeGreaterThan(10)
 })

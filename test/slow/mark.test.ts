@@ -1,9 +1,9 @@
 import { cpSync, existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeEach, expect, test, vi } from 'vitest'
-import { boardDirectory, refusedBoard, startBoard } from '../support/board-process.ts'
+import { boardDirectory, expectStartRefused, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
-import { greeted } from '../support/greeted.ts'
+import { welcomeAuthor } from '../support/welcome-author.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
@@ -23,7 +23,7 @@ beforeEach(async () => {
   copies.push(copy)
   const board = await startBoard({ directory })
   const client = await Client.of(board)
-  await greeted(client, ada)
+  await welcomeAuthor(client, ada)
   client.close()
   await board.stop()
   cpSync(directory, copy, { recursive: true })
@@ -45,10 +45,10 @@ function putCopyBack(): void {
 
 test('an old copy of the data directory does not sign if the mark knows more, and the operator is told why', async () => {
   putCopyBack()
-  const { code, words } = await refusedBoard({ directory })
+  const { code, output } = await expectStartRefused({ directory })
   expect(code).toBe(1)
-  expect(words).toContain('this log has 3 entries, but a head of 4 was signed and published')
-  expect(words).toContain('Restore the newest data directory')
+  expect(output).toContain('this log has 3 entries, but a head of 4 was signed and published')
+  expect(output).toContain('Restore the newest data directory')
 })
 
 test('the same copy starts if the mark is gone: the mark is a second opinion, not the truth', async () => {
@@ -64,7 +64,7 @@ test('a copy that continued on its own is not taken for the log whose head was p
   rmSync(`${directory}.mark`)
   await posts(2)
   writeFileSync(`${directory}.mark`, mark)
-  const { words } = await refusedBoard({ directory })
+  const { output: words } = await expectStartRefused({ directory })
   expect(words).toContain('the first 4 entries of this log are not those that were signed and published')
 })
 
@@ -78,7 +78,7 @@ test('a mark with a changed byte is reported, and prevents the start', async () 
   const mark = readFileSync(`${directory}.mark`)
   mark[mark.length - 12]! ^= 1
   writeFileSync(`${directory}.mark`, mark)
-  const { words } = await refusedBoard({ directory })
+  const { output: words } = await expectStartRefused({ directory })
   expect(words).toContain(`${directory}.mark should be the log's mark file, but cannot be parsed`)
   expect(words).not.toContain('older copy')
 })
@@ -90,7 +90,9 @@ test('a mark left in the directory is moved beside it at the next start, and the
   await board.stop()
   expect(existsSync(inside)).toBe(false)
   putCopyBack()
-  expect((await refusedBoard({ directory: `${directory}/` })).words).toContain('a head of 4 was signed and published')
+  expect((await expectStartRefused({ directory: `${directory}/` })).output).toContain(
+    'a head of 4 was signed and published',
+  )
 })
 
 test('MARK_FILE sets another place for it', async () => {

@@ -38,7 +38,7 @@ beforeAll(async () => {
   client = await Client.of(board)
   url = new URL(`${address}/mcp`)
   await client.post(signer, { text: 'something to read' })
-  token = (await new OauthClient(address).signedIn(signer)).access_token
+  token = (await new OauthClient(address).signIn(signer)).access_token
 })
 afterAll(() => rmSync(scratch, { recursive: true, force: true }))
 

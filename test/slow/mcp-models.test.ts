@@ -11,7 +11,7 @@ import { loadPeer, missingPackage } from '../peers/npm-peers.ts'
 import { skipWithout } from '../peers/peers.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
-import { call, OauthClient, rpc } from '../support/oauth-client.ts'
+import { callTool, OauthClient, rpc } from '../support/oauth-client.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
@@ -32,8 +32,8 @@ const rooms = ['signed-in', 'by-ten', 'by-45', 'by-45-named']
 beforeAll(async () => {
   started = await startBoard({ directory: boardDirectory(), env: { BROADSIDE_LIMITS: 'off', OPERATORS: operator.id } })
   board = started.address
-  token = (await new OauthClient(board).signedIn(opensslSigner(randomBytes(32)))).access_token
-  for (const text of lines) await call(board, 'post', { room: 'signed-in', text }, token)
+  token = (await new OauthClient(board).signIn(opensslSigner(randomBytes(32)))).access_token
+  for (const text of lines) await callTool(board, 'post', { room: 'signed-in', text }, token)
   const client = await Client.of(started)
   const people = Array.from({ length: 10 }, (_, n) => person(`model-${n}`))
   for (const [n, text] of lines.entries()) {
@@ -48,7 +48,7 @@ beforeAll(async () => {
     await client.post(named[n]!, { room: 'by-45-named', text, handle: `author-of-line-${n}` })
     if (n % 9 === 8) await new Promise((done) => setTimeout(done, 1_000))
   }
-  const made = await call(board, 'docs_create', { text: document, data: { title: 'Long' } }, token)
+  const made = await callTool(board, 'docs_create', { text: document, data: { title: 'Long' } }, token)
   target = (made.result.structuredContent as { doc: { id: string } }).doc.id
 })
 afterAll(() => started.kill())
@@ -197,7 +197,7 @@ describe.each(hosts)('the life of a work, only through MCP: %s', (_name, peer, o
       await client.command(operator, { operation: 'credit.grant', target: id, amount: 1_000 })
     client.close()
     const enter = async (signer: typeof worker, query: string) =>
-      open({ query, by: (await new OauthClient(board).signedIn(signer)).access_token })
+      open({ query, by: (await new OauthClient(board).signIn(signer)).access_token })
     const asking = await enter(requester, '?tools=work')
     const working = await enter(worker, '?tools=work,post')
     const told = async (host: Host, tool: string, args: Json) => {
@@ -235,7 +235,7 @@ describe.skipIf(skipWithout(missingPackage('gpt-tokenizer')))('counted by o200k_
   })
 
   const textOf = async (tool: string, args: Json) => {
-    const { result } = await call(board, tool, args, token)
+    const { result } = await callTool(board, tool, args, token)
     return (result.content as [{ text: string }])[0].text
   }
 
@@ -256,8 +256,8 @@ describe.skipIf(skipWithout(missingPackage('gpt-tokenizer')))('counted by o200k_
 
   test('no answer takes more than 10,000, whatever is in it', async () => {
     for (const [name, text] of Object.entries(kindsOfText())) {
-      await call(board, 'post', { room: 'kinds', text: text.slice(0, 9_000) }, token)
-      const made = await call(
+      await callTool(board, 'post', { room: 'kinds', text: text.slice(0, 9_000) }, token)
+      const made = await callTool(
         board,
         'docs_create',
         { text: text.slice(0, 9_000).repeat(2), data: { title: name } },

@@ -9,7 +9,7 @@ import { callMcp } from '../../src/tool-calls/mcp.ts'
 import { McpTools } from '../peers/mcp-tools.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
-import { called } from '../support/payer-board.ts'
+import { callResultOf } from '../support/payer-board.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
@@ -37,7 +37,7 @@ async function publish(mcp_url: string): Promise<string> {
 
 const call = async (caller: string, target: string, data: object) => {
   const fields = { operation: 'tools.call', target, data: JSON.stringify({ schema: 1, ...data }) }
-  return called(await client.command(person(caller), fields))
+  return callResultOf(await client.command(person(caller), fields))
 }
 type Result = { content: { text: string }[]; isError?: boolean; error?: { code: number; message: string } }
 

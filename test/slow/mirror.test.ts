@@ -8,7 +8,7 @@ import { main } from '../../src/cli/main.ts'
 import { capturedTerminal } from '../src/cli/captured-terminal.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
-import { greeted, greetedLeaves } from '../support/greeted.ts'
+import { welcomeAuthor, welcomeLeaves } from '../support/welcome-author.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
@@ -27,8 +27,8 @@ beforeAll(async () => {
   mirror = join(folder, 'mirror')
   const board = await startBoard({ directory: boardDirectory() })
   client = await Client.of(board)
-  await greeted(client, ada, 'mirrored')
-  await posts(300 - greetedLeaves)
+  await welcomeAuthor(client, ada, 'mirrored')
+  await posts(300 - welcomeLeaves)
   vkey = (await client.get('/log/vkey')).text.trim()
   between = createServer((request, response) => {
     void (async () => {

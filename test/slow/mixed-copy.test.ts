@@ -7,10 +7,10 @@ import { join } from 'node:path'
 import { expect, test, vi } from 'vitest'
 import { main } from '../../src/cli/main.ts'
 import { capturedTerminal } from '../src/cli/captured-terminal.ts'
-import { type Board, boardDirectory, refusedBoard, startBoard } from '../support/board-process.ts'
+import { type Board, boardDirectory, expectStartRefused, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
-import { damagesOf } from '../support/fsck-damage.ts'
-import { Heads, logKeyOf } from '../support/judge.ts'
+import { findDamage } from '../support/find-damage.ts'
+import { Heads, logKeyOf } from '../support/log-checks.ts'
 import { patience } from '../support/patience.ts'
 
 vi.setConfig({ testTimeout: 300_000 })
@@ -46,7 +46,7 @@ async function mixed(shards: number, early: RegExp) {
   take((part) => early.test(part))
   await posts(client, 40)
   take((part) => !early.test(part))
-  heads.take((await client.get('/api/log/checkpoint')).data.checkpoint!)
+  heads.record((await client.get('/api/log/checkpoint')).data.checkpoint!)
   client.close()
   await board.stop()
   rmSync(directory, { recursive: true })
@@ -58,19 +58,19 @@ async function mixed(shards: number, early: RegExp) {
 
 test('with one shard its log is completed: every head that was given out is true, and the mark agrees', async () => {
   const { directory, heads } = await mixed(1, /^log$/)
-  expect(damagesOf(directory)).toEqual([])
+  expect(findDamage(directory)).toEqual([])
   const { code, out, err } = await run('restored', '--data', directory)
   expect([code, err]).toEqual([0, ''])
   expect(out).toMatch(/The journals have \d+ records that the log does not cover.* the same as before/)
   const board = await startBoard({ directory, env: { SHARDS: '1' } })
   const client = await Client.of(board)
   const [given] = heads.sizes.slice(-1)
-  const size = heads.take((await client.get('/api/log/checkpoint')).data.checkpoint!)
+  const size = heads.record((await client.get('/api/log/checkpoint')).data.checkpoint!)
   expect(size).toBeGreaterThanOrEqual(given!)
   if (size > given!) await heads.proveConsistent(client, given!, size)
   client.close()
   await board.stop()
-  expect(damagesOf(directory)).toEqual([])
+  expect(findDamage(directory)).toEqual([])
 })
 
 test('with two shards the order may differ from what was published: it is refused, and --lost continues', async () => {
@@ -82,7 +82,7 @@ test('with two shards the order may differ from what was published: it is refuse
   expect(lost.out).toMatch(/\d+ records that it does not cover begin the new log/)
   const board = await startBoard({ directory, env: { SHARDS: '2' } })
   await board.stop()
-  expect(damagesOf(directory)).toEqual([])
+  expect(findDamage(directory)).toEqual([])
 })
 
 test('a copy whose log is newer than its journals lacks posts: it is refused either way', async () => {
@@ -91,5 +91,5 @@ test('a copy whose log is newer than its journals lacks posts: it is refused eit
     const { code, err } = await run('restored', '--data', directory, ...more)
     expect([code, err]).toEqual([1, expect.stringContaining('the log is newer than the journals')])
   }
-  expect((await refusedBoard({ directory })).words).toMatch(/though the signed log .*holds frame/)
+  expect((await expectStartRefused({ directory })).output).toMatch(/though the signed log .*holds frame/)
 })

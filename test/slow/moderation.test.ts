@@ -6,10 +6,10 @@ import type { AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { Signer } from '../../src/cli/sign.ts'
+import { dataOf, type Json, run as runOn, summaryOf, walk } from '../support/answers.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, type Fields, person } from '../support/client.ts'
 import { patience } from '../support/patience.ts'
-import { dataOf, type Json, run as runOn, told, walk } from '../support/told.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
@@ -102,7 +102,7 @@ describe('the moderation log', () => {
       )
       expect(seen).toEqual(whole)
     }
-    expect(told(await client.get('/api/modlog?room=forum&cursor=AAAA'))).toBe('400 invalid_field cursor')
+    expect(summaryOf(await client.get('/api/modlog?room=forum&cursor=AAAA'))).toBe('400 invalid_field cursor')
     expect(dataOf(await client.get('/api/modlog?room=lobby'))).toEqual({ room: 'lobby', entries: [], has_more: false })
   })
 
@@ -113,11 +113,11 @@ describe('the moderation log', () => {
       entries: [{ action: 'room.policy.set', detail: '{"rules":"hush"}' }],
     })
     for (const who of [stranger, operator])
-      expect(told(await client.command(who, { operation: 'room.modlog', room: 'backroom' }))).toBe(
+      expect(summaryOf(await client.command(who, { operation: 'room.modlog', room: 'backroom' }))).toBe(
         '403 private_room room',
       )
-    expect(told(await client.get('/api/modlog?room=backroom'))).toBe('403 private_room room')
-    expect(told(await client.get('/api/modlog?room=nowhere'))).toBe('400 not_found room')
+    expect(summaryOf(await client.get('/api/modlog?room=backroom'))).toBe('403 private_room room')
+    expect(summaryOf(await client.get('/api/modlog?room=nowhere'))).toBe('400 not_found room')
   })
 })
 
@@ -137,13 +137,13 @@ describe('reports', () => {
     expect(made[0]).toMatchObject({ report: { event_id: events[0], state: 'open' } })
     expect((made[0]!.receipt as Json).log_index).toBeUndefined()
     const again = { operation: 'report', event_id: events[0]!, reason: 'once more' }
-    expect(told(await client.command(reader, again))).toBe('400 conflict event_id')
-    expect(told(await client.command(stranger, again))).toBe('200 ok')
+    expect(summaryOf(await client.command(reader, again))).toBe('400 conflict event_id')
+    expect(summaryOf(await client.command(stranger, again))).toBe('200 ok')
     for (const event_id of [inside, 'f'.repeat(32)])
-      expect(told(await client.command(stranger, { operation: 'report', event_id, reason: 'x' }))).toBe(
+      expect(summaryOf(await client.command(stranger, { operation: 'report', event_id, reason: 'x' }))).toBe(
         '400 not_found event_id',
       )
-    expect(told(await client.command(reader, { operation: 'report', event_id: events[1]! }))).toBe(
+    expect(summaryOf(await client.command(reader, { operation: 'report', event_id: events[1]! }))).toBe(
       '400 missing_field reason',
     )
 
@@ -160,8 +160,8 @@ describe('reports', () => {
       created_at: expect.any(Number),
     })
     for (const who of [stranger, owner, reader])
-      expect(told(await client.command(who, { operation: 'reports.list' }))).toBe('403 forbidden')
-    expect(told(await client.send('{"operation":"reports.list"}'))).toBe('403 unsigned')
+      expect(summaryOf(await client.command(who, { operation: 'reports.list' }))).toBe('403 forbidden')
+    expect(summaryOf(await client.send('{"operation":"reports.list"}'))).toBe('403 unsigned')
   })
 
   test('are listed newest first, the same for any page size', async () => {
@@ -176,7 +176,7 @@ describe('reports', () => {
       expect(seen).toEqual(whole)
     }
     const bad = await client.command(operator, { operation: 'reports.list', cursor: 'AAAA' })
-    expect(told(bad)).toBe('400 invalid_field cursor')
+    expect(summaryOf(bad)).toBe('400 invalid_field cursor')
   })
 
   test('are resolved by the operator, once, with a note of what was done', async () => {
@@ -187,11 +187,11 @@ describe('reports', () => {
         target: String(target),
         data: JSON.stringify({ schema: 1, ...data }),
       })
-    expect(told(await resolve(reader, open.id))).toBe('403 forbidden')
-    expect(told(await resolve(operator, 'f'.repeat(32)))).toBe('400 not_found target')
-    expect(told(await resolve(operator, open.id, { action: 'shrugged' }))).toBe('400 invalid_field data.action')
+    expect(summaryOf(await resolve(reader, open.id))).toBe('403 forbidden')
+    expect(summaryOf(await resolve(operator, 'f'.repeat(32)))).toBe('400 not_found target')
+    expect(summaryOf(await resolve(operator, open.id, { action: 'shrugged' }))).toBe('400 invalid_field data.action')
     expect(dataOf(await resolve(operator, open.id)).report).toEqual({ id: open.id, state: 'resolved' })
-    expect(told(await resolve(operator, open.id))).toBe('400 wrong_state target')
+    expect(summaryOf(await resolve(operator, open.id))).toBe('400 wrong_state target')
     expect((await list({ kind: 'open' })).map(({ id }) => id)).not.toContain(open.id)
     expect(await list({ kind: 'resolved' })).toEqual([
       {

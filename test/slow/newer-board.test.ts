@@ -10,11 +10,11 @@ import { openDatabase } from '../../src/sqlite.ts'
 import { DeliveryStore, storeFile } from '../../src/webhooks/store.ts'
 import { Journal, type NewFrame } from '../../storage/journal.ts'
 import { machineDisk } from '../../storage/machine-disk.ts'
-import { boardDirectory, refusedBoard, startBoard } from '../support/board-process.ts'
+import { boardDirectory, expectStartRefused, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
 import { filesUnder } from '../support/files-under.ts'
 import { program } from '../support/program.ts'
-import { type Ended, runProgram } from '../support/run-program.ts'
+import { type ProgramResult, runProgram } from '../support/run-program.ts'
 import { scratchDirectory } from '../support/scratch.ts'
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
@@ -48,7 +48,7 @@ function contents(directory: string): ReadonlyMap<string, string> {
   return new Map(files.map(([name, bytes]) => [name, hash('sha256', bytes)]))
 }
 
-const broadside = (...args: string[]): Promise<Ended> =>
+const broadside = (...args: string[]): Promise<ProgramResult> =>
   runProgram(scratchDirectory(), process.execPath, [program, ...args])
 
 test('every command refuses a directory that a newer release has opened, and names that release', async () => {
@@ -56,7 +56,7 @@ test('every command refuses a directory that a newer release has opened, and nam
   const before = contents(directory)
   const sentence =
     /was written by Broadside 99\.1\.0, in format 1\. This is Broadside [\d.]+, .*Install 99\.1\.0 or newer/
-  expect((await refusedBoard({ directory })).words).toMatch(sentence)
+  expect((await expectStartRefused({ directory })).output).toMatch(sentence)
   for (const command of [
     ['fsck'],
     ['fsck', '--repair'],
@@ -75,11 +75,11 @@ test('every command refuses a directory that a newer release has opened, and nam
 
 test('another format is refused with the release that wrote it, if that is recorded', async () => {
   const named = copyWith((facts) => ({ ...facts, format: 3, written_by: '2.0.0', more: 'of that release' }))
-  expect((await refusedBoard({ directory: named })).words).toMatch(
+  expect((await expectStartRefused({ directory: named })).output).toMatch(
     /written by Broadside 2\.0\.0, in format 3\. .*Install 2\.0\.0 or newer, or restore a backup from before the upgrade/,
   )
   const unnamed = copyWith(({ written_by, ...facts }) => ({ ...facts, format: 3 }))
-  expect((await refusedBoard({ directory: unnamed })).words).toMatch(
+  expect((await expectStartRefused({ directory: unnamed })).output).toMatch(
     /written by a newer release of Broadside, in format 3\. .*Install the release that wrote it/,
   )
 })
@@ -157,7 +157,7 @@ test.each<[what: string, change: (directory: string) => void, sentence: RegExp]>
   const directory = copyWith((facts) => facts)
   change(directory)
   const before = contents(directory)
-  const { code, words } = await refusedBoard({ directory })
+  const { code, output: words } = await expectStartRefused({ directory })
   expect(words).toMatch(sentence)
   expect(words).toMatch(
     /A newer release of Broadside wrote it, and nothing was changed\. Install that release or a newer one/,

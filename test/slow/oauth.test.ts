@@ -6,9 +6,9 @@ import { opensslSigner } from '../../src/cli/sign.ts'
 import { privateKeyOf } from '../../storage/ed25519.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client } from '../support/client.ts'
-import { call, claims, OauthClient, redirectUri, remade, type Tokens } from '../support/oauth-client.ts'
+import { callTool, claimsOf, forgeToken, OauthClient, redirectUri, type Tokens } from '../support/oauth-client.ts'
 import { patience } from '../support/patience.ts'
-import { answer, begin, type Interaction } from '../support/sign-in.ts'
+import { beginSignIn, type Interaction, submitSignature } from '../support/sign-in.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
@@ -22,7 +22,7 @@ const start = async (): Promise<void> => {
 beforeAll(start)
 
 const fresh = () => opensslSigner(randomBytes(32))
-const whoami = (token: string) => call(board.address, 'whoami', {}, token)
+const whoami = (token: string) => callTool(board.address, 'whoami', {}, token)
 const keysFile = () => readFileSync(join(directory, 'sign-in.keys'))
 
 async function client1(): Promise<OauthClient> {
@@ -89,7 +89,7 @@ describe('a sign-in', () => {
   test('is one signature over the bytes of a delegation.create that names the client, its host and its scopes', async () => {
     const oauth = await client1()
     const signer = fresh()
-    const begun = (await begin(oauth.authorize().url, signer.publicKey)) as Interaction
+    const begun = (await beginSignIn(oauth.authorize().url, signer.publicKey)) as Interaction
     const { command, service } = JSON.parse(String(begun.body.challenge)) as {
       command: Record<string, string>
       service: string
@@ -109,7 +109,7 @@ describe('a sign-in', () => {
     expect(back.searchParams.get('state')).toBe('s1')
     const tokens = (await oauth.exchange(code, verifier)).body as unknown as Tokens & { expires_in: number }
     expect(tokens.expires_in).toBe(3_600)
-    expect(claims(tokens.access_token)).toMatchObject({
+    expect(claimsOf(tokens.access_token)).toMatchObject({
       sub: signer.id,
       aud: `${board.address}/mcp`,
       iss: board.address,
@@ -126,7 +126,7 @@ describe('a sign-in', () => {
   test('shows people who asks and where they are redirected, all of it escaped', async () => {
     const oauth = new OauthClient(board.address)
     await oauth.register({ client_name: '<img src=x onerror=alert(1)>\u202e' })
-    const begun = (await begin(oauth.authorize().url)) as Interaction
+    const begun = (await beginSignIn(oauth.authorize().url)) as Interaction
     const page = await begun.jar.fetch(begun.url)
     const text = await page.text()
     expect(text).toContain('127.0.0.1:3999')
@@ -139,15 +139,15 @@ describe('a sign-in', () => {
   test('accepts no other signature, no other browser and no second, different answer; it can be declined', async () => {
     const oauth = await client1()
     const signer = fresh()
-    const begun = (await begin(oauth.authorize().url, signer.publicKey)) as Interaction
+    const begun = (await beginSignIn(oauth.authorize().url, signer.publicKey)) as Interaction
     const wrong = fresh()
       .sign(Buffer.from(String(begun.body.challenge)))
       .toString('base64url')
-    expect((await answer(begun, { public_key: signer.publicKey, signature: wrong })).status).toBe(400)
-    expect((await answer(begun, { public_key: fresh().publicKey, signature: wrong })).status).toBe(400)
+    expect((await submitSignature(begun, { public_key: signer.publicKey, signature: wrong })).status).toBe(400)
+    expect((await submitSignature(begun, { public_key: fresh().publicKey, signature: wrong })).status).toBe(400)
     const elsewhere = await fetch(begun.url, { headers: { accept: 'application/json' } })
     expect([elsewhere.status, ((await elsewhere.json()) as { error: string }).error]).toEqual([400, 'invalid_request'])
-    const declined = (await (await answer(begun, { deny: true })).json()) as { location: string }
+    const declined = (await (await submitSignature(begun, { deny: true })).json()) as { location: string }
     const back = await begun.jar.fetch(new URL(declined.location))
     expect(new URL(back.headers.get('location')!).searchParams.get('error')).toBe('access_denied')
     expect(keysFile().every((byte) => byte === 0)).toBe(false)
@@ -155,8 +155,8 @@ describe('a sign-in', () => {
 
   test('stores its key in one file that nobody else can read, and nothing of it elsewhere', async () => {
     const oauth = await client1()
-    const { access_token, refresh_token } = await oauth.signedIn(fresh())
-    const { delegation } = claims(access_token)
+    const { access_token, refresh_token } = await oauth.signIn(fresh())
+    const { delegation } = claimsOf(access_token)
     const bytes = keysFile()
     expect(statSync(join(directory, 'sign-in.keys')).mode & 0o777).toBe(0o600)
     const at = bytes.indexOf(Buffer.from(delegation!, 'hex'))
@@ -173,7 +173,7 @@ describe('abuse', () => {
   test('PKCE: plain and none are refused, and so is another verifier', async () => {
     const oauth = await client1()
     for (const more of [{ code_challenge_method: 'plain' }, { code_challenge: null, code_challenge_method: null }]) {
-      const refused = await begin(oauth.authorize(more).url)
+      const refused = await beginSignIn(oauth.authorize(more).url)
       const location = (refused as Response).headers.get('location')!
       expect(new URL(location).searchParams.get('error')).toBe('invalid_request')
     }
@@ -209,11 +209,11 @@ describe('abuse', () => {
         body: { error: 'unsupported_grant_type' },
       })
     for (const response_type of ['token', 'id_token', 'code token', 'none']) {
-      const refused = (await begin(oauth.authorize({ response_type }).url)) as Response
+      const refused = (await beginSignIn(oauth.authorize({ response_type }).url)) as Response
       const back = new URL(refused.headers.get('location')!)
       expect(`${back.search}${back.hash}`, response_type).toContain('error=unsupported_response_type')
     }
-    const { access_token, refresh_token } = await oauth.signedIn(fresh())
+    const { access_token, refresh_token } = await oauth.signIn(fresh())
     const other = await client1()
     await oauth.form('/oauth/revoke', { token: refresh_token, client_id: other.id })
     expect((await whoami(access_token)).status).toBe(200)
@@ -223,11 +223,11 @@ describe('abuse', () => {
   test('a token is valid only as issued: for this board, by it, in its time, for its one sign-in', async () => {
     const oauth = await client1()
     const signer = fresh()
-    const { access_token } = await oauth.signedIn(signer)
-    const others = await oauth.signedIn(fresh())
+    const { access_token } = await oauth.signIn(signer)
+    const others = await oauth.signIn(fresh())
     // Signed with the board's own key, so that only the change can be refused.
     const key = privateKeyOf(Buffer.from(readFileSync(join(directory, 'keys', 'oauth.key'), 'utf8').trim(), 'hex'))
-    const made = (changes: object, typ = {}) => remade(access_token, key, changes, typ)
+    const made = (changes: object, typ = {}) => forgeToken(access_token, key, changes, typ)
     expect((await whoami(made({}))).status).toBe(200)
     const now = Math.floor(Date.now() / 1000)
     for (const changes of [
@@ -238,8 +238,8 @@ describe('abuse', () => {
       { iss: `${board.address}/` },
       { exp: now - 1 },
       { nbf: now + 600 },
-      { sub: claims(others.access_token).sub },
-      { delegation: claims(others.access_token).delegation },
+      { sub: claimsOf(others.access_token).sub },
+      { delegation: claimsOf(others.access_token).delegation },
       { delegation: undefined },
     ])
       expect((await whoami(made(changes))).status, JSON.stringify(changes)).toBe(401)
@@ -260,15 +260,17 @@ describe('abuse', () => {
       'https://127.0.0.1:3999/callback',
       'http://localhost:3999/callback',
     ]) {
-      const refused = (await begin(oauth.authorize({ redirect_uri }).url)) as Response
+      const refused = (await beginSignIn(oauth.authorize({ redirect_uri }).url)) as Response
       expect([redirect_uri, refused.status, refused.headers.get('location')]).toEqual([redirect_uri, 400, null])
     }
-    expect(await begin(oauth.authorize({ redirect_uri: 'http://127.0.0.1:4001/callback' }).url)).toHaveProperty('jar')
+    expect(await beginSignIn(oauth.authorize({ redirect_uri: 'http://127.0.0.1:4001/callback' }).url)).toHaveProperty(
+      'jar',
+    )
   })
 
   test('resource: a token is valid only for this board', async () => {
     const oauth = await client1()
-    const refused = (await begin(oauth.authorize({ resource: 'https://else.example/mcp' }).url)) as Response
+    const refused = (await beginSignIn(oauth.authorize({ resource: 'https://else.example/mcp' }).url)) as Response
     expect(new URL(refused.headers.get('location')!).searchParams.get('error')).toBe('invalid_target')
     const { code, verifier } = await oauth.code(fresh())
     const body = await oauth.exchange(code, verifier, { resource: 'https://else.example/mcp' })
@@ -292,21 +294,21 @@ describe('abuse', () => {
 
   test('a refresh token is used once; its second use ends the whole sign-in, also of two at once', async () => {
     const oauth = await client1()
-    const first = await oauth.signedIn(fresh())
+    const first = await oauth.signIn(fresh())
     const second = (await oauth.refresh(first.refresh_token)).body as unknown as Tokens
     expect(second.refresh_token).not.toBe(first.refresh_token)
     expect((await whoami(second.access_token)).status).toBe(200)
     expect(await oauth.refresh(first.refresh_token)).toMatchObject({ status: 400, body: { error: 'invalid_grant' } })
     expect(await oauth.refresh(second.refresh_token)).toMatchObject({ status: 400, body: { error: 'invalid_grant' } })
     await vi.waitFor(async () => expect((await whoami(second.access_token)).status).toBe(401), patience)
-    const again = await oauth.signedIn(fresh())
+    const again = await oauth.signIn(fresh())
     const both = await Promise.all([oauth.refresh(again.refresh_token), oauth.refresh(again.refresh_token)])
     expect(both.filter(({ status }) => status === 200).length).toBeLessThanOrEqual(1)
   })
 
   test('a refresh token of another client, or for more than was granted, is refused', async () => {
     const [oauth, other] = [await client1(), await client1()]
-    const { refresh_token } = await oauth.signedIn(fresh(), { scope: 'board:read' })
+    const { refresh_token } = await oauth.signIn(fresh(), { scope: 'board:read' })
     expect(await other.refresh(refresh_token)).toMatchObject({ status: 400, body: { error: 'invalid_grant' } })
     const more = await oauth.refresh(refresh_token, { scope: 'board:read board:moderate' })
     expect(more).toMatchObject({ status: 400, body: { error: 'invalid_scope' } })
@@ -314,10 +316,10 @@ describe('abuse', () => {
 
   test('foreign tokens, changed ones, ones in the query and none at all open nothing', async () => {
     const oauth = await client1()
-    const { access_token, refresh_token } = await oauth.signedIn(fresh())
+    const { access_token, refresh_token } = await oauth.signIn(fresh())
     const [head, body, signature] = access_token.split('.')
     const claim = (changes: object) =>
-      Buffer.from(JSON.stringify({ ...claims(access_token), ...changes })).toString('base64url')
+      Buffer.from(JSON.stringify({ ...claimsOf(access_token), ...changes })).toString('base64url')
     const none = Buffer.from(JSON.stringify({ alg: 'none', typ: 'at+jwt' })).toString('base64url')
     const other = privateKeyOf(randomBytes(32))
     const forged = `${head}.${claim({ aud: 'https://else.example/mcp' })}`
@@ -342,14 +344,14 @@ describe('an end', () => {
   test('of the delegation ends access and refresh within a second, and the key is overwritten', async () => {
     const oauth = await client1()
     const signer = fresh()
-    const { access_token, refresh_token } = await oauth.signedIn(signer)
-    const { delegation } = claims(access_token)
+    const { access_token, refresh_token } = await oauth.signIn(signer)
+    const { delegation } = claimsOf(access_token)
     expect(keysFile().includes(Buffer.from(delegation!, 'hex'))).toBe(true)
     expect(await client.command(signer, { operation: 'delegation.revoke', target: delegation! })).toMatchObject({
       status: 200,
     })
     expect((await whoami(access_token)).status).toBe(401)
-    expect((await call(board.address, 'rooms_list', {}, access_token)).status).toBe(401)
+    expect((await callTool(board.address, 'rooms_list', {}, access_token)).status).toBe(401)
     expect(await oauth.refresh(refresh_token)).toMatchObject({ status: 400, body: { error: 'invalid_grant' } })
     expect(keysFile().includes(Buffer.from(delegation!, 'hex'))).toBe(false)
   })
@@ -375,7 +377,7 @@ describe('an end', () => {
   test('after a restart erases the key immediately, before anybody has requested a sign-in', async () => {
     const oauth = await client1()
     const signer = fresh()
-    const { delegation } = claims((await oauth.signedIn(signer)).access_token)
+    const { delegation } = claimsOf((await oauth.signIn(signer)).access_token)
     await board.kill()
     await start()
     expect(keysFile().includes(Buffer.from(delegation!, 'hex'))).toBe(true)

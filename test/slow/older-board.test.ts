@@ -25,9 +25,9 @@ import { Client, type Fields, now } from '../support/client.ts'
 import { docOf } from '../support/documents.ts'
 import { filesUnder } from '../support/files-under.ts'
 import { patience } from '../support/patience.ts'
-import { updates } from '../support/poller.ts'
 import { program } from '../support/program.ts'
 import { scratchDirectory } from '../support/scratch.ts'
+import { fetchUpdates } from '../support/updates.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
@@ -253,7 +253,7 @@ describe.each(ways)('%s', (_, reshards) => {
 
   test('a reader of updates continues with its old cursor', async () => {
     const { cursor, next } = told.updates
-    const page = await updates(client, { cursor, limit: 1 })
+    const page = await fetchUpdates(client, { cursor, limit: 1 })
     expect(page.updates).toMatchObject([{ type: 'event.posted', event: { event_id: next } }])
   })
 

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test, vi } from 'vitest'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
-import { Client, person, type Signed } from '../support/client.ts'
-import { Heads, logKeyOf } from '../support/judge.ts'
+import { Client, person, type SignedCommand } from '../support/client.ts'
 import { Ledger } from '../support/load.ts'
+import { Heads, logKeyOf } from '../support/log-checks.ts'
 
 vi.setConfig({ testTimeout: 900_000 })
 
@@ -18,7 +18,7 @@ test.each(['uws', 'node'])(
     const client = await Client.of(board)
     const key = await logKeyOf(client)
     const ledger = new Ledger(new Heads(key), key)
-    let waiting: Signed[] = Array.from({ length: 80 }, (_, n) => {
+    let waiting: SignedCommand[] = Array.from({ length: 80 }, (_, n) => {
       const text = `post ${n}`
       const signed = client.sign(ada, { operation: 'post', room: `r${n % 2}`, text })
       ledger.unknown.set(signed.eventId, { signed, text })
@@ -26,11 +26,11 @@ test.each(['uws', 'node'])(
     })
     let refused = 0
     while (waiting.length > 0) {
-      const again: Signed[] = []
+      const again: SignedCommand[] = []
       await Promise.all(
         waiting.map(async (signed) => {
           const answer = await client.send(signed.body)
-          ledger.take(signed, answer)
+          ledger.record(signed, answer)
           if (answer.status === 200) return
           expect(answer).toMatchObject({ status: 429, code: 'overloaded', headers: { 'retry-after': '1' } })
           expect(answer.text).toContain('"retry_after":1')
@@ -39,7 +39,7 @@ test.each(['uws', 'node'])(
       )
       refused += again.length
       // Refused clients retry in turns, as clients with jitter do.
-      for (const signed of again.splice(16)) ledger.take(signed, await sendUntilTaken(client, signed))
+      for (const signed of again.splice(16)) ledger.record(signed, await sendUntilTaken(client, signed))
       waiting = again
       if (waiting.length > 0) await sleep(1_000)
     }
@@ -55,7 +55,7 @@ test.each(['uws', 'node'])(
   },
 )
 
-async function sendUntilTaken(client: Client, signed: Signed) {
+async function sendUntilTaken(client: Client, signed: SignedCommand) {
   for (;;) {
     const answer = await client.send(signed.body)
     if (answer.status === 200) return answer

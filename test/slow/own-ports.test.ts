@@ -11,7 +11,7 @@ import { describe, expect, test, vi } from 'vitest'
 import { withOwnPorts } from '../../src/http/own-ports.ts'
 import { freePort } from '../../src/listening.ts'
 import { missingProgram, skipNote, skipWithout } from '../peers/peers.ts'
-import { type Board, boardDirectory, refusedBoard, startBoard } from '../support/board-process.ts'
+import { type Board, boardDirectory, expectStartRefused, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
 import { patience } from '../support/patience.ts'
 import { runProgram } from '../support/run-program.ts'
@@ -87,14 +87,14 @@ test('it answers before the board is ready and until the board is gone, and repo
 
 test('a port that is taken, or the board’s own, prevents the start by name', async () => {
   const board = await startBoard({ directory: boardDirectory() })
-  const taken = await refusedBoard({ directory: boardDirectory(), env: { HEALTH_PORT: String(board.port) } })
-  expect([taken.code, taken.words]).toEqual([
+  const taken = await expectStartRefused({ directory: boardDirectory(), env: { HEALTH_PORT: String(board.port) } })
+  expect([taken.code, taken.output]).toEqual([
     1,
     expect.stringMatching(/HEALTH_PORT must be a port that is free on 127\.0\.0\.1/),
   ])
   const free = await freePort('127.0.0.1')
-  const own = await refusedBoard({ directory: boardDirectory(), port: free, env: { HEALTH_PORT: String(free) } })
-  expect([own.code, own.words]).toEqual([1, expect.stringContaining('HEALTH_PORT must be a different port than PORT')])
+  const own = await expectStartRefused({ directory: boardDirectory(), port: free, env: { HEALTH_PORT: String(free) } })
+  expect([own.code, own.output]).toEqual([1, expect.stringContaining('HEALTH_PORT must be a different port than PORT')])
   await board.stop()
 })
 

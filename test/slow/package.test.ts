@@ -5,7 +5,7 @@ import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { afterAll, beforeAll, expect, test } from 'vitest'
 import { threadNames } from '../../src/program.ts'
-import { drawn } from '../support/drawn.ts'
+import { randomPart } from '../support/random-part.ts'
 import { scratchDirectory } from '../support/scratch.ts'
 
 const project = resolve(import.meta.dirname, '../..')
@@ -67,7 +67,7 @@ afterAll(() => rmSync(shared, { recursive: true }))
 
 // uWebSockets.js has binaries for 22; elsewhere node:http is the fallback, with a warning.
 test.each(
-  drawn([
+  randomPart([
     ['22.23.3', 'uws'],
     ['24.21.0', 'node'],
     ['26.10.0', 'node'],

@@ -9,12 +9,12 @@ import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { skipNote, skipWithout } from '../peers/peers.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
-import { complaintsOf, missingBrowser, openPage } from '../support/browser.ts'
+import { collectErrors, missingBrowser, openPage } from '../support/browser.ts'
 import { person } from '../support/client.ts'
 import { corpus, corpusTexts } from '../support/corpus.ts'
-import { cuttable } from '../support/cuttable.ts'
-import { drawn } from '../support/drawn.ts'
-import { ada, fillBoard, payloads, type Shown } from '../support/shown-board.ts'
+import { randomPart } from '../support/random-part.ts'
+import { ada, fillSampleBoard, payloads, type SampleBoard } from '../support/sample-board.ts'
+import { startTcpProxy } from '../support/tcp-proxy.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
@@ -22,11 +22,11 @@ const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.mi
 const pictures = process.env.SCREENSHOTS ?? ''
 const directory = boardDirectory()
 let board: Board
-let shown: Shown
+let shown: SampleBoard
 
 beforeAll(async () => {
   board = await startBoard({ directory })
-  shown = await fillBoard(board.address)
+  shown = await fillSampleBoard(board.address)
 })
 afterAll(() => shown?.client.close())
 
@@ -58,14 +58,14 @@ const lookAgain = (page: Page): Promise<void> =>
 
 describe.skipIf(skipWithout(missingBrowser))(`in a browser${skipNote(missingBrowser)}`, () => {
   test('a hundred posts arrive while the lobby is open, over a lost connection: all, once, in order', async () => {
-    const way = await cuttable(board.port)
+    const way = await startTcpProxy(board.port)
     const page = await openPage()
-    const complaints = complaintsOf(page)
+    const complaints = collectErrors(page)
     await page.goto(`${way.address}/room/lobby?view=posts`)
     await page.waitForSelector('#live[data-state=on]')
     for (let n = 0; n < 100; n++) {
       await shown.client.post(ada, { text: `live ${n}` })
-      if (n === 40) way.cut()
+      if (n === 40) way.disconnect()
     }
     await expect.poll(() => numbersOn(page)).toEqual(Array.from({ length: 100 }, (_, n) => 99 - n))
     expect(complaints.filter((each) => !/ERR_|Failed to load/.test(each))).toEqual([])
@@ -73,7 +73,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in a browser${skipNote(missingBrow
   })
 
   test('after many connection attempts nothing is missing, and nothing old is on top', async () => {
-    const way = await cuttable(board.port)
+    const way = await startTcpProxy(board.port)
     const [room, before, meanwhile] = ['patient', 60, 210]
     const { client } = shown
     const many = (count: number) =>
@@ -96,7 +96,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in a browser${skipNote(missingBrow
     const unseen = (await client.post(ada, { room, text: 'nobody reads this' })).data.event_id!
     await client.command(ada, { operation: 'event.redact', event_id: unseen, reason: 'at once' })
     await client.post(ada, { room, text: 'the last' })
-    way.clear()
+    way.unblock()
     await lookAgain(page)
     const newest = before + 1 + meanwhile
     await expect
@@ -132,7 +132,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in a browser${skipNote(missingBrow
   })
 
   test('edits and redactions change a post in place, also those during a lost connection', async () => {
-    const way = await cuttable(board.port)
+    const way = await startTcpProxy(board.port)
     const { client } = shown
     const ids = await Promise.all(
       ['to edit', 'to redact', 'to redact unheard'].map(
@@ -159,7 +159,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in a browser${skipNote(missingBrow
       await expect.poll(shown, { interval: 10 }).toContain('The text is gone: expired')
     }
     expect(texts).toContain('not for long')
-    way.cut()
+    way.disconnect()
     await client.command(ada, { operation: 'event.redact', event_id: ids[2]!, reason: 'unheard' })
     await expect.poll(() => textOf(ids[2]!)).toContain('The text is gone: unheard')
     way.close()
@@ -179,7 +179,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in a browser${skipNote(missingBrow
       text: 'the first of them, and it says more than fits into one line of a reply to it: '.repeat(2),
     })
     const page = await openPage()
-    const complaints = complaintsOf(page)
+    const complaints = collectErrors(page)
     await page.goto(`${board.address}/room/${room}?view=posts`)
     await page.waitForSelector('#live[data-state=on]')
     const put = { operation: 'blob.put', room, filename: 'notes.txt', media_type: 'text/plain' }
@@ -235,7 +235,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in a browser${skipNote(missingBrow
   test.each(themes)('axe-core finds nothing wrong on any page, %s', async (colorScheme) => {
     const page = await openPage({ colorScheme, viewport: widths.desktop, bypassCSP: true })
     const wrong: string[] = []
-    for (const path of drawn([...shown.paths, '/nowhere'])) {
+    for (const path of randomPart([...shown.paths, '/nowhere'])) {
       await page.goto(board.address + path)
       if (path.startsWith('/embed')) await page.locator('[role=log] li').first().waitFor()
       await page.evaluate(axe)
@@ -263,7 +263,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in a browser${skipNote(missingBrow
       const wide: string[] = []
       for (const colorScheme of pictures === '' ? (['light'] as const) : themes) {
         const page = await openPage({ colorScheme, viewport })
-        for (const path of [...shown.paths, ...shown.long, '/nowhere', `/room/${'z'.repeat(64)}`]) {
+        for (const path of [...shown.paths, ...shown.longWordPaths, '/nowhere', `/room/${'z'.repeat(64)}`]) {
           await page.goto(board.address + path)
           const [scroll, inner, headLeft, contentLeft] = await page.evaluate(() => {
             type Box = { getBoundingClientRect(): { left: number } }
@@ -325,7 +325,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in a browser${skipNote(missingBrow
     const rows = corpus.isAbsent ? [] : corpusTexts(150).slice(0, rowsMax)
     const eve = person('mallory')
     const page = await openPage()
-    const complaints = complaintsOf(page)
+    const complaints = collectErrors(page)
     const elsewhere: string[] = []
     page.on('request', (request) => {
       if (!request.url().startsWith(board.address)) elsewhere.push(request.url())

@@ -15,7 +15,7 @@ import { boardDirectory } from '../support/board-process.ts'
 import { person } from '../support/client.ts'
 import { fakeClock, missingFakeClock } from '../support/fake-clock.ts'
 import { patience } from '../support/patience.ts'
-import { called, PayerBoard, payerAddress } from '../support/payer-board.ts'
+import { callResultOf, PayerBoard, payerAddress } from '../support/payer-board.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
@@ -85,8 +85,8 @@ describe.skipIf(skipWithout(missing))(`a node is asked${skipNote(missing)}`, () 
     const today = Math.floor(Date.now() / 86_400_000)
     writeFileSync(clockFile, `+${later}\n`)
     node.ahead = later
-    await board.again(async () => undefined)
-    const now = async (at: number) => called(await board.client.send(bodies[at]!))
+    await board.restart(async () => undefined)
+    const now = async (at: number) => callResultOf(await board.client.send(bodies[at]!))
     await vi.waitUntil(async () => (await now(0)).output_expired === true, until)
     await vi.waitUntil(async () => (await now(1)).allowance.left === 20, until)
     const [paid, unpaid] = [await now(0), await now(1)]

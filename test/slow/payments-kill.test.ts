@@ -6,9 +6,9 @@ import { skipNote, skipWithout } from '../peers/peers.ts'
 import type { Seller, Step } from '../peers/seller.ts'
 import { X402Seller } from '../peers/x402-seller.ts'
 import { person } from '../support/client.ts'
-import { drawn } from '../support/drawn.ts'
 import { patience } from '../support/patience.ts'
-import { called, PayerBoard, payerAddress } from '../support/payer-board.ts'
+import { callResultOf, PayerBoard, payerAddress } from '../support/payer-board.ts'
+import { randomPart } from '../support/random-part.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
@@ -48,7 +48,7 @@ describe.skipIf(skipWithout(missing)).each(kinds)(
       ['delivered', 0],
     ]
 
-    test.each(drawn(steps))('when its request is %s, %i ms later, pays at most once', async (step, ms) => {
+    test.each(randomPart(steps))('when its request is %s, %i ms later, pays at most once', async (step, ms) => {
       const signer = person(`killed at ${step} ${ms}`)
       const { body } = board.client.sign(signer, { operation: 'tools.call', target: tool, data: '{"schema":1}' })
       const [settled, sent] = [seller.settled.length, seller.paidRequests.length]
@@ -62,9 +62,9 @@ describe.skipIf(skipWithout(missing)).each(kinds)(
       const lost = await board.client.send(body).catch(() => undefined)
       await vi.waitFor(() => expect(killed).toBeDefined(), patience)
       seller.when = () => {}
-      await board.again(async () => killed)
+      await board.restart(async () => killed)
 
-      const now = async () => called(await board.client.send(body))
+      const now = async () => callResultOf(await board.client.send(body))
       // A caller that paid without an answer sends the same bytes until the outcome is known; one that did not pay never gets one.
       if (seller.paidRequests.length > sent || (await now()).failure !== 'unknown')
         await vi.waitFor(async () => expect((await now()).failure).toBeUndefined(), patience)
@@ -72,7 +72,7 @@ describe.skipIf(skipWithout(missing)).each(kinds)(
       expect(found.receipt.duplicate).toBe(true)
       expect(new Set(seller.paidRequests.slice(sent)).size).toBeLessThanOrEqual(1)
       expect(seller.settled.length - settled).toBeLessThanOrEqual(1)
-      if (lost?.status === 200) expect(found.output).toEqual(called(lost).output)
+      if (lost?.status === 200) expect(found.output).toEqual(callResultOf(lost).output)
       if (found.status === 200) expect(seller.settled.length - settled).toBe(1)
       // And it calls nobody again.
       const requests = seller.requests.length

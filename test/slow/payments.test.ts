@@ -11,7 +11,7 @@ import { X402Seller } from '../peers/x402-seller.ts'
 import { capturedTerminal } from '../src/cli/captured-terminal.ts'
 import { person } from '../support/client.ts'
 import { patience } from '../support/patience.ts'
-import { called, keyFileOf, PayerBoard, payerAddress } from '../support/payer-board.ts'
+import { callResultOf, keyFileOf, PayerBoard, payerAddress } from '../support/payer-board.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
@@ -48,7 +48,7 @@ describe.skipIf(skipWithout(missing)).each(kinds)(`a seller of $kind${skipNote(m
 
   test('is paid once, and the caller gets the result and a receipt of the transaction', async () => {
     const tool = await board.tool(seller.url, { price: '0.0025', payees })
-    const found = called(await board.call(person('who calls'), tool))
+    const found = callResultOf(await board.call(person('who calls'), tool))
     expect(found).toMatchObject({
       status: 200,
       output: { weather: 'fair' },
@@ -63,7 +63,7 @@ describe.skipIf(skipWithout(missing)).each(kinds)(`a seller of $kind${skipNote(m
       payerAddress.toLowerCase(),
       { to: payees[0], value: 2_500n, nonce: seller.settled[0]!.nonce },
     ])
-    expect(called(await board.call(board.operator, tool))).toMatchObject({
+    expect(callResultOf(await board.call(board.operator, tool))).toMatchObject({
       paid_by: 'wallet',
       allowance: { price_left: '0.05' },
     })
@@ -78,9 +78,9 @@ describe.skipIf(skipWithout(missing)).each(kinds)(`a seller of $kind${skipNote(m
     const given = ['--payee', seller.payTo]
     expect(await relay(...given)).toBe(0)
     expect(terminal.said.out).toContain(`up to 0.0025 dollars a call, to ${seller.payTo}`)
-    expect(called(await board.call(person('who trusts the operator'), tool)).status).toBe(200)
+    expect(callResultOf(await board.call(person('who trusts the operator'), tool)).status).toBe(200)
     expect(await relay('--off')).toBe(0)
-    expect(called(await board.call(person('who trusts him'), tool)).payment_needed?.why).toMatch(/^not_relayed: /)
+    expect(callResultOf(await board.call(person('who trusts him'), tool)).payment_needed?.why).toMatch(/^not_relayed: /)
     await expect(relay('--payee', 'nobody')).rejects.toThrow('not an address')
   })
 
@@ -90,7 +90,7 @@ describe.skipIf(skipWithout(missing)).each(kinds)(`a seller of $kind${skipNote(m
       const tool = await board.tool(seller.url, { price: '0.0025', payees })
       const [settled, requests] = [seller.settled.length, seller.paidRequests.length]
       seller.drop = drop
-      const found = called(await board.call(person(`who lost ${drop}`), tool))
+      const found = callResultOf(await board.call(person(`who lost ${drop}`), tool))
       const sent = seller.paidRequests.slice(requests)
       expect(new Set(sent).size).toBe(1)
       await vi.waitFor(() => expect(seller.settled.length - settled).toBe(1), patience)
@@ -106,20 +106,20 @@ describe.skipIf(skipWithout(missing)).each(kinds)(`a seller of $kind${skipNote(m
     const tool = await board.tool(seller.url, { price: '0.0025', payees })
     const before = seller.settled.length
     seller.price = '0.0026'
-    const dear = called(await board.call(person('who calls dear'), tool))
+    const dear = callResultOf(await board.call(person('who calls dear'), tool))
     expect(dear).toMatchObject({ status: 402, allowance: { left: 20, price_left: '0.05' } })
     expect(dear.payment_needed?.why).toMatch(/^price_changed: .*0\.0026/)
     seller.price = '0.0025'
     seller.payTo = `0x${'33'.repeat(20)}`
-    const other = called(await board.call(person('who calls other'), tool))
+    const other = callResultOf(await board.call(person('who calls other'), tool))
     expect(other.payment_needed?.why).toMatch(/^payee_changed: /)
     seller.payTo = payees[0]!
     for (const max_price of ['0.001', dollars(charged - 1)]) {
-      const cheap = called(await board.call(person(`who is careful: ${max_price}`), tool, { max_price }))
+      const cheap = callResultOf(await board.call(person(`who is careful: ${max_price}`), tool, { max_price }))
       expect(cheap.payment_needed?.why).toMatch(/^over_max_price: /)
     }
     const unmarked = await board.tool(seller.url, { price: '0.0025' })
-    expect(called(await board.call(person('x'), unmarked)).payment_needed?.why).toMatch(/^not_relayed: /)
+    expect(callResultOf(await board.call(person('x'), unmarked)).payment_needed?.why).toMatch(/^not_relayed: /)
     expect(seller.settled.length).toBe(before)
   })
 
@@ -127,7 +127,7 @@ describe.skipIf(skipWithout(missing)).each(kinds)(`a seller of $kind${skipNote(m
     const tool = await board.tool(seller.url, { price: '0.0025', payees })
     const [sent, settled] = [seller.paidRequests.length, seller.settled.length]
     seller.isBlind = true
-    const found = called(await board.call(person('who is asked twice'), tool))
+    const found = callResultOf(await board.call(person('who is asked twice'), tool))
     seller.isBlind = false
     expect(found).toMatchObject({ status: 402, allowance: { left: 20, price_left: dollars(50_000 - charged) } })
     expect(found.payment_needed?.why).toMatch(/^payment_refused: /)
@@ -138,7 +138,7 @@ describe.skipIf(skipWithout(missing)).each(kinds)(`a seller of $kind${skipNote(m
     const tool = await board.tool(seller.url, { price: '0.04', payees })
     seller.price = '0.04'
     const one = person('who spends')
-    expect(called(await board.call(one, tool)).status).toBe(200)
+    expect(callResultOf(await board.call(one, tool)).status).toBe(200)
     const spent = await board.call(one, tool)
     expect([spent.status, spent.code]).toEqual([429, 'allowance_exhausted'])
     expect(Number(spent.headers['retry-after'])).toBeGreaterThan(0)
@@ -146,7 +146,7 @@ describe.skipIf(skipWithout(missing)).each(kinds)(`a seller of $kind${skipNote(m
     const whys: (string | undefined)[] = []
     for (let n = 0; n < 6; n++) {
       const found = await board.call(person(`spender ${n}`), tool)
-      whys.push(found.status === 200 ? called(found).payment_needed?.why : found.code)
+      whys.push(found.status === 200 ? callResultOf(found).payment_needed?.why : found.code)
     }
     // 0.2 dollars a day, some of it spent above; and one address has three times what one identity has.
     expect(seller.settled.length - before).toBeLessThanOrEqual(3)

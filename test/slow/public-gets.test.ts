@@ -6,9 +6,9 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { operations } from '../../actors/operations.ts'
 import { pages } from '../../src/board/pages.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
-import { drawn } from '../support/drawn.ts'
-import { faultsOf } from '../support/json-schema.ts'
-import { fillBoard } from '../support/shown-board.ts'
+import { schemaErrors } from '../support/json-schema.ts'
+import { randomPart } from '../support/random-part.ts'
+import { fillSampleBoard } from '../support/sample-board.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
@@ -88,7 +88,7 @@ const places: readonly Place[] = [
   ...streams.map(([path, query]) => ({ path, query })),
 ]
 
-describe.each(drawn(['uws', 'node']))('on %s', (engine) => {
+describe.each(randomPart(['uws', 'node']))('on %s', (engine) => {
   let board: Board
   /** Names of what exists: rooms, events, documents, works, people, logs. */
   let known: Readonly<Record<string, readonly string[]>>
@@ -132,9 +132,9 @@ describe.each(drawn(['uws', 'node']))('on %s', (engine) => {
       path.replace(/\{(\w+)(?:\.{3})?\}/g, (_, name: string) => given[name] ?? usual(name))
     const urls = [fill({})]
     for (const name of names)
-      for (const value of drawn([...valuesOf(name), ...written])) urls.push(fill({ [name]: value }))
+      for (const value of randomPart([...valuesOf(name), ...written])) urls.push(fill({ [name]: value }))
     for (const name of query) {
-      for (const value of drawn([...valuesOf(name), ...written])) {
+      for (const value of randomPart([...valuesOf(name), ...written])) {
         urls.push(`${fill({})}?${name}=${value}`)
         if (query.includes('room') && name !== 'room') urls.push(`${fill({})}?room=lobby&${name}=${value}`)
       }
@@ -175,7 +175,7 @@ describe.each(drawn(['uws', 'node']))('on %s', (engine) => {
   test('the moderation log of the board’s own room names the board, which signed no command there', async () => {
     const { data } = (await (await fetch(`${board.address}/api/modlog?room=reviews`)).json()) as { data: Modlog }
     const { service_identity } = ((await (await fetch(`${board.address}/capabilities`)).json()) as Capabilities).data
-    expect(faultsOf('RoomModlogResult', data)).toEqual([])
+    expect(schemaErrors('RoomModlogResult', data)).toEqual([])
     expect(data.entries).toMatchObject([{ seq: 1, action: 'room.policy.set', actor: { id: service_identity.id } }])
     expect(data.entries[0]).not.toHaveProperty('signature')
   })
@@ -187,7 +187,7 @@ describe.each(drawn(['uws', 'node']))('on %s', (engine) => {
   })
 
   test('a board with one of everything answers all of them', async () => {
-    const { client } = await fillBoard(board.address)
+    const { client } = await fillSampleBoard(board.address)
     client.close()
     known = await namesOf()
     expect(await bad(places.flatMap(urlsOf))).toEqual([])

@@ -4,11 +4,11 @@ import { jetstreamManager } from '@nats-io/jetstream'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { parseHeader } from '../../src/replication/batch.ts'
 import { missingNats, skipNote, skipWithout } from '../peers/peers.ts'
-import { type Board, boardDirectory, startBoard, tryBoard } from '../support/board-process.ts'
+import { type Board, boardDirectory, startBoard, tryStartBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
-import { drawn } from '../support/drawn.ts'
 import { NatsCluster, sealOf } from '../support/nats-cluster.ts'
 import { patience } from '../support/patience.ts'
+import { randomPart } from '../support/random-part.ts'
 import { StreamReader } from '../support/stream-reader.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
@@ -49,7 +49,7 @@ describe.skipIf(skipWithout(missing))(`a board that answers when its stream has 
   })
   afterAll(() => cluster.stop())
 
-  describe.each(drawn(placements))('placed as $placement, $shards shards', ({ placement, shards, engine }) => {
+  describe.each(randomPart(placements))('placed as $placement, $shards shards', ({ placement, shards, engine }) => {
     const setting = { service: `quorum-${placement}`, directory: boardDirectory() }
     const env = () => ({
       ...cluster.env,
@@ -107,7 +107,7 @@ describe.skipIf(skipWithout(missing))(`a board that answers when its stream has 
       expect(answered).toBe(0)
       // A read of the private room waits as well: what it would show is not acknowledged.
       const read = client.command(ada, { operation: 'room.pages', room: 'attic' })
-      await Promise.all(['n1', 'n2'].map((name) => cluster.begin(name)))
+      await Promise.all(['n1', 'n2'].map((name) => cluster.startServer(name)))
       expect((await Promise.all(answers)).map(({ status }) => status)).toEqual([200, 200])
       expect((await read).status).toBe(200)
       await tail.until((text) => text.includes('in between'))
@@ -180,7 +180,7 @@ describe.skipIf(skipWithout(missing))(`a board that answers when its stream has 
         await sleep(1_000)
       }
     } finally {
-      await cluster.begin(lost)
+      await cluster.startServer(lost)
       client.close()
       await board.stop()
     }
@@ -189,7 +189,7 @@ describe.skipIf(skipWithout(missing))(`a board that answers when its stream has 
   test('a start that waits for the stream exits when it is told to', async () => {
     const nowhere = { ...cluster.env, REPLICATE: 'nats://127.0.0.1:9', REPLICATE_ACK: 'quorum' }
     const launched = Promise.withResolvers<Board>()
-    const ended = tryBoard({ directory: boardDirectory(), env: nowhere, onLaunch: launched.resolve })
+    const ended = tryStartBoard({ directory: boardDirectory(), env: nowhere, onLaunch: launched.resolve })
     const board = await launched.promise
     await vi.waitFor(() => expect(board.lines.join('\n')).toContain('replication.interrupted'), patience)
     board.signal('SIGTERM')

@@ -39,7 +39,7 @@ describe.skipIf(skipWithout(missing))(`with a disk that has a bad place${skipNot
     const events: Listed[] = []
     for (let cursor = ''; ; ) {
       const after = cursor === '' ? '' : `&cursor=${cursor}`
-      const { status, data } = await client.getPatiently(`/api/events?room=many&order=asc&limit=100${after}`)
+      const { status, data } = await client.getWithRetries(`/api/events?room=many&order=asc&limit=100${after}`)
       expect(status).toBe(200)
       const page = data as unknown as { events: readonly Listed[]; has_more: boolean; next_cursor?: string }
       events.push(...page.events)
@@ -49,7 +49,7 @@ describe.skipIf(skipWithout(missing))(`with a disk that has a bad place${skipNot
   }
 
   async function exported(): Promise<{ readonly lines: number; readonly unreadable: number }> {
-    const { status, text } = await client.getPatiently('/v1/export')
+    const { status, text } = await client.getWithRetries('/v1/export')
     expect(status).toBe(200)
     return { lines: text.split('\n').length, unreadable: text.match(/"type":"unreadable"/g)?.length ?? 0 }
   }
@@ -87,7 +87,7 @@ describe.skipIf(skipWithout(missing))(`with a disk that has a bad place${skipNot
       expect(gone).toBeLessThan(posts / 2)
       expect(await exported()).toEqual({ lines: before.lines, unreadable: gone })
       const { event_id } = (await listed()).find(({ type }) => type === 'tombstone')!
-      const one = await client.getPatiently(`/api/events/${event_id}`)
+      const one = await client.getWithRetries(`/api/events/${event_id}`)
       expect([one.status, one.text]).toEqual([500, expect.stringContaining(lost)])
     })
     expect((await listed()).filter(({ type }) => type === 'tombstone')).toEqual([])
@@ -99,7 +99,7 @@ describe.skipIf(skipWithout(missing))(`with a disk that has a bad place${skipNot
     const events = await listed()
     await withBadSegment('log', async () => {
       for (const { event_id } of events.filter((_, n) => n % 7 === 0))
-        expect((await client.getPatiently(`/api/log/proof?message=${event_id}`)).status).toBe(200)
+        expect((await client.getWithRetries(`/api/log/proof?message=${event_id}`)).status).toBe(200)
       expect(await exported()).toEqual(before)
     })
   })

@@ -6,10 +6,10 @@ import { markedDurable } from '../../storage/durable-mark.ts'
 import { journalIdIn } from '../../storage/journal.ts'
 import { JournalEnd } from '../../storage/journal-copy.ts'
 import { machineDisk } from '../../storage/machine-disk.ts'
-import { boardDirectory, refusedBoard, startBoard } from '../support/board-process.ts'
+import { boardDirectory, expectStartRefused, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
-import { drawn } from '../support/drawn.ts'
 import { patience } from '../support/patience.ts'
+import { randomPart } from '../support/random-part.ts'
 import { flipByte } from '../support/scratch.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
@@ -35,9 +35,9 @@ const segmentOf = (directory: string, part: string) =>
   join(directory, part, readdirSync(join(directory, part)).find((name) => name.endsWith('.log'))!)
 
 /** The message of a board that must not start: exit code 1, every line JSON, the last one says why. */
-async function sentenceOf(options: Parameters<typeof refusedBoard>[0]): Promise<string> {
-  const { code, words } = await refusedBoard(options)
-  const lines = words.split('\n').map((line) => JSON.parse(line) as Record<string, unknown>)
+async function sentenceOf(options: Parameters<typeof expectStartRefused>[0]): Promise<string> {
+  const { code, output } = await expectStartRefused(options)
+  const lines = output.split('\n').map((line) => JSON.parse(line) as Record<string, unknown>)
   expect(code).toBe(1)
   expect(lines.filter(({ level }) => level === 'error')).toHaveLength(1)
   expect(lines.at(-1)).toMatchObject({ level: 'error', event: 'not_started', problem: expect.any(String) })
@@ -46,7 +46,7 @@ async function sentenceOf(options: Parameters<typeof refusedBoard>[0]): Promise<
 }
 
 test.each<[what: string, harm: (directory: string) => void, sentence: RegExp]>(
-  drawn([
+  randomPart([
     [
       'a changed byte among durable posts',
       (directory) => flipByte(segmentOf(directory, 'shard-00'), 300),

@@ -13,8 +13,8 @@ import { walkSegment } from '../../storage/walk.ts'
 import { missingNats, missingProgram, skipNote, skipWithout } from '../peers/peers.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
-import { Heads, logKeyOf } from '../support/judge.ts'
 import { Ledger, load, randomFrom } from '../support/load.ts'
+import { Heads, logKeyOf } from '../support/log-checks.ts'
 import { NatsCluster, sealOf } from '../support/nats-cluster.ts'
 import { patience } from '../support/patience.ts'
 
@@ -125,7 +125,7 @@ describe.skipIf(skipWithout(missing))(`a board that publishes its journals${skip
     await write(300, 2)
     const outOfReach = 'replication: The stream is out of reach'
     await vi.waitFor(async () => expect(await health(board)).toContain(outOfReach), patience)
-    await Promise.all(['n1', 'n2'].map((name) => cluster.begin(name)))
+    await Promise.all(['n1', 'n2'].map((name) => cluster.startServer(name)))
     client.close()
     await board.kill()
     board = await startBoard({ directory, env })
@@ -209,7 +209,7 @@ describe.skipIf(skipWithout(missing))(`a board that publishes its journals${skip
 
 describe.skipIf(skipWithout(missing))(`servers that a board refuses${skipNote(missing)}`, () => {
   test('one of release 2.9', async () => {
-    const cluster = await NatsCluster.start(boardDirectory(), { release: 'bookworm', isAlone: true })
+    const cluster = await NatsCluster.start(boardDirectory(), { release: 'bookworm', isSingle: true })
     const board = await startBoard({ directory: boardDirectory(), env: cluster.env })
     const sentence = 'replication: The NATS server n1 is 2.9.10. A board needs at least 2.10.23.'
     await vi.waitFor(async () => expect(await health(board)).toContain(sentence), patience)
@@ -218,7 +218,7 @@ describe.skipIf(skipWithout(missing))(`servers that a board refuses${skipNote(mi
   })
 
   test('one alone, which cannot keep three copies', async () => {
-    const cluster = await NatsCluster.start(boardDirectory(), { isAlone: true })
+    const cluster = await NatsCluster.start(boardDirectory(), { isSingle: true })
     const board = await startBoard({ directory: boardDirectory(), env: cluster.env })
     const sentence = 'replication: The NATS servers did not create a stream with 3 copies: '
     await vi.waitFor(async () => expect(await health(board)).toContain(sentence), patience)
@@ -232,7 +232,7 @@ describe.skipIf(skipWithout(missing))(`servers that a board refuses${skipNote(mi
     const sentence = 'replication: The NATS server n3 does not sync every message. Set sync_interval: always'
     await vi.waitFor(async () => expect(await health(board)).toContain(sentence), patience)
     await cluster.kill('n3')
-    await cluster.begin('n3', 'always')
+    await cluster.startServer('n3', 'always')
     await vi.waitFor(async () => expect(await health(board)).toBe('ok\n'), patience)
     await board.stop()
     await cluster.stop()
@@ -241,7 +241,7 @@ describe.skipIf(skipWithout(missing))(`servers that a board refuses${skipNote(mi
   test('one that was away when the board began, though nothing is written', async () => {
     const cluster = await NatsCluster.start(boardDirectory(), { unsynced: 'n3' })
     await cluster.kill('n3')
-    await cluster.begin('n3', 'always')
+    await cluster.startServer('n3', 'always')
     const directory = boardDirectory()
     const first = await startBoard({ directory, env: cluster.env })
     await vi.waitFor(async () => expect(await health(first)).toBe('ok\n'), patience)
@@ -249,7 +249,7 @@ describe.skipIf(skipWithout(missing))(`servers that a board refuses${skipNote(mi
     await cluster.kill('n3')
     const board = await startBoard({ directory, env: cluster.env })
     await vi.waitFor(() => expect(board.lines.join('\n')).toContain('"replication.begun"'), patience)
-    await cluster.begin('n3')
+    await cluster.startServer('n3')
     const sentence = 'replication: The NATS server n3 does not sync every message.'
     await vi.waitFor(async () => expect(await health(board)).toContain(sentence), patience)
     await board.stop()

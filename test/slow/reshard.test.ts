@@ -10,16 +10,16 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { operations } from '../../actors/operations.ts'
 import { story, unpackBoard } from '../fixtures/fixture.ts'
+import { dataOf, run, summaryOf } from '../support/answers.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
+import { differences, RecordingClient, viewBoard } from '../support/board-view.ts'
 import { Client, person } from '../support/client.ts'
-import { drawn } from '../support/drawn.ts'
 import { HookTarget } from '../support/hook-target.ts'
 import { setups, World } from '../support/operation-setups.ts'
 import { program } from '../support/program.ts'
+import { randomPart } from '../support/random-part.ts'
 import { runProgram } from '../support/run-program.ts'
-import { dataOf, run, told } from '../support/told.ts'
-import { differences, RememberingClient, wholeView } from '../support/whole-view.ts'
-import { type Staged, workAt } from '../support/work-stages.ts'
+import { type StagedWork, workAt } from '../support/work-stages.ts'
 
 vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 })
 
@@ -36,11 +36,11 @@ const env = {
 }
 
 let board: Board
-let known: RememberingClient
+let known: RecordingClient
 let people: number
 let target: HookTarget
 /** Works in progress; those of one element are completed after each reshard. */
-let inProgress: { readonly claimed: Staged; readonly replied: Staged; readonly submitted: Staged }[]
+let inProgress: { readonly claimed: StagedWork; readonly replied: StagedWork; readonly submitted: StagedWork }[]
 
 async function start(): Promise<void> {
   board = await startBoard({ directory, env })
@@ -66,7 +66,7 @@ async function withClient<Result>(use: (client: Client) => Promise<Result>): Pro
 /** How many ids and accepted commands are queried. */
 const queriedMax = 120
 
-const view = () => withClient((client) => wholeView(client, known, { operator, stranger }, queriedMax))
+const view = () => withClient((client) => viewBoard(client, known, { operator, stranger }, queriedMax))
 
 /** Sends every write operation, with its documented example. */
 async function sendEveryWrite(world: World): Promise<void> {
@@ -80,7 +80,7 @@ beforeAll(async () => {
   await start()
   target = await HookTarget.open()
   const { serviceId } = await Client.of(board)
-  known = new RememberingClient(board.address, serviceId)
+  known = new RecordingClient(board.address, serviceId)
   const world = new World(known, operator)
   await sendEveryWrite(world)
   inProgress = []
@@ -103,26 +103,26 @@ afterAll(async () => {
 
 /** Completes works in progress with their remaining commands. */
 async function complete(world: World, { claimed, replied, submitted }: (typeof inProgress)[number]): Promise<void> {
-  const submit = async ({ worker, work, result }: Staged) =>
-    world.done(worker, { operation: 'work.submit', event_id: work, amount: 1, target: result })
+  const submit = async ({ worker, work, result }: StagedWork) =>
+    world.run(worker, { operation: 'work.submit', event_id: work, amount: 1, target: result })
   const result = await world.post(claimed.worker, { room: claimed.room, reply_to: claimed.work, text: 'done' })
   await submit({ ...claimed, result })
   await submit(replied)
   for (const { requester, worker, work } of [claimed, replied, submitted]) {
     const before = await balance(world, worker)
-    const accepted = await world.done(requester, { operation: 'work.accept', event_id: work })
+    const accepted = await world.run(requester, { operation: 'work.accept', event_id: work })
     expect(accepted.work).toMatchObject({ id: work, state: 'accepted' })
     expect((await balance(world, worker)) - before).toBeGreaterThan(0)
   }
 }
 
-async function balance(world: World, who: Staged['worker']): Promise<number> {
-  const { available } = await world.done(who, { operation: 'credit.balance' })
+async function balance(world: World, who: StagedWork['worker']): Promise<number> {
+  const { available } = await world.run(who, { operation: 'credit.balance' })
   return Number(available)
 }
 
 test.each(
-  drawn([
+  randomPart([
     [0, 3],
     [1, 2],
   ] as const),
@@ -162,7 +162,7 @@ test('a reshard keeps public cursors valid, and refuses those with positions in 
     const page = dataOf(await client.get(`/api/updates?cursor=${cursors.open}`))
     expect(page.updates).toMatchObject([{ event: { event_id: id } }])
     const refused = await client.command(owner, { operation: 'updates.get', cursor: cursors.signed })
-    expect(told(refused)).toBe('400 expired cursor')
+    expect(summaryOf(refused)).toBe('400 expired cursor')
     const [, oldest] = /oldest valid one is ([\w-]+)/.exec(refused.text)!
     const fields = {
       operation: 'updates.get',
@@ -174,14 +174,14 @@ test('a reshard keeps public cursors valid, and refuses those with positions in 
     const texts = (updates as { event?: { text: string } }[]).flatMap(({ event }) => event?.text ?? [])
     expect(texts).toEqual(['one', 'two', 'three'])
     const nextPage = { operation: 'events.list', room, limit: 1, cursor: cursors.listed }
-    expect(told(await client.command(owner, nextPage))).toBe('400 invalid_field cursor')
+    expect(summaryOf(await client.command(owner, nextPage))).toBe('400 invalid_field cursor')
   })
 })
 
 test('webhooks continue after a reshard: nothing is delivered twice, and old deliveries can be repeated on request', async () => {
   const [owner, room] = [person('owner of hooks'), 'hooked-den']
   const url = target.url('/moved')
-  const texts = () => target.at('/moved').map(({ body }) => String(body.data.excerpt ?? body.data.text))
+  const texts = () => target.receivedAt('/moved').map(({ body }) => String(body.data.excerpt ?? body.data.text))
   const webhookId = await withClient(async (client) => {
     await run(client, owner, { operation: 'room.create', room, visibility: 'private' })
     const data = JSON.stringify({ schema: 1, url, kinds: ['room.post'], room })
@@ -189,12 +189,12 @@ test('webhooks continue after a reshard: nothing is delivered twice, and old del
     for (const text of ['one', 'two']) await run(client, owner, { operation: 'post', room, text })
     return (webhook as { id: string }).id
   })
-  await target.until(() => texts().length === 2)
+  await target.waitUntil(() => texts().length === 2)
   const delivered = texts()
   for (const shards of [1, 3]) await reshard(shards)
   await withClient(async (client) => {
     await run(client, owner, { operation: 'post', room, text: 'three' })
-    await target.until(() => texts().length === 3)
+    await target.waitUntil(() => texts().length === 3)
     expect(texts().slice(0, 2)).toEqual(delivered)
     const { deliveries } = await run(client, owner, { operation: 'webhook.deliveries', target: webhookId })
     const oldest = (deliveries as { event: string }[]).at(-1)
@@ -204,8 +204,8 @@ test('webhooks continue after a reshard: nothing is delivered twice, and old del
       data: JSON.stringify({ schema: 1, event: oldest!.event }),
     }
     await run(client, owner, redeliver)
-    await target.until(() => texts().length === 4)
-    const [repeated, ...others] = target.at('/moved').toReversed()
+    await target.waitUntil(() => texts().length === 4)
+    const [repeated, ...others] = target.receivedAt('/moved').toReversed()
     const original = others.find(({ id }) => id === repeated!.id)
     expect([repeated!.body.eventId, repeated!.body.data.excerpt]).toEqual([oldest!.event, original!.body.data.excerpt])
   })
@@ -214,7 +214,7 @@ test('webhooks continue after a reshard: nothing is delivered twice, and old del
 test('a reshard that is killed at any moment leaves a complete board with the old or the new number of shards', async () => {
   const expected = story()
   const shardCounts = new Set<number>()
-  for (const delayMs of drawn([150, 400, 700])) {
+  for (const delayMs of randomPart([150, 400, 700])) {
     const path = boardDirectory()
     unpackBoard(path)
     const child = spawn(process.execPath, [program, 'reshard', '--shards', '5', '--data', path], { stdio: 'ignore' })

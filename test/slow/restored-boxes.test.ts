@@ -8,13 +8,13 @@ import { jetstreamManager } from '@nats-io/jetstream'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { createNatsKeyFile } from '../../src/cli/key-file.ts'
 import { missingNats, skipNote, skipWithout } from '../peers/peers.ts'
-import { type Board, boardDirectory, refusedBoard, startBoard, tryBoard } from '../support/board-process.ts'
+import { type Board, boardDirectory, expectStartRefused, startBoard, tryStartBoard } from '../support/board-process.ts'
 import { type Box, makeBoxes } from '../support/boxes.ts'
 import { Client, person } from '../support/client.ts'
 import { filesUnder } from '../support/files-under.ts'
 import { NatsCluster } from '../support/nats-cluster.ts'
 import { patience } from '../support/patience.ts'
-import { caughtUp } from '../support/replicas.ts'
+import { waitUntilCaughtUp } from '../support/replicas.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
@@ -71,7 +71,7 @@ describe.skipIf(skipWithout(missing))(`boxes of one board${skipNote(missing)}`, 
     for (let times = 0; times < 2; times++) {
       empty(second)
       const follower = await second.follow()
-      await caughtUp(leader, follower)
+      await waitUntilCaughtUp(leader, follower)
       await follower.stop()
       expect(follower.lines.filter((line) => /"level":"(warn|error)"/.test(line))).toEqual([])
     }
@@ -98,10 +98,10 @@ describe.skipIf(skipWithout(missing))(`boxes of one board${skipNote(missing)}`, 
     await connection.close()
     leader = await first.serve()
     const follower = await second.follow()
-    await caughtUp(leader, follower)
+    await waitUntilCaughtUp(leader, follower)
     await follower.stop()
     await leader.stop()
-    second.takeKeysOf(first)
+    second.copyKeysFrom(first)
     expect(await first.run('hand-over')).toMatchObject({ code: 0, errors: '' })
     const { env, ...options } = second.options('follow', true)
     const waiting = await startBoard({ ...options, env: { ...env, REPLICATE_ACK: 'quorum' } })
@@ -120,9 +120,9 @@ describe.skipIf(skipWithout(missing))(`boxes of one board${skipNote(missing)}`, 
     const [first, second] = await pair({ SERVICE_ID: 'copied-back', SHARDS: '1', REPLICATE_ACK: 'quorum' })
     let leader = await first.serve()
     await post(leader, 'before')
-    second.takeKeysOf(first)
+    second.copyKeysFrom(first)
     const follower = await second.join()
-    await caughtUp(leader, follower)
+    await waitUntilCaughtUp(leader, follower)
     await follower.stop()
     await leader.stop()
     const markedSize = () => Number(readFileSync(`${first.directory}.mark`, 'utf8').split('\n')[2])
@@ -136,10 +136,10 @@ describe.skipIf(skipWithout(missing))(`boxes of one board${skipNote(missing)}`, 
     rmSync(first.directory, { recursive: true })
     cpSync(copy, first.directory, { recursive: true })
 
-    const { words } = await refusedBoard(first.options('follow', true))
-    expect(words).toContain(`a head of ${before + 2} was signed and published. This board has answered by quorum`)
-    expect(words).toContain('Empty this directory')
-    expect(words).not.toContain('restored --lost')
+    const { output } = await expectStartRefused(first.options('follow', true))
+    expect(output).toContain(`a head of ${before + 2} was signed and published. This board has answered by quorum`)
+    expect(output).toContain('Empty this directory')
+    expect(output).not.toContain('restored --lost')
     for (const command of ['restored', 'restored --lost --yes', 'reshard --shards 2', 'rekey', 'log rotate']) {
       const { code, errors } = await first.run(...command.split(' '))
       expect([command, code, errors]).toEqual([
@@ -149,18 +149,18 @@ describe.skipIf(skipWithout(missing))(`boxes of one board${skipNote(missing)}`, 
       ])
     }
     rmSync(`${first.directory}.mark`)
-    const ended = await tryBoard(first.options('serve'))
+    const ended = await tryStartBoard(first.options('serve'))
     expect(ended).toMatchObject({ words: expect.stringContaining('more than the journals of this board') })
     expect(ended).toMatchObject({ words: expect.stringContaining('another box has the rest. Empty this directory') })
 
     const next = await second.join()
     await leads(next)
-    const outdone = await refusedBoard(first.options('follow', true))
-    expect(outdone.words).toContain('was an old copy restored? Empty this directory')
+    const outdone = await expectStartRefused(first.options('follow', true))
+    expect(outdone.output).toContain('was an old copy restored? Empty this directory')
     empty(first)
-    first.takeKeysOf(second)
+    first.copyKeysFrom(second)
     const again = await first.join()
-    await caughtUp(next, again)
+    await waitUntilCaughtUp(next, again)
     await again.stop()
     await next.stop()
   })
@@ -180,7 +180,7 @@ describe.skipIf(skipWithout(missing))(`boxes of one board${skipNote(missing)}`, 
     rmSync(box.directory, { recursive: true })
     cpSync(copy, box.directory, { recursive: true })
     rmSync(`${box.directory}.mark`)
-    const ended = await tryBoard(quorum)
+    const ended = await tryStartBoard(quorum)
     expect(ended).toMatchObject({ words: expect.stringContaining('more than the journals of this board') })
     expect(ended).toMatchObject({ words: expect.stringContaining('another box has the rest. Empty this directory') })
     expect(ended).not.toMatchObject({ words: expect.stringContaining('Then stop the board, delete the stream') })
@@ -191,9 +191,9 @@ describe.skipIf(skipWithout(missing))(`boxes of one board${skipNote(missing)}`, 
     const [first, second] = await pair(more)
     const leader = await first.serve()
     await post(leader, 'before')
-    second.takeKeysOf(first)
+    second.copyKeysFrom(first)
     const next = await second.join()
-    await caughtUp(leader, next)
+    await waitUntilCaughtUp(leader, next)
     const client = await Client.of(leader)
     const { body, eventId } = client.sign(ada, { operation: 'post', room: 'a', text: 'a slip of the pen 4711' })
     const holders = ({ directory }: Box) =>
@@ -206,7 +206,7 @@ describe.skipIf(skipWithout(missing))(`boxes of one board${skipNote(missing)}`, 
     await leader.kill()
     await unanswered
     client.close()
-    await Promise.all(servers.map((name) => cluster.begin(name)))
+    await Promise.all(servers.map((name) => cluster.startServer(name)))
     await leads(next)
     const there = await Client.of(next)
     expect((await there.send(body)).status).toBe(200)
@@ -217,7 +217,7 @@ describe.skipIf(skipWithout(missing))(`boxes of one board${skipNote(missing)}`, 
     const back = await first.join()
     expect(back.lines.join('\n')).toContain('replication.stood_down')
     expect(readdirSync(join(first.directory, 'shard-00'))).toContain('lost+tail')
-    await caughtUp(next, back)
+    await waitUntilCaughtUp(next, back)
     await vi.waitFor(() => expect(holders(first)).toEqual([]), { ...patience, interval: 500 })
     await back.stop()
     await next.stop()
@@ -227,21 +227,21 @@ describe.skipIf(skipWithout(missing))(`boxes of one board${skipNote(missing)}`, 
     const [first, second] = await pair({ SERVICE_ID: 'keyless', SHARDS: '1', REPLICATE_ACK: 'quorum' })
     const leader = await first.serve()
     for (let times = 0; times < 2; times++)
-      expect((await refusedBoard(second.options('follow', true))).words).toContain(
+      expect((await expectStartRefused(second.options('follow', true))).output).toContain(
         `Copy the keys directory of the leader to ${join(second.directory, 'keys')}`,
       )
-    second.takeKeysOf(first)
+    second.copyKeysFrom(first)
     const logKey = join(second.directory, 'keys', 'log.key')
     const key = readFileSync(logKey, 'utf8')
     for (const wrong of [undefined, `${'7'.repeat(64)}\n`]) {
       rmSync(logKey)
       if (wrong !== undefined) writeFileSync(logKey, wrong, { mode: 0o600 })
-      const { words } = await refusedBoard(second.options('follow', true))
+      const { output: words } = await expectStartRefused(second.options('follow', true))
       expect(words).toContain(`${logKey} is missing, or is not the key of the log`)
       writeFileSync(logKey, key, { mode: 0o600 })
     }
     const follower = await second.join()
-    await caughtUp(leader, follower)
+    await waitUntilCaughtUp(leader, follower)
     await follower.stop()
     await leader.stop()
   })
@@ -250,9 +250,9 @@ describe.skipIf(skipWithout(missing))(`boxes of one board${skipNote(missing)}`, 
     const [first, second] = await pair({ SERVICE_ID: 'unable', SHARDS: '1', REPLICATE_ACK: 'quorum' })
     const leader = await first.serve()
     await post(leader, 'before')
-    second.takeKeysOf(first)
+    second.copyKeysFrom(first)
     const follower = await second.join()
-    await caughtUp(leader, follower)
+    await waitUntilCaughtUp(leader, follower)
     const [key, aside] = ['log.key', 'aside.key'].map((name) => join(second.directory, 'keys', name))
     renameSync(key!, aside!)
     await leader.kill()
@@ -271,9 +271,9 @@ describe.skipIf(skipWithout(missing))(`boxes of one board${skipNote(missing)}`, 
     const [first, second] = await pair({ SERVICE_ID: 'lacking', SHARDS: '1', REPLICATE_ACK: 'quorum' })
     const leader = await first.serve()
     await post(leader, 'before')
-    second.takeKeysOf(first)
+    second.copyKeysFrom(first)
     let follower = await second.join()
-    await caughtUp(leader, follower)
+    await waitUntilCaughtUp(leader, follower)
     await follower.stop()
     await leader.kill()
     const lacked = join(second.directory, 'missing-attachments.json')
@@ -312,24 +312,24 @@ describe.skipIf(skipWithout(missing))(`boxes of one board${skipNote(missing)}`, 
       return { ...options, env: { ...env, FOLLOW: `${first.address},${second.address}` } }
     }
     for (const box of [first, second])
-      expect((await refusedBoard(shared(box))).words).toContain('Only the first start of the first box')
+      expect((await expectStartRefused(shared(box))).output).toContain('Only the first start of the first box')
     let leader = await first.serve()
     await post(leader, 'before')
     const follower = await second.follow()
-    await caughtUp(leader, follower)
+    await waitUntilCaughtUp(leader, follower)
     await follower.stop()
     await leader.stop()
-    expect((await refusedBoard(shared(second))).words).toContain('start it with broadside follow')
+    expect((await expectStartRefused(shared(second))).output).toContain('start it with broadside follow')
     leader = await startBoard(shared(first))
     expect(leader.lines.join('\n')).toContain('follow.ignored')
     await post(leader, 'after')
     await leader.stop()
-    second.takeKeysOf(first)
+    second.copyKeysFrom(first)
     expect(await first.run('hand-over')).toMatchObject({ code: 0, errors: '' })
     expect(await second.run('lead')).toMatchObject({ code: 0, errors: '' })
     const led = await startBoard(shared(second))
     await post(led, 'led')
     await led.stop()
-    expect((await refusedBoard(shared(first))).words).toContain('start it with broadside follow')
+    expect((await expectStartRefused(shared(first))).output).toContain('start it with broadside follow')
   })
 })

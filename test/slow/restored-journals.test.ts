@@ -13,11 +13,11 @@ import { FrameWindow } from '../../storage/frame-window.ts'
 import { machineDisk } from '../../storage/machine-disk.ts'
 import { listSegments, readSegmentHeader, SEGMENT_HEADER_BYTES, segmentPath } from '../../storage/segment.ts'
 import { capturedTerminal } from '../src/cli/captured-terminal.ts'
-import { boardDirectory, refusedBoard, startBoard } from '../support/board-process.ts'
+import { boardDirectory, expectStartRefused, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
-import { drawn } from '../support/drawn.ts'
 import { filesUnder } from '../support/files-under.ts'
-import { damagesOf } from '../support/fsck-damage.ts'
+import { findDamage } from '../support/find-damage.ts'
+import { randomPart } from '../support/random-part.ts'
 
 vi.setConfig({ testTimeout: 120_000, hookTimeout: 120_000 })
 
@@ -65,10 +65,10 @@ const contents = (directory: string) =>
 /** The message of a start that refuses and changes nothing. */
 async function refusal(directory: string): Promise<string> {
   const before = contents(directory)
-  const { code, words } = await refusedBoard({ directory, env: { SHARDS: '2' } })
+  const { code, output } = await expectStartRefused({ directory, env: { SHARDS: '2' } })
   expect(code).toBe(1)
   expect(contents(directory)).toEqual(before)
-  return words
+  return output
 }
 
 const half = (frames: number) => Math.floor(frames / 2)
@@ -84,7 +84,7 @@ test.each([
   rmSync(join(directory, 'log', 'durable'), { force: true })
   cut(directory, 'log', kept)
   expect(await refusal(directory)).toMatch(bothNamed)
-  expect(JSON.stringify(damagesOf(directory))).toMatch(bothNamed)
+  expect(JSON.stringify(findDamage(directory))).toMatch(bothNamed)
 })
 
 test('journals that are all cut to half of their frames are refused', async () => {
@@ -116,14 +116,14 @@ test('known losses can be accepted: the next log begins, and later starts find n
     client.close()
     await board.stop()
   }
-  expect(damagesOf(directory)).toEqual([])
+  expect(findDamage(directory)).toEqual([])
 })
 
 /** The message of a start that refuses; the log is unchanged. */
 async function refusedAsForeign(directory: string, shards: string): Promise<string> {
   const logOf = () => contents(directory).filter(([name]) => String(name).startsWith('log/'))
   const before = logOf()
-  const { code, words } = await refusedBoard({ directory, env: { SHARDS: shards } })
+  const { code, output: words } = await expectStartRefused({ directory, env: { SHARDS: shards } })
   expect(code).toBe(1)
   expect(logOf().map(([name]) => name)).toEqual(before.map(([name]) => name))
   return words
@@ -144,7 +144,7 @@ test('the journal of another shard is refused, and the board starts with its own
     cpSync(join(killed, shard), join(directory, shard), { recursive: true })
     const board = await startBoard({ directory, env: { SHARDS: '2' } })
     await board.stop()
-    expect(damagesOf(directory)).toEqual([])
+    expect(findDamage(directory)).toEqual([])
   }
 })
 
@@ -217,7 +217,7 @@ test('with several shards, a diverged copy is refused, even if private records f
   expect(await refusedAsForeign(one, '2')).toContain('is not the one that the signed log was made from')
 })
 
-test.each(drawn(['1', '2']))(
+test.each(randomPart(['1', '2']))(
   'a missing journal is refused before another begins in its place, on a board of %s shards',
   async (shards) => {
     const made = shards === '2' ? killed : await boardOf(1)
@@ -227,7 +227,7 @@ test.each(drawn(['1', '2']))(
       rmSync(join(directory, 'shard-00'), { recursive: true })
       if (isEmpty) mkdirSync(join(directory, 'shard-00'))
       const before = contents(directory)
-      const { code, words } = await refusedBoard({ directory, env: { SHARDS: shards } })
+      const { code, output: words } = await expectStartRefused({ directory, env: { SHARDS: shards } })
       expect(code).toBe(1)
       expect(words).toMatch(
         /shard-00 has no journal, but the signed log \(frame \d+, byte \d+ of \S+\) covers frame \d+/,

@@ -9,12 +9,12 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { main } from '../../src/cli/main.ts'
 import { LedgerBooks, readLedgerLine } from '../../src/export-check/ledger-books.ts'
 import { capturedTerminal } from '../src/cli/captured-terminal.ts'
-import { type Board, boardDirectory, refusedBoard, startBoard } from '../support/board-process.ts'
-import { Client, type Fields, now, person, type Signed } from '../support/client.ts'
-import { damagesOf } from '../support/fsck-damage.ts'
+import { type Board, boardDirectory, expectStartRefused, startBoard } from '../support/board-process.ts'
+import { Client, type Fields, now, person, type SignedCommand } from '../support/client.ts'
+import { findDamage } from '../support/find-damage.ts'
 import { World } from '../support/operation-setups.ts'
 import { patience } from '../support/patience.ts'
-import { reason, type Stage, type Staged, workAt } from '../support/work-stages.ts'
+import { reason, type Stage, type StagedWork, workAt } from '../support/work-stages.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
@@ -31,8 +31,8 @@ const stages: readonly Stage[] = [
 ]
 const directory = boardDirectory()
 const copy = `${directory}.copy`
-const staged = new Map<Stage, Staged>()
-const brief = new Map<Stage, Staged>()
+const staged = new Map<Stage, StagedWork>()
+const brief = new Map<Stage, StagedWork>()
 const later = person('who came later')
 let board: Board
 let client: Client
@@ -40,7 +40,7 @@ let world: World
 let before: Readonly<Record<string, unknown>>
 let cursor: string
 /** Accepted after the backup, and lost with everything later. */
-let lost: Signed
+let lost: SignedCommand
 let said: { readonly code: number; readonly out: string; readonly err: string }
 let refusedByMark: string
 
@@ -67,18 +67,18 @@ type Record_ = Readonly<Record<string, unknown>> & {
   readonly fence: number
   readonly generation: string
 }
-const read = async ({ work }: Staged): Promise<Record_> =>
+const read = async ({ work }: StagedWork): Promise<Record_> =>
   ((await client.get(`/api/work/${work}`)).data as unknown as { work: Record_ }).work
-const of = (stage: Stage): Staged => staged.get(stage)!
-const heldBy = async ({ requester }: Staged): Promise<unknown> =>
-  (await world.done(requester, { operation: 'credit.balance' })) as unknown
+const of = (stage: Stage): StagedWork => staged.get(stage)!
+const heldBy = async ({ requester }: StagedWork): Promise<unknown> =>
+  (await world.run(requester, { operation: 'credit.balance' })) as unknown
 const generationNow = async () => (await client.get('/capabilities')).data as unknown as { generation: string }
 /** The code that a command about a work is refused with; '' if it is accepted. */
-const code = async (who: Staged['worker'], fields: Fields): Promise<string> =>
+const code = async (who: StagedWork['worker'], fields: Fields): Promise<string> =>
   (await client.command(who, fields)).code ?? ''
 
 beforeAll(async () => {
-  const make = async (into: Map<Stage, Staged>, of: readonly Stage[]): Promise<void> => {
+  const make = async (into: Map<Stage, StagedWork>, of: readonly Stage[]): Promise<void> => {
     await Promise.all(of.map(async (stage) => into.set(stage, await workAt(world, stage, {}, { room: 'jobs' }))))
   }
   await start({ LIMITS: '{"work_recovery_window":1}' })
@@ -96,19 +96,19 @@ beforeAll(async () => {
   cpSync(directory, copy, { recursive: true })
   await start()
   const { worker, work } = of('claimed')
-  await world.done(worker, { operation: 'work.release', event_id: work, amount: 1 })
-  await world.done(later, { operation: 'work.claim', event_id: work })
+  await world.run(worker, { operation: 'work.release', event_id: work, amount: 1 })
+  await world.run(later, { operation: 'work.claim', event_id: work })
   // With the latest possible timestamp: it is sent again after all other checks.
   const accept = { operation: 'work.accept', event_id: of('submitted').work }
   lost = client.sign(of('submitted').requester, accept, { timestamp: now() + 250 })
   expect((await client.send(lost.body)).status).toBe(200)
   for (const stage of ['rejected', 'disputed'] as const)
-    await world.done(of(stage).requester, { operation: 'work.accept', event_id: of(stage).work })
-  await world.done(of('open').requester, { operation: 'work.cancel', event_id: of('open').work })
+    await world.run(of(stage).requester, { operation: 'work.accept', event_id: of(stage).work })
+  await world.run(of('open').requester, { operation: 'work.cancel', event_id: of('open').work })
   await stop()
   rmSync(directory, { recursive: true })
   cpSync(copy, directory, { recursive: true })
-  refusedByMark = (await restored()).err + (await refusedBoard({ directory })).words
+  refusedByMark = (await restored()).err + (await expectStartRefused({ directory })).output
   // The machine is gone, and the mark with it.
   rmSync(`${directory}.mark`)
   said = await restored()
@@ -192,7 +192,7 @@ test('a worker with a fence that the backup does not know changes nothing with i
 
 test('a worker confirms the claim with its fence, and continues as if nothing had happened', async () => {
   const { worker, requester, work, result } = of('replied')
-  const { work: confirmed } = await world.done(worker, {
+  const { work: confirmed } = await world.run(worker, {
     operation: 'work.renew',
     event_id: work,
     amount: 1,
@@ -200,18 +200,18 @@ test('a worker confirms the claim with its fence, and continues as if nothing ha
   })
   const { generation } = await generationNow()
   expect(confirmed).toMatchObject({ state: 'claimed', fence: 1, generation })
-  const { work: submitted } = await world.done(worker, {
+  const { work: submitted } = await world.run(worker, {
     operation: 'work.submit',
     event_id: work,
     amount: 1,
     target: result,
   })
   expect(submitted).toMatchObject({ state: 'submitted', fence: 1, result_available: true })
-  const { work: paid } = await world.done(requester, { operation: 'work.accept', event_id: work })
+  const { work: paid } = await world.run(requester, { operation: 'work.accept', event_id: work })
   expect(paid).toMatchObject({ state: 'accepted', reward: { state: 'paid' } })
   const revision = of('revision')
   const again = { operation: 'work.renew', event_id: revision.work, amount: 1 }
-  expect((await world.done(revision.worker, again)).work).toMatchObject({ state: 'revision', fence: 1 })
+  expect((await world.run(revision.worker, again)).work).toMatchObject({ state: 'revision', fence: 1 })
 })
 
 test('a result is confirmed only by the same result; its requester need not wait for that', async () => {
@@ -230,10 +230,10 @@ test('a result is confirmed only by the same result; its requester need not wait
 
 test('works that need no confirmation continue', async () => {
   const [open, rejected, disputed] = [of('open'), of('rejected'), of('disputed')]
-  await world.done(open.worker, { operation: 'work.claim', event_id: open.work })
-  await world.done(rejected.worker, { operation: 'work.dispute', event_id: rejected.work, amount: 1, reason })
+  await world.run(open.worker, { operation: 'work.claim', event_id: open.work })
+  await world.run(rejected.worker, { operation: 'work.dispute', event_id: rejected.work, amount: 1, reason })
   const rule = { operation: 'work.rule', event_id: disputed.work, reason, data: '{"schema":1,"percent":100}' }
-  expect((await world.done(operator, rule)).work).toMatchObject({ state: 'accepted' })
+  expect((await world.run(operator, rule)).work).toMatchObject({ state: 'accepted' })
 })
 
 test('a restart changes no epoch; the ledger and the files agree', async () => {
@@ -252,5 +252,5 @@ test('a restart changes no epoch; the ledger and the files agree', async () => {
   }
   expect(books.end()).toBeUndefined()
   await stop()
-  expect(damagesOf(directory)).toEqual([])
+  expect(findDamage(directory)).toEqual([])
 })

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
-import { type Answer, Client, freshNonce, now, person, type Signed } from '../support/client.ts'
+import { type Answer, Client, newNonce, now, person, type SignedCommand } from '../support/client.ts'
 import { patience } from '../support/patience.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
@@ -26,7 +26,7 @@ function expectSame(retry: Answer, first: Answer): void {
 }
 
 /** A post whose timestamp is off by this much; repeated if it was decided so late that it no longer was. */
-async function postOff(client: Client, offset: number): Promise<{ signed: Signed; answer: Answer }> {
+async function postOff(client: Client, offset: number): Promise<{ signed: SignedCommand; answer: Answer }> {
   const isIn = (off: number) => Math.abs(off) <= 300
   for (;;) {
     const timestamp = now() + offset
@@ -71,7 +71,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
   })
 
   test('other bytes under a nonce of the same identity are nonce_reused; another identity or room may use it', async () => {
-    const nonce = freshNonce()
+    const nonce = newNonce()
     await client.post(ada, { room: 'nonces', text: 'one' }, { nonce })
     const other = await client.post(ada, { room: 'nonces', text: 'two' }, { nonce })
     expect(other).toMatchObject({ status: 400, code: 'nonce_reused', field: 'nonce' })
@@ -92,7 +92,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
   })
 
   test('a refusal consumes neither nonce nor request_id', async () => {
-    const nonce = freshNonce()
+    const nonce = newNonce()
     const wrong = { room: 'refused', text: 'x', reply_to: 'a'.repeat(32), request_id: 'q' }
     expect(await client.post(ada, wrong, { nonce })).toMatchObject({ status: 400, code: 'not_found' })
     expect((await client.post(ada, { room: 'refused', text: 'y', request_id: 'q' }, { nonce })).status).toBe(200)
@@ -127,9 +127,9 @@ test.each(['SIGTERM', 'SIGKILL'] as const)(
     const directory = boardDirectory()
     const board = await startBoard({ directory })
     const client = await Client.of(board)
-    const posts: { signed: Signed; first: Answer }[] = []
-    const nonce = freshNonce()
-    const take = async (signed: Signed) => posts.push({ signed, first: await client.send(signed.body) })
+    const posts: { signed: SignedCommand; first: Answer }[] = []
+    const nonce = newNonce()
+    const take = async (signed: SignedCommand) => posts.push({ signed, first: await client.send(signed.body) })
     for (let n = 0; n < 20; n += 1)
       await take(client.sign(ada, { operation: 'post', room: `r-${n % 3}`, text: `${n}` }))
     await take(client.sign(ada, { operation: 'post', room: 'r-0', text: 'nonce' }, { nonce }))

@@ -7,7 +7,7 @@ import { skipNote, skipWithout } from '../peers/peers.ts'
 import { X402Seller } from '../peers/x402-seller.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { patience } from '../support/patience.ts'
-import { json, ToolServer } from '../support/tool-server.ts'
+import { respondJson, ToolServer } from '../support/tool-server.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
@@ -39,7 +39,7 @@ describe.skipIf(skipWithout(missing))(`buyers of the board’s tools${skipNote(m
     chain = await X402Seller.open()
     const asked =
       (what: Asked) =>
-      async ({ body }: { body: string }, response: Parameters<typeof json>[0]) => {
+      async ({ body }: { body: string }, response: Parameters<typeof respondJson>[0]) => {
         const { paymentPayload, paymentRequirements } = JSON.parse(body) as {
           paymentPayload: unknown
           paymentRequirements: unknown
@@ -48,7 +48,7 @@ describe.skipIf(skipWithout(missing))(`buyers of the board’s tools${skipNote(m
         const found = await chain.facilitator[what](paymentPayload, paymentRequirements)
         await when(what, 'after')
         if (what === 'settle' && lose-- > 0) response.destroy()
-        else json(response, found)
+        else respondJson(response, found)
       }
     facilitator = await ToolServer.open({ '/verify': asked('verify'), '/settle': asked('settle') })
     board = await start(boardDirectory())
@@ -121,7 +121,7 @@ describe.skipIf(skipWithout(missing))(`buyers of the board’s tools${skipNote(m
     expect(asked.headers.get('www-authenticate')).toMatch(
       /^Payment id="[\w-]{43}", realm="127\.0\.0\.1:\d+", method="evm", intent="charge"/,
     )
-    expect(facilitator.sent).toHaveLength(0)
+    expect(facilitator.requests).toHaveLength(0)
     expect((await fetch(url('broadside:nothing'))).status).toBe(400)
   })
 
@@ -257,12 +257,12 @@ describe.skipIf(skipWithout(missing))(`buyers of the board’s tools${skipNote(m
     const headers = await (await x402Signer())(await fetch(url()))
     const first = await fetch(url(), { headers })
     expect(first.status).toBe(200)
-    const asked = facilitator.sent.length
+    const asked = facilitator.requests.length
     const { answer, body } = await boughtAgain(headers)
     expect([answer.status, body]).toEqual([200, await first.json()])
     expect(answer.headers.get('payment-response')).toBe(first.headers.get('payment-response'))
     expect((await fetch(url('broadside:diff'), { headers })).status).toBe(402)
-    expect(facilitator.sent.length).toBe(asked)
+    expect(facilitator.requests.length).toBe(asked)
   })
 
   test.each([

@@ -8,8 +8,8 @@ import { shardOf } from '../../actors/shard.ts'
 import type { Signer } from '../../src/cli/sign.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, type Fields, person } from '../support/client.ts'
-import { logKeyOf, proveEvent } from '../support/judge.ts'
-import { mortalThreads } from '../support/mortal-threads.ts'
+import { killableThreads } from '../support/killable-threads.ts'
+import { logKeyOf, proveEvent } from '../support/log-checks.ts'
 import { patience } from '../support/patience.ts'
 import { StreamReader } from '../support/stream-reader.ts'
 
@@ -26,7 +26,7 @@ test.each([
       env: {
         SHARDS: String(shards),
         PLACEMENT: placement,
-        ...mortalThreads(shards),
+        ...killableThreads(shards),
       },
     })
     const client = await Client.of(board)
@@ -128,7 +128,7 @@ test('a thread that dies on a quiet board takes no reader with it: answered post
     env: {
       SHARDS: '1',
       PLACEMENT: 'back',
-      ...mortalThreads(1),
+      ...killableThreads(1),
     },
   })
   const client = await Client.of(board)

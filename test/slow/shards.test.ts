@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
-import { type Board, boardDirectory, refusedBoard, startBoard } from '../support/board-process.ts'
-import { Bounty } from '../support/bounty.ts'
+import { type Board, boardDirectory, expectStartRefused, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
-import { Heads, logKeyOf } from '../support/judge.ts'
-import { type Acknowledged, chooseSeed, Ledger, load, randomFrom } from '../support/load.ts'
+import { type AcknowledgedPost, chooseSeed, Ledger, load, randomFrom } from '../support/load.ts'
+import { Heads, logKeyOf } from '../support/log-checks.ts'
+import { WorkClient } from '../support/work-client.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
@@ -41,7 +41,7 @@ describe('a board of three shards', () => {
       expect((await client.get(`/api/thread/${signed.eventId}`)).data.root_id).toBe(event.thread)
       expect((await client.send(signed.body)).data.receipt).toMatchObject({ duplicate: true })
     }
-    const [{ event }] = [...ledger.acknowledged.values()] as [Acknowledged]
+    const [{ event }] = [...ledger.acknowledged.values()] as [AcknowledgedPost]
     for (const room of rooms.filter((each) => each !== event.room)) {
       const answer = await client.post(ada, { room, text: 'wrong room', reply_to: event.event_id })
       expect(answer).toMatchObject({ status: 400, code: 'not_found' })
@@ -118,7 +118,7 @@ describe('a board of three shards', () => {
     'is the same after %s, and refuses another number of shards or keeps its own',
     async (signal) => {
       // Grants to first-time authors are entries too, and may be in flight.
-      const works = new Bounty(client)
+      const works = new WorkClient(client)
       for (const who of authors)
         await expect.poll(async () => (await works.balance(who)).available).toBeGreaterThanOrEqual(100)
       const before = (await client.get('/v1/export')).text
@@ -132,7 +132,7 @@ describe('a board of three shards', () => {
       await board.ended
       client.close()
       const other = await startBoard({ directory, env: { SHARDS: '2' } }).catch(() => undefined)
-      if (other === undefined) await refusedBoard({ directory, env: { SHARDS: '2' } })
+      if (other === undefined) await expectStartRefused({ directory, env: { SHARDS: '2' } })
       else {
         const reader = await Client.of(other)
         expect((await reader.get('/v1/export')).text).toBe(before)

@@ -6,8 +6,8 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { opensslSigner } from '../../src/cli/sign.ts'
 import { skipNote, skipWithout } from '../peers/peers.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
-import { button, complaintsOf, missingBrowser, openPage } from '../support/browser.ts'
-import { call, OauthClient, redirectUri, type Tokens } from '../support/oauth-client.ts'
+import { button, collectErrors, missingBrowser, openPage } from '../support/browser.ts'
+import { callTool, OauthClient, redirectUri, type Tokens } from '../support/oauth-client.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
@@ -49,14 +49,14 @@ afterAll(() => {
 async function identityBehind(back: URL, verifier: string): Promise<string> {
   expect(back.searchParams.get('iss')).toBe(address)
   const { access_token } = (await oauth.exchange(back.searchParams.get('code')!, verifier)).body as unknown as Tokens
-  const { result } = await call(address, 'whoami', {}, access_token)
+  const { result } = await callTool(address, 'whoami', {}, access_token)
   return (result.structuredContent as { identity: string }).identity
 }
 
 describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrowser)}`, () => {
   test('with the key of this browser it takes one click to return to the program', async () => {
     const page = await openPage()
-    const complaints = complaintsOf(page)
+    const complaints = collectErrors(page)
     await page.goto(`${address}/account`)
     await page.getByLabel('Save a copy of it as a file').uncheck()
     await button(page, 'Make a key').click()
@@ -76,7 +76,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
 
   test('with a key elsewhere the bytes are shown and the signature is pasted; and it can be declined', async () => {
     const page = await openPage({ viewport: { width: 390, height: 844 } })
-    const complaints = complaintsOf(page)
+    const complaints = collectErrors(page)
     const signer = opensslSigner(randomBytes(32))
     const came = waitingProgram()
     const { url, verifier } = oauth.authorize()

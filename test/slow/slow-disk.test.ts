@@ -4,9 +4,9 @@ import { tooBusy } from '../../actors/kernel/refusals.ts'
 import { missingProgram, skipNote, skipWithout } from '../peers/peers.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { type Answer, Client, person } from '../support/client.ts'
-import { drawn } from '../support/drawn.ts'
-import { Heads, logKeyOf } from '../support/judge.ts'
 import { Ledger } from '../support/load.ts'
+import { Heads, logKeyOf } from '../support/log-checks.ts'
+import { randomPart } from '../support/random-part.ts'
 
 vi.setConfig({ testTimeout: 900_000 })
 
@@ -48,7 +48,7 @@ describe.skipIf(skipWithout(missing))(`on a disk that takes a second for each sy
     for (let n = 0; n < 1_500; n += 1) {
       const one = clients[n % clients.length]!
       const signed = one.sign(person(`p${n % 50}`), { operation: 'post', room: `r${n % 3}`, text })
-      answers.push(one.send(signed.body).then((answer: Answer) => ledger.take(signed, answer)))
+      answers.push(one.send(signed.body).then((answer: Answer) => ledger.record(signed, answer)))
       if (n % 100 === 99) {
         expect((await client.get('/healthz')).status).toBe(200)
         peak = Math.max(peak, residentMb(board.child.pid!))
@@ -84,7 +84,7 @@ describe.skipIf(skipWithout(missing))(`on a disk that takes a second for each sy
       const posts = Array.from({ length: 60 }, (_, n) => {
         const signed = client.sign(person(`p${n}`), { operation: 'post', room: 'r', text: `post ${wave} ${n}` })
         return client.send(signed.body).then((answer: Answer) => {
-          ledger.take(signed, answer)
+          ledger.record(signed, answer)
           seen.push(answer)
         })
       })
@@ -110,7 +110,7 @@ describe.skipIf(skipWithout(missing))(`on a disk that takes a second for each sy
       const slow = client.sign(person('p0'), { operation: 'post', room: 'r', text })
       const post = client.send(slow.body).then((answer) => {
         isPosted = true
-        ledger.take(slow, answer)
+        ledger.record(slow, answer)
       })
       const { events } = (await client.get('/api/events?room=r')).data
       const wasPosted = isPosted
@@ -132,7 +132,7 @@ describe.skipIf(skipWithout(missing))(`on a disk that takes a second for each sy
     await again.stop()
   })
 
-  test.each(drawn(['back', 'threads', 'clerks']))(
+  test.each(randomPart(['back', 'threads', 'clerks']))(
     'with PLACEMENT=%s a write that finds the queues full is refused before its signature is checked',
     async (placement) => {
       const directory = boardDirectory()

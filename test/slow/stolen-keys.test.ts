@@ -25,11 +25,11 @@ import { capturedTerminal } from '../src/cli/captured-terminal.ts'
 import { accessToken } from '../support/access-token.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, type Fields, person } from '../support/client.ts'
-import { HookedBoard } from '../support/hooked-board.ts'
-import { Mailroom } from '../support/mailroom.ts'
-import { call } from '../support/oauth-client.ts'
+import { callTool } from '../support/oauth-client.ts'
 import { patience } from '../support/patience.ts'
-import { called, keyFileOf, PayerBoard, payerAddress } from '../support/payer-board.ts'
+import { callResultOf, keyFileOf, PayerBoard, payerAddress } from '../support/payer-board.ts'
+import { ReceiverBoard } from '../support/receiver-board.ts'
+import { WebhookBoard } from '../support/webhook-board.ts'
 
 vi.setConfig({ testTimeout: 600_000, hookTimeout: 600_000 })
 
@@ -60,13 +60,13 @@ async function proved(client: Client, vkey: string, name: string): Promise<void>
 const vkeyOf = async (client: Client): Promise<string> => (await client.get('/log/vkey')).text.trim()
 
 describe('the identity key of the board', () => {
-  let mail: Mailroom
+  let receivers: ReceiverBoard
   let thief: Signer
   beforeAll(async () => {
-    mail = await Mailroom.open()
-    thief = opensslSigner(seedIn(join(mail.board.directory, 'keys', 'board.key')))
+    receivers = await ReceiverBoard.open()
+    thief = opensslSigner(seedIn(join(receivers.board.directory, 'keys', 'board.key')))
   })
-  afterAll(() => mail.client.close())
+  afterAll(() => receivers.client.close())
 
   test.each<Fields>([
     { operation: 'post', room: 'lobby', text: 'signed by the board' },
@@ -80,25 +80,25 @@ describe('the identity key of the board', () => {
     },
     { operation: 'inbox.get' },
   ])('opens nothing from outside: $operation is refused at every interface', async (fields) => {
-    expect(await mail.client.command(thief, fields)).toMatchObject({
+    expect(await receivers.client.command(thief, fields)).toMatchObject({
       status: 403,
       code: 'forbidden',
       field: 'public_key',
     })
-    const { body } = mail.client.sign(thief, fields)
-    const many = await fetch(`${mail.client.address}/v1/commands`, { method: 'POST', body: `${body}\n` })
+    const { body } = receivers.client.sign(thief, fields)
+    const many = await fetch(`${receivers.client.address}/v1/commands`, { method: 'POST', body: `${body}\n` })
     expect(await many.text()).toContain('"code":"forbidden"')
-    const inUrl = await fetch(`${mail.client.address}/c64/${Buffer.from(body).toString('base64url')}`)
+    const inUrl = await fetch(`${receivers.client.address}/c64/${Buffer.from(body).toString('base64url')}`)
     expect(await inUrl.text()).toContain('"code":"forbidden"')
   })
 
   test('the board itself continues to sign, and what it signed is proved', async () => {
-    const made = await mail.made(ada, { post: true }, { room: 'lobby' })
-    expect((await mail.deliver(made.url, '{"a":1}')).status).toBe(200)
+    const made = await receivers.createReceiver(ada, { post: true }, { room: 'lobby' })
+    expect((await receivers.deliver(made.url, '{"a":1}')).status).toBe(200)
     const boardPosts = async () =>
-      (await mail.client.get('/api/events?room=lobby')).data.events!.filter(({ author }) => author.id === thief.id)
+      (await receivers.client.get('/api/events?room=lobby')).data.events!.filter(({ author }) => author.id === thief.id)
     await vi.waitFor(async () => expect(await boardPosts()).toHaveLength(1), patience)
-    await proved(mail.client, await vkeyOf(mail.client), 'board-key')
+    await proved(receivers.client, await vkeyOf(receivers.client), 'board-key')
   })
 })
 
@@ -255,8 +255,8 @@ describe('the key of an operator', () => {
 
 describe('secrets of webhooks and receive URLs', () => {
   test('a new webhook has a new secret: the thief’s signatures are rejected, and events continue', async () => {
-    const hooked = await HookedBoard.open()
-    const old = await hooked.made(ada, '/hook')
+    const hooked = await WebhookBoard.open()
+    const old = await hooked.createWebhook(ada, '/hook')
     const forge = (): Record<string, string> => {
       const id = `evt_${randomBytes(8).toString('hex')}`
       return {
@@ -274,17 +274,17 @@ describe('secrets of webhooks and receive URLs', () => {
       }
     }
     expect(believed(old.secret)).toBe(true)
-    const next = await hooked.made(ada, '/renewed')
-    await hooked.done(ada, { operation: 'webhook.delete', target: old.id })
+    const next = await hooked.createWebhook(ada, '/renewed')
+    await hooked.run(ada, { operation: 'webhook.delete', target: old.id })
     expect(believed(next.secret)).toBe(false)
     await hooked.post(ada, { room: 'lobby', text: 'after' })
-    expect((await hooked.arrived('/renewed', 1))[0]).toMatchObject({ verified: true })
+    expect((await hooked.waitForDeliveries('/renewed', 1))[0]).toMatchObject({ verified: true })
     await hooked.close()
   })
 
   test('a receive URL with a new secret accepts nothing at the old address, and keeps its items', async () => {
-    const mail = await Mailroom.open()
-    const made = await mail.made(ada)
+    const mail = await ReceiverBoard.open()
+    const made = await mail.createReceiver(ada)
     expect((await mail.deliver(made.url, 'by the thief')).status).toBe(200)
     const { data } = await mail.client.command(ada, { operation: 'receiver.rotate', target: made.id })
     const next = (data as { receiver?: { url: string } }).receiver!
@@ -298,7 +298,7 @@ describe('secrets of webhooks and receive URLs', () => {
 })
 
 describe('the key that seals', () => {
-  let hooked: HookedBoard
+  let hooked: WebhookBoard
   let stolen: Buffer
   const room = 'sealed-room'
   const keys = () => join(hooked.board.directory, 'keys')
@@ -315,7 +315,7 @@ describe('the key that seals', () => {
   }
 
   beforeAll(async () => {
-    hooked = await HookedBoard.open()
+    hooked = await WebhookBoard.open()
     await hooked.client.command(ada, { operation: 'room.create', room, visibility: 'private' })
     stolen = seedIn(join(keys(), 'cursor.key'))
   })
@@ -326,8 +326,8 @@ describe('the key that seals', () => {
   })
 
   test('after broadside rekey it opens nothing, and webhooks continue with their secrets', async () => {
-    await hooked.made(ada, '/sealed')
-    await hooked.again(async (old) => {
+    await hooked.createWebhook(ada, '/sealed')
+    await hooked.restart(async (old) => {
       await old.stop()
       expect(await run('rekey', '--data', old.directory)).toMatchObject({ code: 0 })
     })
@@ -335,12 +335,12 @@ describe('the key that seals', () => {
     expect(seedIn(join(keys(), 'cursor-1.key')).equals(stolen)).toBe(true)
     expect(await opens()).toBe(false)
     await hooked.post(ada, { room: 'lobby', text: 'after the new key' })
-    expect((await hooked.arrived('/sealed', 1))[0]).toMatchObject({ verified: true })
+    expect((await hooked.waitForDeliveries('/sealed', 1))[0]).toMatchObject({ verified: true })
     await proved(hooked.client, await vkeyOf(hooked.client), 'cursor-key')
   })
 
   test('if the key is lost, the board starts with another, and what it cannot sign is not sent', async () => {
-    await hooked.again(async (old) => {
+    await hooked.restart(async (old) => {
       await old.stop()
       for (const name of ['cursor.key', 'cursor-1.key']) rmSync(join(keys(), name))
       expect(await run('rekey', '--data', hooked.board.directory)).toMatchObject({
@@ -349,10 +349,10 @@ describe('the key that seals', () => {
       })
       expect(await run('rekey', '--lost', '--data', hooked.board.directory)).toMatchObject({ code: 0 })
     })
-    await hooked.made(ada, '/again')
+    await hooked.createWebhook(ada, '/again')
     await hooked.post(ada, { room: 'lobby', text: 'after the lost key' })
-    expect((await hooked.arrived('/again', 1))[0]).toMatchObject({ verified: true })
-    expect(await hooked.arrived('/sealed', 1)).toHaveLength(1)
+    expect((await hooked.waitForDeliveries('/again', 1))[0]).toMatchObject({ verified: true })
+    expect(await hooked.waitForDeliveries('/sealed', 1)).toHaveLength(1)
   })
 })
 
@@ -361,7 +361,7 @@ describe('keys of sign-ins, and the key of access tokens', () => {
     const directory = boardDirectory()
     let board = await startBoard({ directory, env: { OPERATORS: operator.id } })
     const token = await accessToken(board.address, ada, 'board:read board:post')
-    expect(await call(board.address, 'whoami', {}, token)).toMatchObject({ status: 200 })
+    expect(await callTool(board.address, 'whoami', {}, token)).toMatchObject({ status: 200 })
     const keys = join(folder, 'sign-in.keys')
     copyFileSync(join(directory, 'sign-in.keys'), keys)
     const thief = opensslSigner(readFileSync(keys).subarray(20, 52))
@@ -373,7 +373,7 @@ describe('keys of sign-ins, and the key of access tokens', () => {
     rmSync(join(directory, 'keys', 'oauth.key'))
     board = await startBoard({ directory, port: board.port, env: { OPERATORS: operator.id } })
     client = await Client.of(board)
-    expect(await call(board.address, 'whoami', {}, token)).toMatchObject({ status: 401 })
+    expect(await callTool(board.address, 'whoami', {}, token)).toMatchObject({ status: 401 })
     expect((await client.post(thief, { room: 'lobby', text: 'still as ada' })).status).toBe(200)
     // For an identity that does not respond the operator ends all delegations, with a momentary suspension.
     const by = ['--key', keyFileOf(operator), '--url', board.address]
@@ -392,12 +392,12 @@ describe.skipIf(skipWithout(missing))(`the key of the wallet${skipNote(missing)}
   test('another key in its place pays from another address, and earlier payments stay proved', async () => {
     const [seller, payer] = await Promise.all([X402Seller.open(), PayerBoard.open()])
     const tool = await payer.tool(seller.url, { price: '0.0025', payees: [`0x${'11'.repeat(20)}`] })
-    const before = called(await payer.call(person('before'), tool))
+    const before = callResultOf(await payer.call(person('before'), tool))
     expect(seller.settled.at(-1)!.from.toLowerCase()).toBe(payerAddress.toLowerCase())
     const next = join(folder, 'wallet-new.key')
     writeFileSync(next, `${randomBytes(32).toString('hex')}\n`, { mode: 0o600 })
-    await payer.again((board) => board.stop(), { WALLET_KEY_FILE: next })
-    const after = called(await payer.call(person('after'), tool))
+    await payer.restart((board) => board.stop(), { WALLET_KEY_FILE: next })
+    const after = callResultOf(await payer.call(person('after'), tool))
     expect([before.status, after.status]).toEqual([200, 200])
     // Whatever the thief spends from the old wallet is no longer the board's: its payments come from elsewhere.
     expect(seller.settled).toHaveLength(2)

@@ -4,8 +4,8 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { afterAll, afterEach, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
-import { drawn } from '../support/drawn.ts'
 import { patience } from '../support/patience.ts'
+import { randomPart } from '../support/random-part.ts'
 import { RawConnection } from '../support/raw-http.ts'
 import { publicFollow, StreamClient } from '../support/stream-client.ts'
 
@@ -30,7 +30,7 @@ function frame(opcode: number, payload: string | Buffer, { isLast = true, first 
 const handshake = (host: string) =>
   `GET /v1/stream HTTP/1.1\r\nHost: ${host}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Version: 13\r\nSec-WebSocket-Key: AAAAAAAAAAAAAAAAAAAAAA==\r\n\r\n`
 
-describe.each(drawn(['uws', 'node']))('on the %s engine', (engine) => {
+describe.each(randomPart(['uws', 'node']))('on the %s engine', (engine) => {
   let board: Board
   let client: Client
   const opened: { close(): void }[] = []

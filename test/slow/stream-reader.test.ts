@@ -53,7 +53,7 @@ describe.skipIf(skipWithout(missing))(`from real servers${skipNote(missing)}`, (
       expect(cluster.servers.map(({ name }) => name)).toContain(knows)
       const next = messages.next()
       await cluster.kill(knows)
-      await cluster.begin(knows)
+      await cluster.startServer(knows)
       await vi.waitFor(publish, patience)
       await vi.waitFor(async () => expect(await reader.last()).toBeGreaterThanOrEqual(seq), patience)
       const found = await Promise.race([next, new Promise((over) => setTimeout(over, silentMs, 'silence'))])

@@ -2,7 +2,7 @@
 import { test, vi } from 'vitest'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
-import { delegated } from '../support/delegations.ts'
+import { createDelegation } from '../support/delegations.ts'
 import { StreamClient } from '../support/stream-client.ts'
 
 vi.setConfig({ testTimeout: 600_000 })
@@ -16,7 +16,7 @@ test.concurrent.for(['uws', 'node'])(
     const [owner, key] = [person('owner'), person('key')]
     const made = await client.command(owner, { operation: 'room.create', room: 'inner', visibility: 'private' })
     expect(made.status, made.text).toBe(200)
-    await delegated(client, owner, key, { ttl: 60 })
+    await createDelegation(client, owner, key, { ttl: 60 })
     const follow = (by: typeof owner) =>
       client.sign(by, { operation: 'updates.get', data: '{"schema":1,"rooms":["inner"]}' }).body
     const [stream, silent] = [

@@ -3,11 +3,11 @@ import { rmSync } from 'node:fs'
 import { join } from 'node:path'
 import { describe, expect, test, vi } from 'vitest'
 import { missingProgram, skipNote, skipWithout } from '../peers/peers.ts'
-import { Board, boardDirectory, startBoard, tryBoard } from '../support/board-process.ts'
+import { Board, boardDirectory, startBoard, tryStartBoard } from '../support/board-process.ts'
 import { Client } from '../support/client.ts'
-import { drawn } from '../support/drawn.ts'
-import { Heads, logKeyOf } from '../support/judge.ts'
 import { chooseSeed, Ledger, load, randomFrom } from '../support/load.ts'
+import { Heads, logKeyOf } from '../support/log-checks.ts'
+import { randomPart } from '../support/random-part.ts'
 
 vi.setConfig({ testTimeout: 900_000 })
 
@@ -80,9 +80,9 @@ async function killAtEach({ env, call, part, numbers }: Sweep): Promise<void> {
   const ledger = await createBoard(directory, env)
   const target: Call = part === undefined ? { call } : { call, file: segmentIn(directory, part) }
   for (const when of numbers) {
-    const found = await tryBoard({ directory, env, under: strace(target, `signal=KILL:when=${when}`) })
+    const found = await tryStartBoard({ directory, env, under: strace(target, `signal=KILL:when=${when}`) })
     if (!(found instanceof Board)) {
-      expect(found.signal, found.words).toBe('SIGKILL') // while it started
+      expect(found.signal, found.output).toBe('SIGKILL') // while it started
       continue
     }
     const client = await Client.of(found)
@@ -110,15 +110,15 @@ describe.skipIf(skipWithout(missing))(`under failing system calls${skipNote(miss
       ...upTo(3).map((when) => ['log', 'fdatasync', when] as const),
     ]
     const kill = async (directory: string, target: Call, when: number): Promise<void> => {
-      const found = await tryBoard({ directory, under: strace(target, `signal=KILL:when=${when}`) })
+      const found = await tryStartBoard({ directory, under: strace(target, `signal=KILL:when=${when}`) })
       if (found instanceof Board) throw new Error(`${target.call} ${target.file}: call ${when} was never made`)
-      expect(found.signal, found.words).toBe('SIGKILL')
+      expect(found.signal, found.output).toBe('SIGKILL')
     }
     const firstKills = [
       ...upTo(12).map((when) => ({ call: 'fsync', when })),
       ...upTo(4).map((when) => ({ call: 'rename', when })),
     ]
-    await inPairs(drawn([...firstKills.entries()]), async ([index, { call, when }]) => {
+    await inPairs(randomPart([...firstKills.entries()]), async ([index, { call, when }]) => {
       const directory = join(boardDirectory(), 'board')
       await kill(directory, { call }, when)
       const next = secondKills[index]
@@ -140,20 +140,20 @@ describe.skipIf(skipWithout(missing))(`under failing system calls${skipNote(miss
   })
 
   test('a board that is killed at one of the first 16 syncs of its shard or log keeps what it acknowledged', async () => {
-    const numbers = drawn([...upTo(6), 9, 12, 16])
+    const numbers = randomPart([...upTo(6), 9, 12, 16])
     await inPairs(['shard-00', 'log'], (part) => killAtEach({ env: {}, call: 'fdatasync', part, numbers }))
   })
 
   test('a board that is killed while it seals segments and begins new ones keeps what it acknowledged', async () => {
     const sweeps: readonly Sweep[] = [
-      { env: smallSegments, call: 'fsync', numbers: drawn(upTo(8)) },
-      { env: smallSegments, call: 'fdatasync', numbers: drawn([1, 2, 5, 12, 40, 80]) },
-      { env: smallSegments, call: 'rename', numbers: drawn(upTo(5)) },
+      { env: smallSegments, call: 'fsync', numbers: randomPart(upTo(8)) },
+      { env: smallSegments, call: 'fdatasync', numbers: randomPart([1, 2, 5, 12, 40, 80]) },
+      { env: smallSegments, call: 'rename', numbers: randomPart(upTo(5)) },
     ]
     await inPairs(sweeps, killAtEach)
   })
 
-  test.each(drawn(['shard-00', 'log']))(
+  test.each(randomPart(['shard-00', 'log']))(
     'if the third sync of %s fails (EIO), the process exits with an error and acknowledges nothing more',
     async (part) => {
       const directory = boardDirectory()
@@ -175,13 +175,13 @@ describe.skipIf(skipWithout(missing))(`under failing system calls${skipNote(miss
     },
   )
 
-  test.each(drawn([2, 4, 7]))(
+  test.each(randomPart([2, 4, 7]))(
     'if the disk fills up during a write (ENOSPC from call %i on), nothing is acknowledged that is not stored',
     async (when) => {
       const directory = boardDirectory()
       const ledger = await createBoard(directory, smallSegments)
       const fault = `error=ENOSPC:when=${when}..${when + 3}`
-      const found = await tryBoard({ directory, env: smallSegments, under: strace({ call: 'pwrite64' }, fault) })
+      const found = await tryStartBoard({ directory, env: smallSegments, under: strace({ call: 'pwrite64' }, fault) })
       if (found instanceof Board) {
         const client = await Client.of(found)
         await load({ client, ledger, random: randomFrom(when), posts: 100, inFlight: 4, rooms: ['a', 'b'] })

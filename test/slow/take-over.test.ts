@@ -9,16 +9,16 @@ import { machineDisk } from '../../storage/machine-disk.ts'
 import { listSegments, segmentPath } from '../../storage/segment.ts'
 import { missingNats, skipNote, skipWithout } from '../peers/peers.ts'
 import { blobOf, putFields } from '../support/blobs.ts'
-import { type Board, boardDirectory, refusedBoard, startBoard, tryBoard } from '../support/board-process.ts'
+import { type Board, boardDirectory, expectStartRefused, startBoard, tryStartBoard } from '../support/board-process.ts'
 import { type Box, makeBoxes } from '../support/boxes.ts'
 import { Client, person } from '../support/client.ts'
-import { drawn } from '../support/drawn.ts'
 import { HookTarget } from '../support/hook-target.ts'
-import { Heads, logKeyOf } from '../support/judge.ts'
 import { Ledger, load, randomFrom } from '../support/load.ts'
+import { Heads, logKeyOf } from '../support/log-checks.ts'
 import { NatsCluster } from '../support/nats-cluster.ts'
 import { patience } from '../support/patience.ts'
-import { caughtUp } from '../support/replicas.ts'
+import { randomPart } from '../support/random-part.ts'
+import { waitUntilCaughtUp } from '../support/replicas.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
@@ -36,117 +36,120 @@ describe.skipIf(skipWithout(missing))(`a board with several boxes${skipNote(miss
     { placement: 'back', shards: '1', engine: 'uws' },
     { placement: 'threads', shards: '2', engine: 'node' },
   ]
-  describe.each(drawn(variants))('with REPLICATE_ACK=local, placed as $placement', ({ placement, shards, engine }) => {
-    let first: Box
-    let second: Box
-    let leader: Board
-    let follower: Board
-    let ledger: Ledger
-    const write = async (board: Board, posts: number, seed: number): Promise<void> => {
-      const client = await Client.of(board)
-      const random = randomFrom(seed)
-      await load({ client, ledger, random, posts, inFlight: 16, rooms: ['a', 'b'], textBytesMax: 2_000 })
-      await ledger.check(client, 10)
-      client.close()
-    }
-    beforeAll(async () => {
-      const variant = { PLACEMENT: placement, SHARDS: shards, HTTP_ENGINE: engine }
-      const settings = { SERVICE_ID: `pair-${placement}`, BROADSIDE_LOOPBACK: '1', ...variant }
-      ;[first, second] = (await makeBoxes(boardDirectory(), 2, cluster, settings)) as [Box, Box]
-      leader = await first.serve()
-      const client = await Client.of(leader)
-      const key = await logKeyOf(client)
-      ledger = new Ledger(new Heads(key), key)
-      client.close()
-      await write(leader, 100, 1)
-      follower = await second.follow()
-      second.takeKeysOf(first)
-    })
-    afterAll(async () => {
-      await leader.stop()
-      await follower.stop()
-    })
+  describe.each(randomPart(variants))(
+    'with REPLICATE_ACK=local, placed as $placement',
+    ({ placement, shards, engine }) => {
+      let first: Box
+      let second: Box
+      let leader: Board
+      let follower: Board
+      let ledger: Ledger
+      const write = async (board: Board, posts: number, seed: number): Promise<void> => {
+        const client = await Client.of(board)
+        const random = randomFrom(seed)
+        await load({ client, ledger, random, posts, inFlight: 16, rooms: ['a', 'b'], textBytesMax: 2_000 })
+        await ledger.check(client, 10)
+        client.close()
+      }
+      beforeAll(async () => {
+        const variant = { PLACEMENT: placement, SHARDS: shards, HTTP_ENGINE: engine }
+        const settings = { SERVICE_ID: `pair-${placement}`, BROADSIDE_LOOPBACK: '1', ...variant }
+        ;[first, second] = (await makeBoxes(boardDirectory(), 2, cluster, settings)) as [Box, Box]
+        leader = await first.serve()
+        const client = await Client.of(leader)
+        const key = await logKeyOf(client)
+        ledger = new Ledger(new Heads(key), key)
+        client.close()
+        await write(leader, 100, 1)
+        follower = await second.follow()
+        second.copyKeysFrom(first)
+      })
+      afterAll(async () => {
+        await leader.stop()
+        await follower.stop()
+      })
 
-    test('a follower does not lead before its leader has handed over', async () => {
-      await caughtUp(leader, follower)
-      await follower.stop()
-      // A leader publishes in the background: right after its start the stream may still be empty, which is refused for another reason.
-      await vi.waitFor(async () => {
-        const { code, errors } = await second.run('lead')
-        expect([code, errors]).toEqual([1, expect.stringContaining('run broadside hand-over there')])
-      }, patience)
-      follower = await second.follow()
-    })
+      test('a follower does not lead before its leader has handed over', async () => {
+        await waitUntilCaughtUp(leader, follower)
+        await follower.stop()
+        // A leader publishes in the background: right after its start the stream may still be empty, which is refused for another reason.
+        await vi.waitFor(async () => {
+          const { code, errors } = await second.run('lead')
+          expect([code, errors]).toEqual([1, expect.stringContaining('run broadside hand-over there')])
+        }, patience)
+        follower = await second.follow()
+      })
 
-    test('after a hand-over the second box leads, the first follows, and nothing is lost or delivered twice', async () => {
-      const client = await Client.of(leader)
-      const content = Buffer.from(`a file of ${placement}`)
-      const postsBefore = [...ledger.acknowledged.values()].filter(({ event }) => event.room === 'a').length
-      const upload = await client.command(ada, { ...putFields(content), room: 'a' })
-      expect(upload.status).toBe(200)
-      const { url = '' } = blobOf(upload)
-      const target = await HookTarget.open()
-      const webhook = { schema: 1, url: target.url('/a'), kinds: ['room.post'], room: 'a' }
-      const created = await client.command(ada, { operation: 'webhook.create', data: JSON.stringify(webhook) })
-      target.secrets.set('/a', (created.data as { webhook: { secret: string } }).webhook.secret)
-      client.close()
-      await write(leader, 200, 2)
-      const postsIn = (): number => [...ledger.acknowledged.values()].filter(({ event }) => event.room === 'a').length
-      await target.until(() => target.at('/a').length === postsIn() - postsBefore)
-      const delivered = target.at('/a').length
-      // The leader records each answer shortly after the target has sent it.
-      await vi.waitFor(async () => {
-        const metrics = await (await fetch(new URL('/metrics', leader.address))).text()
-        expect(metrics).toContain('broadside_deliveries_waiting 0\n')
-      }, patience)
-      const deliveredAt = Date.now()
-      // Every 10 s the follower fetches how far the leader’s deliveries have come.
-      const file = join(second.directory, 'deliveries.json')
-      await vi.waitFor(() => expect(statSync(file).mtimeMs).toBeGreaterThan(deliveredAt), patience)
-      await follower.stop()
-      await leader.stop()
-      const handedOver = await first.run('hand-over', '--json')
-      expect([handedOver.code, handedOver.errors]).toEqual([0, ''])
-      expect(JSON.parse(handedOver.output)).toEqual({ data: first.directory })
-      const refused = await refusedBoard(first.options('serve'))
-      expect(refused.words).toContain('which signs nothing')
-      const lead = await second.run('lead', '--json')
-      expect([lead.code, lead.errors]).toEqual([0, ''])
-      expect(JSON.parse(lead.output)).toMatchObject({ data: second.directory, epoch: 2 })
-      leader = await second.serve()
-      await write(leader, 100, 3)
-      follower = await first.follow()
-      await caughtUp(leader, follower)
-      const followerClient = await Client.of(follower)
-      await ledger.check(followerClient, 20)
-      followerClient.close()
-      expect(await (await fetch(new URL(url, leader.address))).text()).toBe(String(content))
-      // Deliveries that the follower knew of are not repeated.
-      await target.until(() => target.at('/a').length === postsIn() - postsBefore)
-      expect(new Set(target.at('/a').map(({ id }) => id)).size).toBe(target.at('/a').length)
-      expect(target.at('/a').every(({ verified }) => verified)).toBe(true)
-      expect(target.at('/a').length).toBeGreaterThan(delivered)
-      await target.close()
-    })
+      test('after a hand-over the second box leads, the first follows, and nothing is lost or delivered twice', async () => {
+        const client = await Client.of(leader)
+        const content = Buffer.from(`a file of ${placement}`)
+        const postsBefore = [...ledger.acknowledged.values()].filter(({ event }) => event.room === 'a').length
+        const upload = await client.command(ada, { ...putFields(content), room: 'a' })
+        expect(upload.status).toBe(200)
+        const { url = '' } = blobOf(upload)
+        const target = await HookTarget.open()
+        const webhook = { schema: 1, url: target.url('/a'), kinds: ['room.post'], room: 'a' }
+        const created = await client.command(ada, { operation: 'webhook.create', data: JSON.stringify(webhook) })
+        target.secrets.set('/a', (created.data as { webhook: { secret: string } }).webhook.secret)
+        client.close()
+        await write(leader, 200, 2)
+        const postsIn = (): number => [...ledger.acknowledged.values()].filter(({ event }) => event.room === 'a').length
+        await target.waitUntil(() => target.receivedAt('/a').length === postsIn() - postsBefore)
+        const delivered = target.receivedAt('/a').length
+        // The leader records each answer shortly after the target has sent it.
+        await vi.waitFor(async () => {
+          const metrics = await (await fetch(new URL('/metrics', leader.address))).text()
+          expect(metrics).toContain('broadside_deliveries_waiting 0\n')
+        }, patience)
+        const deliveredAt = Date.now()
+        // Every 10 s the follower fetches how far the leader’s deliveries have come.
+        const file = join(second.directory, 'deliveries.json')
+        await vi.waitFor(() => expect(statSync(file).mtimeMs).toBeGreaterThan(deliveredAt), patience)
+        await follower.stop()
+        await leader.stop()
+        const handedOver = await first.run('hand-over', '--json')
+        expect([handedOver.code, handedOver.errors]).toEqual([0, ''])
+        expect(JSON.parse(handedOver.output)).toEqual({ data: first.directory })
+        const refused = await expectStartRefused(first.options('serve'))
+        expect(refused.output).toContain('which signs nothing')
+        const lead = await second.run('lead', '--json')
+        expect([lead.code, lead.errors]).toEqual([0, ''])
+        expect(JSON.parse(lead.output)).toMatchObject({ data: second.directory, epoch: 2 })
+        leader = await second.serve()
+        await write(leader, 100, 3)
+        follower = await first.follow()
+        await waitUntilCaughtUp(leader, follower)
+        const followerClient = await Client.of(follower)
+        await ledger.check(followerClient, 20)
+        followerClient.close()
+        expect(await (await fetch(new URL(url, leader.address))).text()).toBe(String(content))
+        // Deliveries that the follower knew of are not repeated.
+        await target.waitUntil(() => target.receivedAt('/a').length === postsIn() - postsBefore)
+        expect(new Set(target.receivedAt('/a').map(({ id }) => id)).size).toBe(target.receivedAt('/a').length)
+        expect(target.receivedAt('/a').every(({ verified }) => verified)).toBe(true)
+        expect(target.receivedAt('/a').length).toBeGreaterThan(delivered)
+        await target.close()
+      })
 
-    test('after another hand-over the first box leads again, and hand-over and lead can be run twice', async () => {
-      await leader.stop()
-      await follower.stop()
-      // After a kill, hand-over and lead are run again, however far the first run got.
-      for (let run = 0; run < 2; run++) expect((await second.run('hand-over')).code).toBe(0)
-      const expected = { code: 0, output: expect.stringContaining('epoch 3') }
-      expect(await first.run('lead')).toMatchObject(expected)
-      expect(await first.run('lead')).toMatchObject(expected)
-      leader = await first.serve()
-      await write(leader, 100, 4)
-      follower = await second.follow()
-      await caughtUp(leader, follower)
-      await follower.stop()
-      await leader.stop()
-      for (const box of [first, second])
-        expect((await box.run('fsck', '--signatures')).output).toContain('Everything agrees.')
-    })
-  })
+      test('after another hand-over the first box leads again, and hand-over and lead can be run twice', async () => {
+        await leader.stop()
+        await follower.stop()
+        // After a kill, hand-over and lead are run again, however far the first run got.
+        for (let run = 0; run < 2; run++) expect((await second.run('hand-over')).code).toBe(0)
+        const expected = { code: 0, output: expect.stringContaining('epoch 3') }
+        expect(await first.run('lead')).toMatchObject(expected)
+        expect(await first.run('lead')).toMatchObject(expected)
+        leader = await first.serve()
+        await write(leader, 100, 4)
+        follower = await second.follow()
+        await waitUntilCaughtUp(leader, follower)
+        await follower.stop()
+        await leader.stop()
+        for (const box of [first, second])
+          expect((await box.run('fsck', '--signatures')).output).toContain('Everything agrees.')
+      })
+    },
+  )
 
   describe('with REPLICATE_ACK=quorum', () => {
     let boxes: Box[]
@@ -162,7 +165,7 @@ describe.skipIf(skipWithout(missing))(`a board with several boxes${skipNote(miss
       ledger = new Ledger(new Heads(key), key)
       client.close()
       for (const box of others) {
-        box.takeKeysOf(first)
+        box.copyKeysFrom(first)
         boards.push(await box.join())
       }
     })
@@ -210,7 +213,7 @@ describe.skipIf(skipWithout(missing))(`a board with several boxes${skipNote(miss
       newClient.close()
       // The old leader removes from its journals what only it has, and follows.
       boards[0] = await boxes[0]!.join()
-      await caughtUp(boards[newLeader]!, boards[0]!)
+      await waitUntilCaughtUp(boards[newLeader]!, boards[0]!)
       newClient = await Client.of(boards[0]!)
       await ledger.check(newClient, 30)
       newClient.close()
@@ -249,7 +252,7 @@ describe.skipIf(skipWithout(missing))(`a board with several boxes${skipNote(miss
         for (const [n, { address }] of boards.entries())
           await fetch(`${address}/api/stats`).catch((error: unknown) => failures.push(`box ${n}: ${error}`))
       expect(failures).toEqual([])
-      await Promise.all(['n1', 'n2'].map((name) => cluster.begin(name)))
+      await Promise.all(['n1', 'n2'].map((name) => cluster.startServer(name)))
       const client = await Client.of(boards[leader]!)
       await load({ client, ledger, random: randomFrom(13), posts: 5, inFlight: 1, rooms: ['a', 'b'] })
       client.close()
@@ -275,9 +278,9 @@ describe.skipIf(skipWithout(missing))(`a board with several boxes${skipNote(miss
       await load({ client, ledger, random: randomFrom(12), posts: 50, inFlight: 4, rooms: ['a', 'b'] })
       await ledger.check(client, 30)
       client.close()
-      await cluster.begin(server)
+      await cluster.startServer(server)
       boards[oldLeader] = await boxes[oldLeader]!.join()
-      await caughtUp(boards[newLeader]!, boards[oldLeader]!)
+      await waitUntilCaughtUp(boards[newLeader]!, boards[oldLeader]!)
     })
 
     test('a board that answered by quorum does not start without REPLICATE, and shows nothing while its stream is unavailable', async () => {
@@ -291,11 +294,11 @@ describe.skipIf(skipWithout(missing))(`a board with several boxes${skipNote(miss
         REPLICA_KEY_FILE: '',
       }
       const { env, ...options } = box.options('serve')
-      const refused = await refusedBoard({ ...options, env: { ...env, ...unreplicated } })
-      expect(refused.words).toContain('This board has answered by quorum, so another board may lead now.')
+      const refused = await expectStartRefused({ ...options, env: { ...env, ...unreplicated } })
+      expect(refused.output).toContain('This board has answered by quorum, so another board may lead now.')
       const launched = Promise.withResolvers<Board>()
       const unreachable = { ...env, REPLICATE: 'nats://127.0.0.1:9', REPLICATE_ACK: 'local' }
-      const ended = tryBoard({ ...options, env: unreachable, onLaunch: launched.resolve })
+      const ended = tryStartBoard({ ...options, env: unreachable, onLaunch: launched.resolve })
       const board = await launched.promise
       await vi.waitFor(() => expect(board.lines.join('\n')).toContain('replication.interrupted'), patience)
       await sleep(2_000)
@@ -314,10 +317,10 @@ describe.skipIf(skipWithout(missing))(`a board with several boxes${skipNote(miss
     const { env, ...options } = second.options('follow')
     const withoutStream = { REPLICATE: '', REPLICATE_KEY_FILE: '', REPLICATE_SYSTEM_KEY_FILE: '' }
     const follower = await startBoard({ ...options, env: { ...env, ...withoutStream } })
-    await caughtUp(leader, follower)
+    await waitUntilCaughtUp(leader, follower)
     await follower.stop()
     await leader.stop()
-    second.takeKeysOf(first)
+    second.copyKeysFrom(first)
     expect(await first.run('hand-over')).toMatchObject({ code: 0, errors: '' })
     expect(await second.run('lead')).toMatchObject({ code: 0, errors: '' })
     const newLeader = await second.serve()
@@ -345,7 +348,7 @@ describe.skipIf(skipWithout(missing))(`a board with several boxes${skipNote(miss
     await streams.update(name, { max_age: config.max_age, duplicate_window: config.duplicate_window })
     await connection.close()
     for (const options of [first.options('serve'), first.options('follow', true)])
-      expect((await refusedBoard(options)).words).toContain('No box has led this board for 48 hours')
+      expect((await expectStartRefused(options)).output).toContain('No box has led this board for 48 hours')
   })
 
   test('with REPLICATE_ACK=copy a write is answered once a follower has it on disk', async () => {

@@ -8,13 +8,13 @@ import { shardOf } from '../../actors/shard.ts'
 import { opensslSigner } from '../../src/cli/sign.ts'
 import { createKey } from '../../src/client/broadside.ts'
 import { missingProgram, skipNote, skipWithout } from '../peers/peers.ts'
-import { Board, boardDirectory, startBoard, tryBoard } from '../support/board-process.ts'
-import { button, complaintsOf, missingBrowser, openPage, picture } from '../support/browser.ts'
-import { Client, person, type Signed } from '../support/client.ts'
-import { drawn } from '../support/drawn.ts'
-import { damagesOf } from '../support/fsck-damage.ts'
-import { call, OauthClient } from '../support/oauth-client.ts'
+import { Board, boardDirectory, startBoard, tryStartBoard } from '../support/board-process.ts'
+import { button, collectErrors, missingBrowser, openPage, saveScreenshot } from '../support/browser.ts'
+import { Client, person, type SignedCommand } from '../support/client.ts'
+import { findDamage } from '../support/find-damage.ts'
+import { callTool, OauthClient } from '../support/oauth-client.ts'
 import { program } from '../support/program.ts'
+import { randomPart } from '../support/random-part.ts'
 import { runProgram } from '../support/run-program.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
@@ -59,7 +59,7 @@ const journals = [
   ['the log', 'log'],
 ] as const
 
-test.skipIf(skipWithout(missingProgram('strace'))).each(drawn(journals))(
+test.skipIf(skipWithout(missingProgram('strace'))).each(randomPart(journals))(
   'kills at the syncs of the journal of %s leave each move complete or not begun',
   async (_name, part) => {
     const directory = boardDirectory()
@@ -73,8 +73,12 @@ test.skipIf(skipWithout(missingProgram('strace'))).each(drawn(journals))(
     for (let nth = 2; nth <= 6; nth += 2) {
       const file = join(directory, part, '00000000000000000001.log')
       const trace = ['-P', file, '-e', 'trace=fdatasync', '-e', `inject=fdatasync:signal=KILL:when=${nth}`]
-      const doomed = await tryBoard({ directory, env, under: ['strace', '-f', '-qq', '-o', '/dev/null', ...trace] })
-      let last: Signed | undefined
+      const doomed = await tryStartBoard({
+        directory,
+        env,
+        under: ['strace', '-f', '-qq', '-o', '/dev/null', ...trace],
+      })
+      let last: SignedCommand | undefined
       if (doomed instanceof Board) {
         const client = await Client.of(doomed).catch(() => undefined)
         for (let n = 0; client !== undefined && n < 8; n++) {
@@ -108,7 +112,7 @@ test.skipIf(skipWithout(missingProgram('strace'))).each(drawn(journals))(
       expect((await client.command(owner, moved(thread, where))).code).toBe('wrong_state')
       client.close()
       await board.stop()
-      expect(damagesOf(directory)).toEqual([])
+      expect(findDamage(directory)).toEqual([])
     }
     expect(cut).toBeGreaterThan(0)
   },
@@ -163,17 +167,17 @@ describe('by people and programs', () => {
   })
 
   test('a model moves with a tool of the moderation set, and is refused in the terms of the tool', async () => {
-    const { access_token: token } = await new OauthClient(board.address).signedIn(model, {
+    const { access_token: token } = await new OauthClient(board.address).signIn(model, {
       scope: 'board:read board:moderate',
     })
-    const done = await call(board.address, 'thread_move', { event_id: thread, to: other, reason: 'x' }, token)
+    const done = await callTool(board.address, 'thread_move', { event_id: thread, to: other, reason: 'x' }, token)
     expect(done.result.structuredContent).toMatchObject({ thread, listed_in: other })
     expect(await listsOf(client, thread)).toEqual([other])
-    const again = await call(board.address, 'thread_move', { event_id: thread, to: other }, token)
+    const again = await callTool(board.address, 'thread_move', { event_id: thread, to: other }, token)
     expect(JSON.stringify(again.result)).toContain('already listed in')
-    const read = await call(board.address, 'thread_get', { event_id: thread }, token)
+    const read = await callTool(board.address, 'thread_get', { event_id: thread }, token)
     expect(read.result.structuredContent).toMatchObject({ room: own, moved: { to: other, by: model.id } })
-    await call(board.address, 'thread_move', { event_id: thread, to: own }, token)
+    await callTool(board.address, 'thread_move', { event_id: thread, to: own }, token)
     expect(await listsOf(client, thread)).toEqual([own])
   })
 
@@ -181,7 +185,7 @@ describe('by people and programs', () => {
     `a moderator moves in the browser, from the page of the thread${skipNote(missingBrowser)}`,
     async () => {
       const page = await openPage({ viewport: { width: 1280, height: 900 } })
-      const complaints = complaintsOf(page)
+      const complaints = collectErrors(page)
       await page.goto(`${board.address}/room/${own}#write`)
       await page.getByLabel(`Write to ${own}`).fill('I know about saws.')
       await page.getByLabel('Your name here').fill('sawyer')
@@ -200,19 +204,19 @@ describe('by people and programs', () => {
         for (const operation of ['room.member.add', 'room.moderator.add'])
           expect((await client.command(owner, { operation, room, target: identity.id })).status).toBe(200)
       await menu()
-      await picture(page, 'thread-menu')
+      await saveScreenshot(page, 'thread-menu')
       await button(page, 'Moderate').click()
       await page.getByLabel('To the room').fill(other)
       await page.getByLabel('Reason, public').nth(2).fill('About tools')
-      await picture(page, 'moderate-thread', true)
+      await saveScreenshot(page, 'moderate-thread', true)
       await button(page, 'Move').click()
       await page.getByText('Moved: it is now listed in').waitFor()
       await page.getByRole('link', { name: other, exact: true }).click()
       await page.locator(`[data-thread="${thread}"]`).getByText(`from ${own}`).waitFor()
-      await picture(page, 'room-with-moved')
+      await saveScreenshot(page, 'room-with-moved')
       await page.locator(`[data-thread="${thread}"] h3 a`).click()
       await page.getByText(`This thread was moved to ${other} by`).waitFor()
-      await picture(page, 'thread-moved')
+      await saveScreenshot(page, 'thread-moved')
       // An open list counts replies to a thread that was moved into it.
       const list = await openPage({ viewport: { width: 1280, height: 900 } })
       const following = list.waitForRequest(
@@ -244,10 +248,10 @@ describe('by people and programs', () => {
       await narrow.getByText(`This thread was moved to ${other} by`).waitFor()
       // Without scripts nothing would fill its box.
       expect(await narrow.locator('.writer').isVisible()).toBe(false)
-      await picture(narrow, 'thread-moved-390')
+      await saveScreenshot(narrow, 'thread-moved-390')
       await narrow.goto(`${board.address}/room/${other}`)
       await narrow.getByText(`from ${own}`).waitFor()
-      await picture(narrow, 'room-with-moved-390')
+      await saveScreenshot(narrow, 'room-with-moved-390')
       // A moderator of only the listing room may send it back, and is offered nothing else.
       const removal = { operation: 'room.moderator.remove', room: own, target: identity.id }
       expect((await client.command(owner, removal)).status).toBe(200)
@@ -255,7 +259,7 @@ describe('by people and programs', () => {
       expect(await button(page, 'Moderate').count()).toBe(0)
       await button(page, 'Send back').click()
       await page.getByLabel('Reason').fill('Not about tools')
-      await picture(page, 'thread-send-back')
+      await saveScreenshot(page, 'thread-send-back')
       await button(page, `List this thread in ${own} again`).click()
       await page.getByText('This thread was moved to').waitFor({ state: 'detached' })
       expect(await listsOf(client, thread)).toEqual([own])

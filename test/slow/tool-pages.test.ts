@@ -10,15 +10,15 @@ import { importTools } from '../../src/cli/tools-import.ts'
 import { capturedTerminal } from '../src/cli/captured-terminal.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client } from '../support/client.ts'
-import { drawn } from '../support/drawn.ts'
 import { chooseSeed, randomFrom } from '../support/load.ts'
+import { randomPart } from '../support/random-part.ts'
 import { realData } from '../support/real-data.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
 const lists = realData('tools')
 /** With the number of listings in each. */
-const files = drawn([
+const files = randomPart([
   ['x402-resources.jsonl', 2_284],
   ['mpp-services.jsonl', 1_590],
   ['mcp-servers.jsonl', 5_872],
@@ -58,7 +58,7 @@ describe.skipIf(lists.isAbsent)(`real lists${lists.note}`, () => {
         .map((line) => (JSON.parse(line) as { id: string }).id),
     )
     const random = randomFrom(chooseSeed('tools whose pages are opened'))
-    opened = drawn(ids.filter((id) => !/^[\w./:-]+$/.test(id) || random(12) === 0))
+    opened = randomPart(ids.filter((id) => !/^[\w./:-]+$/.test(id) || random(12) === 0))
   })
   afterAll(async () => {
     client?.close()
@@ -82,7 +82,7 @@ describe.skipIf(lists.isAbsent)(`real lists${lists.note}`, () => {
   test('each has a name and a unique address', async () => {
     expect(ids).toHaveLength(count)
     const nameless = await wrong(ids, async (id) => {
-      const found = await client.getPatiently(`/api/tool?id=${encodeURIComponent(id)}`)
+      const found = await client.getWithRetries(`/api/tool?id=${encodeURIComponent(id)}`)
       const { url, name } = (found.data as { tool?: { url: string; name: string } }).tool ?? { url: '', name: '' }
       addresses.set(id, url)
       return name !== '' && url !== '' ? undefined : [id, found.text.slice(0, 100)]
@@ -93,7 +93,7 @@ describe.skipIf(lists.isAbsent)(`real lists${lists.note}`, () => {
 
   test('they open at the address that tools.get gives', async () => {
     const dead = await wrong(opened, async (id) => {
-      const { status, text } = await client.getPatiently(addresses.get(id)!)
+      const { status, text } = await client.getWithRetries(addresses.get(id)!)
       const isIt = text.includes(`href="/api/tool?id=${encodeURIComponent(id).replaceAll("'", '&#39;')}"`)
       return status === 200 && isIt ? undefined : [id, addresses.get(id), status]
     })

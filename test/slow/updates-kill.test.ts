@@ -3,15 +3,15 @@ import { expect, test, vi } from 'vitest'
 import type { Signer } from '../../src/cli/sign.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, type EventJson, person } from '../support/client.ts'
-import { drawn } from '../support/drawn.ts'
-import { updates } from '../support/poller.ts'
+import { randomPart } from '../support/random-part.ts'
+import { fetchUpdates } from '../support/updates.ts'
 
 vi.setConfig({ testTimeout: 900_000 })
 
 const [owner, member, stranger] = [person('owner'), person('member'), person('stranger')]
 const rooms = ['open-a', 'open-b', 'inner']
 
-test.each(drawn(['uws', 'node']))('kill -9 twice under pollers on the %s engine', async (engine) => {
+test.each(randomPart(['uws', 'node']))('kill -9 twice under pollers on the %s engine', async (engine) => {
   const directory = boardDirectory()
   const env = { HTTP_ENGINE: engine, SHARDS: '2' }
   let board = await startBoard({ directory, env })
@@ -48,13 +48,13 @@ test.each(drawn(['uws', 'node']))('kill -9 twice under pollers on the %s engine'
     const heard: EventJson[] = []
     const asked = { kinds: ['event.posted'], wait: 2, limit }
     const own = signer === stranger || signer === undefined ? rooms.slice(0, 2) : rooms
-    let { cursor } = await updates(client, {}, signer)
+    let { cursor } = await fetchUpdates(client, {}, signer)
     started()
     const isDone = () =>
       last.size === rooms.length && own.every((room) => heard.some(({ event_id }) => event_id === last.get(room)))
     while (!isDone()) {
       try {
-        const page = await updates(client, { ...asked, cursor }, signer)
+        const page = await fetchUpdates(client, { ...asked, cursor }, signer)
         heard.push(...page.updates.map(({ event }) => event!))
         cursor = page.cursor
       } catch (error) {

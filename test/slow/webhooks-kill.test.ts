@@ -8,8 +8,8 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { missingPackage, peerPackage, skipNote, skipWithout } from '../peers/peers.ts'
 import { accessToken } from '../support/access-token.ts'
 import { person } from '../support/client.ts'
-import { type Arrived, HookTarget } from '../support/hook-target.ts'
-import { HookedBoard } from '../support/hooked-board.ts'
+import { HookTarget, type ReceivedRequest } from '../support/hook-target.ts'
+import { WebhookBoard } from '../support/webhook-board.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
@@ -50,18 +50,18 @@ describe.skipIf(skipWithout(missing))(`deliveries over kills${skipNote(missing)}
     person('subscriber'),
     person('unlucky'),
   ]
-  let house: HookedBoard
+  let webhooks: WebhookBoard
   let address: string
 
   beforeAll(async () => {
-    house = await HookedBoard.open({ DELIVERY_WAIT_PERCENT: '1', PORT: '0' })
-    address = house.board.address
+    webhooks = await WebhookBoard.open({ DELIVERY_WAIT_PERCENT: '1', PORT: '0' })
+    address = webhooks.board.address
   })
-  afterAll(() => house.close())
+  afterAll(() => webhooks.close())
 
   /** Dies and comes back at the same address. */
   async function die(): Promise<void> {
-    await house.again((board) => board.kill())
+    await webhooks.restart((board) => board.kill())
   }
 
   test(`${posts} posts and ${kills} kills`, async () => {
@@ -108,40 +108,42 @@ describe.skipIf(skipWithout(missing))(`deliveries over kills${skipNote(missing)}
     expect((await client.experimental_events.refresh({ id: subscription.id })).id).toBe(subscription.id)
     await client.close()
 
-    await house.made(owner, '/plain')
+    await webhooks.createWebhook(owner, '/plain')
     const swamp = await HookTarget.open()
     for (const path of ['/slow', '/liar', '/dead']) {
-      const { secret } = await house.made(unlucky, path, { url: swamp.url(path) })
+      const { secret } = await webhooks.createWebhook(unlucky, path, { url: swamp.url(path) })
       swamp.secrets.set(path, secret)
     }
-    swamp.manners.set('/slow', (_arrived, response) => setTimeout(() => response.end(), 3_000).unref())
+    swamp.responders.set('/slow', (_arrived, response) => setTimeout(() => response.end(), 3_000).unref())
     // It says yes, and then never stops sending.
-    swamp.manners.set('/liar', (_arrived, response) => {
+    swamp.responders.set('/liar', (_arrived, response) => {
       response.writeHead(200)
       const talk = setInterval(() => response.write('x'.repeat(8_192)), 5)
       response.on('close', () => clearInterval(talk))
     })
-    swamp.manners.set('/dead', (_arrived, response) => response.destroy())
+    swamp.responders.set('/dead', (_arrived, response) => response.destroy())
 
     const posted = new Set<string>()
     for (let round = 0; round <= kills; round++) {
       const until = Math.floor((posts * (round + 1)) / (kills + 1))
       while (posted.size < until) {
         const batch = Array.from({ length: Math.min(20, until - posted.size) }, () =>
-          house.post(writer, { room: 'lobby', text: `post ${posted.size}` }),
+          webhooks.post(writer, { room: 'lobby', text: `post ${posted.size}` }),
         )
         for (const id of await Promise.all(batch)) posted.add(id)
       }
       // In the middle of deliveries: some are done, some are pending, some are in flight.
       if (round < kills) await die()
     }
-    await house.target.until(() => new Set(house.target.at('/plain').map(({ id }) => id)).size >= posts)
+    await webhooks.target.waitUntil(
+      () => new Set(webhooks.target.receivedAt('/plain').map(({ id }) => id)).size >= posts,
+    )
     while (new Set(heard.map(({ eventId }) => eventId)).size < posts)
       await new Promise((resolve) => setTimeout(resolve, 20))
 
-    const plain = house.target.at('/plain')
+    const plain = webhooks.target.receivedAt('/plain')
     expect(plain.every(({ verified }) => verified)).toBe(true)
-    const eventOf = ({ body }: Arrived) => String(body.data.event_id)
+    const eventOf = ({ body }: ReceivedRequest) => String(body.data.event_id)
     expect(new Set(plain.map(eventOf))).toEqual(posted)
     expect(new Set(heard.map(({ data }) => data.event_id))).toEqual(posted)
     // One id per event, one event per id, and the same for both.
@@ -158,10 +160,10 @@ describe.skipIf(skipWithout(missing))(`deliveries over kills${skipNote(missing)}
     expect(errors).toEqual([])
     console.info(
       `${posts} posts, ${kills} kills: ${plain.length - posts} and ${heard.length - posts} repeated; ` +
-        `dead, slow and lying targets had ${swamp.at('/dead').length}, ${swamp.at('/slow').length} and ${swamp.at('/liar').length}`,
+        `dead, slow and lying targets had ${swamp.receivedAt('/dead').length}, ${swamp.receivedAt('/slow').length} and ${swamp.receivedAt('/liar').length}`,
     )
-    await swamp.until(() => swamp.at('/slow').length > 0)
-    expect(swamp.at('/liar').every(({ verified }) => verified)).toBe(true)
+    await swamp.waitUntil(() => swamp.receivedAt('/slow').length > 0)
+    expect(swamp.receivedAt('/liar').every(({ verified }) => verified)).toBe(true)
     await swamp.close()
     receiver.closeAllConnections()
     receiver.close()

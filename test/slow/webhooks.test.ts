@@ -7,27 +7,27 @@ import { marketName } from '../../actors/works/market/letters.ts'
 import { compile } from '../../src/format/schema-check.ts'
 import { kindShapes } from '../../src/webhooks/payloads/kinds.ts'
 import { person } from '../support/client.ts'
-import { type Arrived, status } from '../support/hook-target.ts'
-import { HookedBoard } from '../support/hooked-board.ts'
+import { type ReceivedRequest, respondWith } from '../support/hook-target.ts'
 import { World } from '../support/operation-setups.ts'
 import { program } from '../support/program.ts'
+import { WebhookBoard } from '../support/webhook-board.ts'
 import { workAt } from '../support/work-stages.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
-let house: HookedBoard
+let webhooks: WebhookBoard
 let people = 0
 const operator = person('the operator')
 const someone = () => person(`hooked ${++people}`)
-const textOf = ({ body }: Arrived) => body.data.excerpt
+const textOf = ({ body }: ReceivedRequest) => body.data.excerpt
 
 beforeAll(async () => {
-  house = await HookedBoard.open({ OPERATORS: operator.id })
+  webhooks = await WebhookBoard.open({ OPERATORS: operator.id })
 })
-afterAll(() => house.close())
+afterAll(() => webhooks.close())
 
 /** Every delivery is signed, and has the stated id and shape. */
-function expectSound(each: Arrived): void {
+function expectSound(each: ReceivedRequest): void {
   const { name, data, eventId, timestamp, cursor } = each.body
   expect([each.verified, each.id, each.headers['content-type']]).toEqual([true, eventId, 'application/json'])
   expect(eventId).toMatch(/^evt_[0-9a-f]{32}$/)
@@ -40,15 +40,15 @@ function expectSound(each: Arrived): void {
 
 test('a post is delivered to a webhook that answered its challenge, signed, with a cursor to go on from', async () => {
   const [owner, other] = [someone(), someone()]
-  const { id } = await house.made(owner, '/first')
-  const challenges = house.target.challenges.filter(({ path }) => path === '/first')
+  const { id } = await webhooks.createWebhook(owner, '/first')
+  const challenges = webhooks.target.challenges.filter(({ path }) => path === '/first')
   expect(challenges.map(({ subscription }) => subscription)).toEqual([id])
   const long = `${'é'.repeat(600)}`
-  const event = await house.post(other, { room: 'lobby', text: long })
-  const [told] = (await house.arrived('/first', 1)) as [Arrived]
+  const event = await webhooks.post(other, { room: 'lobby', text: long })
+  const [told] = (await webhooks.waitForDeliveries('/first', 1)) as [ReceivedRequest]
   expectSound(told)
   expect(told.subscription).toBe(id)
-  const { address } = house.board
+  const { address } = webhooks.board
   expect(told.body).toMatchObject({
     name: 'room.post',
     data: {
@@ -65,29 +65,32 @@ test('a post is delivered to a webhook that answered its challenge, signed, with
       },
     },
   })
-  const found = await house.client.get(new URL(`${address}/api/events/${event}`).pathname)
+  const found = await webhooks.client.get(new URL(`${address}/api/events/${event}`).pathname)
   expect(found.status).toBe(200)
 })
 
 test('replies, mentions, documents, items and heads reach whom they are for, each as requested', async () => {
   const [owner, other] = [someone(), someone()]
-  await house.done(owner, { operation: 'identity.register', handle: `owner-${people}` })
+  await webhooks.run(owner, { operation: 'identity.register', handle: `owner-${people}` })
   const handle = `owner-${people}`
-  const mine = await house.post(owner, { room: 'lobby', text: 'mine' })
-  await house.made(owner, '/kinds', { kinds: ['reply', 'mention', 'document.written', 'receiver.item'], room: 'lobby' })
-  await house.made(owner, '/inbox', { kinds: ['inbox.item'], room: undefined })
-  await house.made(owner, '/heads', { kinds: ['log.checkpoint'], room: undefined })
-  const reply = await house.post(other, { reply_to: mine, text: 'a reply' })
-  const named = await house.post(other, { room: 'lobby', text: `hello @${handle}` })
-  const both = await house.post(other, { reply_to: mine, text: `reply to @${handle}` })
-  const addressed = await house.post(other, { room: 'lobby', text: 'to you', to: owner.id })
-  await house.post(other, { room: 'lobby', text: 'to nobody' })
+  const mine = await webhooks.post(owner, { room: 'lobby', text: 'mine' })
+  await webhooks.createWebhook(owner, '/kinds', {
+    kinds: ['reply', 'mention', 'document.written', 'receiver.item'],
+    room: 'lobby',
+  })
+  await webhooks.createWebhook(owner, '/inbox', { kinds: ['inbox.item'], room: undefined })
+  await webhooks.createWebhook(owner, '/heads', { kinds: ['log.checkpoint'], room: undefined })
+  const reply = await webhooks.post(other, { reply_to: mine, text: 'a reply' })
+  const named = await webhooks.post(other, { room: 'lobby', text: `hello @${handle}` })
+  const both = await webhooks.post(other, { reply_to: mine, text: `reply to @${handle}` })
+  const addressed = await webhooks.post(other, { room: 'lobby', text: 'to you', to: owner.id })
+  await webhooks.post(other, { room: 'lobby', text: 'to nobody' })
   const doc = { operation: 'docs.create', room: 'lobby', text: '# Plan\n', data: '{"schema":1,"title":"Plan"}' }
-  await house.done(other, doc)
-  const { receiver } = (await house.done(owner, { operation: 'receiver.create', data: '{"schema":1}' }))
+  await webhooks.run(other, doc)
+  const { receiver } = (await webhooks.run(owner, { operation: 'receiver.create', data: '{"schema":1}' }))
     .data as unknown as { receiver: { id: string; url: string } }
-  await fetch(`${house.board.address}${receiver.url}`, { method: 'POST', body: 'an item' })
-  const told = await house.arrived('/kinds', 7)
+  await fetch(`${webhooks.board.address}${receiver.url}`, { method: 'POST', body: 'an item' })
+  const told = await webhooks.waitForDeliveries('/kinds', 7)
   for (const each of told) expectSound(each)
   const shown = told.map(({ body: { name, data } }) => `${name} ${data.event_id ?? data.title ?? data.receiver_id}`)
   expect(shown.sort()).toEqual(
@@ -101,7 +104,7 @@ test('replies, mentions, documents, items and heads reach whom they are for, eac
       `receiver.item ${receiver.id}`,
     ].sort(),
   )
-  const inbox = await house.arrived('/inbox', 4)
+  const inbox = await webhooks.waitForDeliveries('/inbox', 4)
   for (const each of inbox) expectSound(each)
   expect(inbox.map(({ body: { data } }) => [data.event_id, data.type])).toEqual([
     [reply, 'reply'],
@@ -109,19 +112,19 @@ test('replies, mentions, documents, items and heads reach whom they are for, eac
     [both, 'reply'],
     [addressed, 'addressed'],
   ])
-  const [head] = (await house.arrived('/heads', 1)) as [Arrived]
+  const [head] = (await webhooks.waitForDeliveries('/heads', 1)) as [ReceivedRequest]
   expectSound(head)
   expect(head.body.data.checkpoint).toContain(`\n${head.body.data.tree_size}\n`)
 })
 
 test('a work is delivered when it opens, and whenever its state changes', async () => {
   const owner = someone()
-  await house.made(owner, '/works', { kinds: ['work.open', 'work.update'], room: undefined })
-  const world = new World(house.client, operator)
+  await webhooks.createWebhook(owner, '/works', { kinds: ['work.open', 'work.update'], room: undefined })
+  const world = new World(webhooks.client, operator)
   const { work: open, requester } = await workAt(world, 'open')
-  const opened = ({ body }: Arrived) => body.name === 'work.open' && body.data.work_id === open
-  await house.target.until(() => house.target.at('/works').some(opened))
-  expect(house.target.at('/works').find(opened)!.body.data).toMatchObject({
+  const opened = ({ body }: ReceivedRequest) => body.name === 'work.open' && body.data.work_id === open
+  await webhooks.target.waitUntil(() => webhooks.target.receivedAt('/works').some(opened))
+  expect(webhooks.target.receivedAt('/works').find(opened)!.body.data).toMatchObject({
     state: 'open',
     author: { id: requester.id },
     title: 'Three reports',
@@ -130,68 +133,71 @@ test('a work is delivered when it opens, and whenever its state changes', async 
   })
   const { work } = await workAt(world, 'submitted')
   const states = () =>
-    house.target
-      .at('/works')
+    webhooks.target
+      .receivedAt('/works')
       .filter(({ body: { name, data } }) => name === 'work.update' && data.work_id === work)
       .map(({ body }) => body.data.state)
-  await house.target.until(() => states().length === 3)
+  await webhooks.target.waitUntil(() => states().length === 3)
   expect(states()).toEqual(['open', 'claimed', 'submitted'])
-  for (const each of house.target.at('/works')) expectSound(each)
+  for (const each of webhooks.target.receivedAt('/works')) expectSound(each)
 })
 
 test('nothing is delivered for a suspended identity, until the suspension ends', async () => {
   const [owner, other] = [someone(), someone()]
   // A separate room: notices of the works above may still be in flight to the lobby.
-  await house.done(other, { operation: 'room.create', room: 'calm' })
+  await webhooks.run(other, { operation: 'room.create', room: 'calm' })
   for (const [who, path] of [
     [owner, '/suspended'],
     [other, '/beside'],
   ] as const)
-    await house.made(who, path, { kinds: ['room.post'], room: 'calm' })
-  await house.done(operator, { operation: 'identity.suspend', target: owner.id, reason: 'x' })
-  await house.post(other, { room: 'calm', text: 'meanwhile' })
-  await house.arrived('/beside', 1)
-  expect(house.target.at('/suspended')).toEqual([])
-  await house.done(operator, { operation: 'identity.unsuspend', target: owner.id, reason: 'x' })
-  expect((await house.arrived('/suspended', 1)).map(textOf)).toEqual(['meanwhile'])
+    await webhooks.createWebhook(who, path, { kinds: ['room.post'], room: 'calm' })
+  await webhooks.run(operator, { operation: 'identity.suspend', target: owner.id, reason: 'x' })
+  await webhooks.post(other, { room: 'calm', text: 'meanwhile' })
+  await webhooks.waitForDeliveries('/beside', 1)
+  expect(webhooks.target.receivedAt('/suspended')).toEqual([])
+  await webhooks.run(operator, { operation: 'identity.unsuspend', target: owner.id, reason: 'x' })
+  expect((await webhooks.waitForDeliveries('/suspended', 1)).map(textOf)).toEqual(['meanwhile'])
 })
 
 test('posts of a private room are delivered to a member as long as they are one, and to nobody else', async () => {
   const [owner, member, stranger] = [someone(), someone(), someone()]
   const room = `inner-${people}`
-  await house.done(owner, { operation: 'room.create', room, visibility: 'private', members: [member.id] })
-  const refused = await house.create(stranger, '/stranger', { room })
+  await webhooks.run(owner, { operation: 'room.create', room, visibility: 'private', members: [member.id] })
+  const refused = await webhooks.requestWebhook(stranger, '/stranger', { room })
   expect([refused.status, refused.code]).toEqual([403, 'private_room'])
-  await house.made(member, '/member', { kinds: ['room.post'], room })
-  await house.made(member, '/spoken', { kinds: ['mention', 'inbox.item'], room: undefined })
-  await house.made(stranger, '/outside', { kinds: ['mention', 'inbox.item'], room: undefined })
-  await house.post(owner, { room, text: 'between us', to: member.id })
-  const [told] = (await house.arrived('/member', 1)) as [Arrived]
+  await webhooks.createWebhook(member, '/member', { kinds: ['room.post'], room })
+  await webhooks.createWebhook(member, '/spoken', { kinds: ['mention', 'inbox.item'], room: undefined })
+  await webhooks.createWebhook(stranger, '/outside', { kinds: ['mention', 'inbox.item'], room: undefined })
+  await webhooks.post(owner, { room, text: 'between us', to: member.id })
+  const [told] = (await webhooks.waitForDeliveries('/member', 1)) as [ReceivedRequest]
   expectSound(told)
   expect(told.body.data).toMatchObject({
     room,
     excerpt: 'between us',
-    links: { api: `${house.board.address}/v1/command` },
+    links: { api: `${webhooks.board.address}/v1/command` },
   })
-  expect((await house.arrived('/spoken', 2)).map(({ body }) => body.name)).toEqual(['mention', 'inbox.item'])
+  expect((await webhooks.waitForDeliveries('/spoken', 2)).map(({ body }) => body.name)).toEqual([
+    'mention',
+    'inbox.item',
+  ])
   // Deliveries still pending when the member is removed are not sent.
-  house.target.manners.set('/member', status(500))
-  await house.post(owner, { room, text: 'waits' })
-  await house.untilListed(member, ({ kinds, delivery }) => !kinds.includes('room.post') || !delivery.active)
-  await house.done(owner, { operation: 'room.member.remove', room, target: member.id })
-  house.target.manners.delete('/member')
-  const before = house.target.at('/member').length
-  await house.post(owner, { room, text: 'not for him', to: member.id })
-  await house.done(member, { operation: 'webhook.redeliver', target: (await house.list(member))[0]!.id })
+  webhooks.target.responders.set('/member', respondWith(500))
+  await webhooks.post(owner, { room, text: 'waits' })
+  await webhooks.waitUntilListed(member, ({ kinds, delivery }) => !kinds.includes('room.post') || !delivery.active)
+  await webhooks.run(owner, { operation: 'room.member.remove', room, target: member.id })
+  webhooks.target.responders.delete('/member')
+  const before = webhooks.target.receivedAt('/member').length
+  await webhooks.post(owner, { room, text: 'not for him', to: member.id })
+  await webhooks.run(member, { operation: 'webhook.redeliver', target: (await webhooks.list(member))[0]!.id })
   const isRevoked = (each: { last_error?: string }) => each.last_error === 'access_revoked'
-  await house.untilListed(member, ({ kinds, delivery }) => !kinds.includes('room.post') || isRevoked(delivery))
-  const [webhook] = await house.list(member)
+  await webhooks.waitUntilListed(member, ({ kinds, delivery }) => !kinds.includes('room.post') || isRevoked(delivery))
+  const [webhook] = await webhooks.list(member)
   expect(webhook!.delivery).toMatchObject({ active: false, last_error: 'access_revoked' })
-  await house.post(owner, { room: 'lobby', text: 'public', to: member.id })
-  await house.target.until(() => house.target.at('/spoken').some((each) => textOf(each) === 'public'))
-  expect(house.target.at('/member')).toHaveLength(before)
-  expect(house.target.arrived.filter((each) => textOf(each) === 'not for him')).toEqual([])
-  expect(house.target.at('/outside')).toEqual([])
+  await webhooks.post(owner, { room: 'lobby', text: 'public', to: member.id })
+  await webhooks.target.waitUntil(() => webhooks.target.receivedAt('/spoken').some((each) => textOf(each) === 'public'))
+  expect(webhooks.target.receivedAt('/member')).toHaveLength(before)
+  expect(webhooks.target.received.filter((each) => textOf(each) === 'not for him')).toEqual([])
+  expect(webhooks.target.receivedAt('/outside')).toEqual([])
 })
 
 test.each([
@@ -199,21 +205,21 @@ test.each([
   ['in another shard', false],
 ])('a work of a private room %s is delivered to members of the room, and to nobody else', async (where, isThere) => {
   const [member, stranger] = [someone(), someone()]
-  const world = new World(house.client, operator)
-  const requester = await world.rich()
+  const world = new World(webhooks.client, operator)
+  const requester = await world.personWithCredits()
   const names = Array.from({ length: 20 }, (_, n) => `works-inside-${n}`)
   const room = names.find((name) => (shardOf(name, 2) === shardOf(marketName, 2)) === isThere)!
   const [inside, outside] = ['member', 'stranger'].map((who) => `/works-${who}-${where[3]}`)
-  await house.done(requester, { operation: 'room.create', room, visibility: 'private', members: [member.id] })
+  await webhooks.run(requester, { operation: 'room.create', room, visibility: 'private', members: [member.id] })
   const kinds = ['work.open', 'work.update']
-  await house.made(member, inside!, { kinds, room: undefined })
-  await house.made(stranger, outside!, { kinds, room: undefined })
+  await webhooks.createWebhook(member, inside!, { kinds, room: undefined })
+  await webhooks.createWebhook(stranger, outside!, { kinds, room: undefined })
   const data = JSON.stringify({ schema: 1, title: 'A secret report' })
   const asked = { operation: 'work.create', room, text: 'Find a secret.', amount: 10, data }
-  const { id } = (await world.done(requester, asked)).work as { id: string }
-  const own = ({ body }: Arrived) => body.data.room === room
-  await house.target.until(() => house.target.at(inside!).filter(own).length === 2)
-  const told = house.target.at(inside!).filter(own)
+  const { id } = (await world.run(requester, asked)).work as { id: string }
+  const own = ({ body }: ReceivedRequest) => body.data.room === room
+  await webhooks.target.waitUntil(() => webhooks.target.receivedAt(inside!).filter(own).length === 2)
+  const told = webhooks.target.receivedAt(inside!).filter(own)
   for (const each of told) expectSound(each)
   expect(told.map(({ body }) => [body.name, body.data.work_id, body.data.title, body.data.excerpt])).toEqual([
     ['work.open', id, 'A secret report', 'Find a secret.'],
@@ -221,74 +227,74 @@ test.each([
   ])
   // The next work comes after everything that would have come before it.
   const { work: next } = await workAt(world, 'open')
-  const isNext = ({ body }: Arrived) => body.data.work_id === next
-  await house.target.until(() => house.target.at(outside!).some(isNext))
-  expect(house.target.at(outside!).filter(own)).toEqual([])
+  const isNext = ({ body }: ReceivedRequest) => body.data.work_id === next
+  await webhooks.target.waitUntil(() => webhooks.target.receivedAt(outside!).some(isNext))
+  expect(webhooks.target.receivedAt(outside!).filter(own)).toEqual([])
 })
 
 test('a text redacted while its target was away is not sent any more; the order of the rest stays', async () => {
   const [owner, other] = [someone(), someone()]
-  const { id } = await house.made(owner, '/away', { kinds: ['room.post'], room: 'lobby' })
-  house.target.manners.set('/away', status(503))
-  const first = await house.post(other, { room: 'lobby', text: 'taken back' })
-  for (const text of ['second', 'third']) await house.post(other, { room: 'lobby', text })
-  await house.untilListed(owner, ({ delivery }) => !delivery.active)
-  const [waiting] = await house.deliveries(owner, id)
+  const { id } = await webhooks.createWebhook(owner, '/away', { kinds: ['room.post'], room: 'lobby' })
+  webhooks.target.responders.set('/away', respondWith(503))
+  const first = await webhooks.post(other, { room: 'lobby', text: 'taken back' })
+  for (const text of ['second', 'third']) await webhooks.post(other, { room: 'lobby', text })
+  await webhooks.waitUntilListed(owner, ({ delivery }) => !delivery.active)
+  const [waiting] = await webhooks.deliveries(owner, id)
   expect(waiting).toMatchObject({ state: 'waiting', attempts: 6, status: 503, error: 'http_5xx' })
-  const tried = house.target.at('/away')
+  const tried = webhooks.target.receivedAt('/away')
   expect(new Set(tried.map((each) => each.id)).size).toBe(1)
-  await house.done(other, { operation: 'event.redact', event_id: first, reason: 'a mistake' })
-  house.target.manners.delete('/away')
-  await house.done(owner, { operation: 'webhook.redeliver', target: id })
-  await house.target.until(() => house.target.at('/away').some((each) => textOf(each) === 'third'))
-  expect(house.target.at('/away').slice(tried.length).map(textOf)).toEqual(['second', 'third'])
-  await house.untilListed(owner, ({ delivery }) => delivery.active && delivery.waiting === 0)
+  await webhooks.run(other, { operation: 'event.redact', event_id: first, reason: 'a mistake' })
+  webhooks.target.responders.delete('/away')
+  await webhooks.run(owner, { operation: 'webhook.redeliver', target: id })
+  await webhooks.target.waitUntil(() => webhooks.target.receivedAt('/away').some((each) => textOf(each) === 'third'))
+  expect(webhooks.target.receivedAt('/away').slice(tried.length).map(textOf)).toEqual(['second', 'third'])
+  await webhooks.waitUntilListed(owner, ({ delivery }) => delivery.active && delivery.waiting === 0)
 })
 
 test('a target that fails is retried under the same id, with a new time and signature', async () => {
   const [owner, other] = [someone(), someone()]
-  const { id } = await house.made(owner, '/twice')
+  const { id } = await webhooks.createWebhook(owner, '/twice')
   let failures = 3
-  house.target.manners.set('/twice', (_arrived, response) => response.writeHead(--failures < 0 ? 204 : 500).end())
-  const event = await house.post(other, { room: 'lobby', text: 'again' })
-  await house.post(other, { room: 'lobby', text: 'behind it' })
-  const told = await house.arrived('/twice', 5)
+  webhooks.target.responders.set('/twice', (_arrived, response) => response.writeHead(--failures < 0 ? 204 : 500).end())
+  const event = await webhooks.post(other, { room: 'lobby', text: 'again' })
+  await webhooks.post(other, { room: 'lobby', text: 'behind it' })
+  const told = await webhooks.waitForDeliveries('/twice', 5)
   for (const each of told) expectSound(each)
   expect(told.map(textOf)).toEqual(['again', 'again', 'again', 'again', 'behind it'])
   expect(new Set(told.slice(0, 4).map((each) => each.id)).size).toBe(1)
-  await house.untilListed(owner, ({ delivery }) => delivery.waiting === 0)
-  const deliveries = await house.deliveries(owner, id)
+  await webhooks.waitUntilListed(owner, ({ delivery }) => delivery.waiting === 0)
+  const deliveries = await webhooks.deliveries(owner, id)
   expect(deliveries.map(({ state, attempts }) => [state, attempts])).toEqual([
     ['delivered', 1],
     ['delivered', 4],
   ])
   // Once more, because its owner requests it: the same id, whatever happened since.
   const data = JSON.stringify({ schema: 1, event: deliveries[1]!.event })
-  const asked = await house.done(owner, { operation: 'webhook.redeliver', target: id, data })
+  const asked = await webhooks.run(owner, { operation: 'webhook.redeliver', target: id, data })
   expect(asked.data).toMatchObject({ webhook: { id, redelivers: deliveries[1]!.event } })
-  const [, , , , , again] = await house.arrived('/twice', 6)
+  const [, , , , , again] = await webhooks.waitForDeliveries('/twice', 6)
   expect([again!.id, again!.body.data.event_id]).toEqual([deliveries[1]!.event, event])
   const unknown = JSON.stringify({ schema: 1, event: `evt_${'0'.repeat(32)}` })
-  const refused = await house.client.command(owner, { operation: 'webhook.redeliver', target: id, data: unknown })
+  const refused = await webhooks.client.command(owner, { operation: 'webhook.redeliver', target: id, data: unknown })
   expect([refused.code, refused.field]).toEqual(['not_found', 'data.event'])
 })
 
 test('410 suspends a webhook until it is resumed, 413 gives one event up, a redirect is a failure', async () => {
   const [owner, other] = [someone(), someone()]
-  const { id } = await house.made(owner, '/gone')
-  house.target.manners.set('/gone', status(410))
-  await house.post(other, { room: 'lobby', text: 'gone' })
-  await house.untilListed(owner, ({ delivery }) => !delivery.active)
-  house.target.manners.set('/gone', status(413))
-  await house.post(other, { room: 'lobby', text: 'too large' })
-  await house.done(owner, { operation: 'webhook.redeliver', target: id })
-  await house.arrived('/gone', 2)
-  house.target.manners.set('/gone', status(302, { location: house.target.url('/elsewhere') }))
-  await house.post(other, { room: 'lobby', text: 'redirected' })
-  await house.untilListed(owner, ({ delivery }) => !delivery.active)
-  expect(house.target.at('/gone').map(textOf).slice(0, 2)).toEqual(['gone', 'too large'])
-  expect(house.target.at('/elsewhere')).toEqual([])
-  const deliveries = await house.deliveries(owner, id)
+  const { id } = await webhooks.createWebhook(owner, '/gone')
+  webhooks.target.responders.set('/gone', respondWith(410))
+  await webhooks.post(other, { room: 'lobby', text: 'gone' })
+  await webhooks.waitUntilListed(owner, ({ delivery }) => !delivery.active)
+  webhooks.target.responders.set('/gone', respondWith(413))
+  await webhooks.post(other, { room: 'lobby', text: 'too large' })
+  await webhooks.run(owner, { operation: 'webhook.redeliver', target: id })
+  await webhooks.waitForDeliveries('/gone', 2)
+  webhooks.target.responders.set('/gone', respondWith(302, { location: webhooks.target.url('/elsewhere') }))
+  await webhooks.post(other, { room: 'lobby', text: 'redirected' })
+  await webhooks.waitUntilListed(owner, ({ delivery }) => !delivery.active)
+  expect(webhooks.target.receivedAt('/gone').map(textOf).slice(0, 2)).toEqual(['gone', 'too large'])
+  expect(webhooks.target.receivedAt('/elsewhere')).toEqual([])
+  const deliveries = await webhooks.deliveries(owner, id)
   expect(deliveries.map(({ state, status: code }) => [state, code])).toEqual([
     ['waiting', 302],
     ['given_up', 413],
@@ -298,32 +304,34 @@ test('410 suspends a webhook until it is resumed, 413 gives one event up, a redi
 
 test('a resumed webhook continues, though the board is killed at that moment', async () => {
   const [owner, other] = [someone(), someone()]
-  const { id } = await house.made(owner, '/woken')
-  house.target.manners.set('/woken', status(410))
-  await house.post(other, { room: 'lobby', text: 'given up' })
-  await house.untilListed(owner, ({ delivery }) => !delivery.active)
-  await house.post(other, { room: 'lobby', text: 'waiting' })
-  await house.again((board) => board.stop())
-  house.target.manners.delete('/woken')
-  await house.done(owner, { operation: 'webhook.redeliver', target: id })
-  await house.again((board) => board.kill())
-  expect((await house.arrived('/woken', 2)).map(textOf).slice(0, 2)).toEqual(['given up', 'waiting'])
-  expect(await house.list(owner)).toMatchObject([{ delivery: { active: true } }])
+  const { id } = await webhooks.createWebhook(owner, '/woken')
+  webhooks.target.responders.set('/woken', respondWith(410))
+  await webhooks.post(other, { room: 'lobby', text: 'given up' })
+  await webhooks.waitUntilListed(owner, ({ delivery }) => !delivery.active)
+  await webhooks.post(other, { room: 'lobby', text: 'waiting' })
+  await webhooks.restart((board) => board.stop())
+  webhooks.target.responders.delete('/woken')
+  await webhooks.run(owner, { operation: 'webhook.redeliver', target: id })
+  await webhooks.restart((board) => board.kill())
+  expect((await webhooks.waitForDeliveries('/woken', 2)).map(textOf).slice(0, 2)).toEqual(['given up', 'waiting'])
+  expect(await webhooks.list(owner)).toMatchObject([{ delivery: { active: true } }])
 })
 
 test('nothing is delivered to an address that does not answer its challenge correctly', async () => {
   const owner = someone()
-  house.target.echoes.set('/wrong', (_arrived, response) => response.end('{"challenge":"something else"}'))
-  house.target.echoes.set('/empty', (_arrived, response) => response.end())
-  house.target.echoes.set('/moved', status(307, { location: house.target.url('/first') }))
-  house.target.echoes.set('/down', status(500))
+  webhooks.target.challengeResponders.set('/wrong', (_arrived, response) =>
+    response.end('{"challenge":"something else"}'),
+  )
+  webhooks.target.challengeResponders.set('/empty', (_arrived, response) => response.end())
+  webhooks.target.challengeResponders.set('/moved', respondWith(307, { location: webhooks.target.url('/first') }))
+  webhooks.target.challengeResponders.set('/down', respondWith(500))
   for (const [path, why] of [
     ['/wrong', 'challenge_failed'],
     ['/empty', 'challenge_failed'],
     ['/moved', 'http_3xx'],
     ['/down', 'http_5xx'],
   ]) {
-    const answer = await house.create(owner, path!)
+    const answer = await webhooks.requestWebhook(owner, path!)
     expect([answer.status, answer.code]).toEqual([400, 'wrong_state'])
     expect(answer.text).toContain(why)
   }
@@ -336,7 +344,7 @@ test('nothing is delivered to an address that does not answer its challenge corr
     'https://hooks.example.org:22/',
     'nothing at all',
   ]) {
-    const answer = await house.create(owner, '', { url })
+    const answer = await webhooks.requestWebhook(owner, '', { url })
     expect([url, answer.status, answer.code, answer.field]).toEqual([url, 400, 'invalid_field', 'data.url'])
   }
   for (const data of [
@@ -346,79 +354,79 @@ test('nothing is delivered to an address that does not answer its challenge corr
     { kinds: [] },
     { kinds: ['room.posts'] },
   ]) {
-    const answer = await house.create(owner, '/first', data)
+    const answer = await webhooks.requestWebhook(owner, '/first', data)
     expect([data, answer.status, answer.code]).toEqual([data, 400, 'invalid_field'])
   }
-  expect(await house.list(owner)).toEqual([])
-  for (const path of ['/wrong', '/empty', '/moved', '/down']) expect(house.target.at(path)).toEqual([])
+  expect(await webhooks.list(owner)).toEqual([])
+  for (const path of ['/wrong', '/empty', '/moved', '/down']) expect(webhooks.target.receivedAt(path)).toEqual([])
 })
 
 test('webhooks belong to their owner: listed in pages, deleted permanently, and nothing is sent after that', async () => {
   const [owner, other] = [someone(), someone()]
   const made = []
-  for (let n = 0; n < 3; n++) made.push(await house.made(owner, `/own-${n}`))
-  const challenged = house.target.challenges.filter(({ path }) => path === '/own-0').length
-  await house.made(owner, '/own-0', { kinds: ['mention'], room: undefined })
+  for (let n = 0; n < 3; n++) made.push(await webhooks.createWebhook(owner, `/own-${n}`))
+  const challenged = webhooks.target.challenges.filter(({ path }) => path === '/own-0').length
+  await webhooks.createWebhook(owner, '/own-0', { kinds: ['mention'], room: undefined })
   // An address that has answered gets no other challenge for a day.
-  expect(house.target.challenges.filter(({ path }) => path === '/own-0')).toHaveLength(challenged)
-  const first = await house.done(owner, { operation: 'webhook.list', limit: 2 })
+  expect(webhooks.target.challenges.filter(({ path }) => path === '/own-0')).toHaveLength(challenged)
+  const first = await webhooks.run(owner, { operation: 'webhook.list', limit: 2 })
   const page = first.data as unknown as { webhooks: { id: string; secret?: string }[]; next_cursor: string }
   expect(page.webhooks.map(({ id }) => id)).toEqual([made[0]!.id, made[1]!.id])
   expect(first.text).not.toContain('whsec_')
-  const second = await house.done(owner, { operation: 'webhook.list', limit: 2, cursor: page.next_cursor })
+  const second = await webhooks.run(owner, { operation: 'webhook.list', limit: 2, cursor: page.next_cursor })
   expect((second.data as unknown as typeof page).webhooks).toHaveLength(2)
-  const foreign = await house.client.command(other, { operation: 'webhook.list', cursor: page.next_cursor })
+  const foreign = await webhooks.client.command(other, { operation: 'webhook.list', cursor: page.next_cursor })
   expect([foreign.code, foreign.field]).toEqual(['invalid_field', 'cursor'])
-  expect(await house.list(other)).toEqual([])
+  expect(await webhooks.list(other)).toEqual([])
   for (const operation of ['webhook.deliveries', 'webhook.delete', 'webhook.redeliver']) {
-    const refused = await house.client.command(other, { operation, target: made[0]!.id })
+    const refused = await webhooks.client.command(other, { operation, target: made[0]!.id })
     expect([operation, refused.code]).toEqual([operation, 'not_found'])
   }
-  await house.done(owner, { operation: 'webhook.delete', target: made[0]!.id })
-  await house.post(other, { room: 'lobby', text: 'after' })
-  await house.arrived('/own-1', 1)
-  expect(house.target.at('/own-0')).toEqual([])
+  await webhooks.run(owner, { operation: 'webhook.delete', target: made[0]!.id })
+  await webhooks.post(other, { room: 'lobby', text: 'after' })
+  await webhooks.waitForDeliveries('/own-1', 1)
+  expect(webhooks.target.receivedAt('/own-0')).toEqual([])
 })
 
 test('a retry of webhook.create returns the same webhook, and its secret is shown once', async () => {
   const owner = someone()
-  const data = JSON.stringify({ schema: 1, url: house.target.url('/retried'), kinds: ['mention'] })
-  const { body } = house.client.sign(owner, { operation: 'webhook.create', data })
-  const first = await house.client.send(body)
-  house.target.echoes.set('/retried', status(500))
-  const again = await house.client.send(body)
+  const data = JSON.stringify({ schema: 1, url: webhooks.target.url('/retried'), kinds: ['mention'] })
+  const { body } = webhooks.client.sign(owner, { operation: 'webhook.create', data })
+  const first = await webhooks.client.send(body)
+  webhooks.target.challengeResponders.set('/retried', respondWith(500))
+  const again = await webhooks.client.send(body)
   const shown = (answer: typeof first) => (answer.data as unknown as { webhook: Record<string, unknown> }).webhook
   expect([first.status, again.status]).toEqual([200, 200])
   expect(shown(first).secret).toMatch(/^whsec_/)
   expect(shown(again)).toEqual({ ...shown(first), secret: undefined, secret_shown: true })
-  expect(await house.list(owner)).toHaveLength(1)
+  expect(await webhooks.list(owner)).toHaveLength(1)
 })
 
 test('webhooks continue where they were after a stop and a kill, and a stopped board passes fsck', async () => {
   const [owner, other] = [someone(), someone()]
-  const { id } = await house.made(owner, '/lives')
+  const { id } = await webhooks.createWebhook(owner, '/lives')
   const said: string[] = []
   const say = async (count: number) => {
     for (let n = 0; n < count; n++) {
       said.push(`said ${said.length}`)
-      await house.post(other, { room: 'lobby', text: said.at(-1)! })
+      await webhooks.post(other, { room: 'lobby', text: said.at(-1)! })
     }
   }
-  const heard = () => [...new Map(house.target.at('/lives').map((each) => [each.id, textOf(each)])).values()]
+  const heard = () => [...new Map(webhooks.target.receivedAt('/lives').map((each) => [each.id, textOf(each)])).values()]
   await say(5)
-  await house.arrived('/lives', 5)
-  house.target.manners.set('/lives', (_arrived, response) => response.destroy())
+  await webhooks.waitForDeliveries('/lives', 5)
+  webhooks.target.responders.set('/lives', (_arrived, response) => response.destroy())
   await say(3)
-  await house.again((board) => board.stop())
-  house.target.manners.delete('/lives')
-  await house.done(owner, { operation: 'webhook.redeliver', target: id })
+  await webhooks.restart((board) => board.stop())
+  webhooks.target.responders.delete('/lives')
+  await webhooks.run(owner, { operation: 'webhook.redeliver', target: id })
   await say(3)
-  await house.again((board) => board.kill())
+  await webhooks.restart((board) => board.kill())
   await say(3)
-  await house.target.until(() => heard().length === said.length)
+  await webhooks.target.waitUntil(() => heard().length === said.length)
   expect(heard()).toEqual(said)
-  await house.untilListed(owner, ({ delivery }) => delivery.active && delivery.waiting === 0)
-  await house.again(async (board) => {
+  await webhooks.waitUntilListed(owner, ({ delivery }) => delivery.active && delivery.waiting === 0)
+  await webhooks.restart(async (board) => {
     await board.stop()
     const checked = spawnSync(process.execPath, [program, 'fsck', '--data', board.directory], { encoding: 'utf8' })
     expect([checked.status, checked.stderr]).toEqual([0, ''])

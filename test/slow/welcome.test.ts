@@ -6,10 +6,10 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { beforeEach, expect, test, vi } from 'vitest'
 import { skipNote, skipWithout } from '../peers/peers.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
-import { Bounty } from '../support/bounty.ts'
 import { Client, person } from '../support/client.ts'
 import { fakeClock, missingFakeClock } from '../support/fake-clock.ts'
 import { patience } from '../support/patience.ts'
+import { WorkClient } from '../support/work-client.ts'
 
 vi.setConfig({ testTimeout: 900_000 })
 
@@ -47,7 +47,7 @@ async function postAll(client: Client, people: readonly Signer[], addressOf: (n:
 
 /** How many of them have been given something; nobody ever more than once. */
 async function given(client: Client, people: readonly Signer[]): Promise<number> {
-  const balances = await Promise.all(people.map(async (each) => (await new Bounty(client).balance(each)).available))
+  const balances = await Promise.all(people.map(async (each) => (await new WorkClient(client).balance(each)).available))
   expect(balances.filter((each) => each !== 0 && each !== 100)).toEqual([])
   return balances.filter((each) => each === 100).length
 }

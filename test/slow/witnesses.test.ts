@@ -4,10 +4,10 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { openCheckpoint } from '../../storage/checkpoint.ts'
 import { parseVkey, type VerifierKey } from '../../storage/note.ts'
-import { Board, boardDirectory, refusedBoard, startBoard, tryBoard } from '../support/board-process.ts'
+import { Board, boardDirectory, expectStartRefused, startBoard, tryStartBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
-import { greeted, greetedLeaves } from '../support/greeted.ts'
 import { patience } from '../support/patience.ts'
+import { welcomeAuthor, welcomeLeaves } from '../support/welcome-author.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
@@ -35,7 +35,7 @@ const signers = async () => {
 const checkpoint = () => text(board.address, `/${logKey.name.slice(logKey.name.indexOf('/') + 1)}/checkpoint`)
 
 /** Entries of the log. */
-let size = greetedLeaves
+let size = welcomeLeaves
 
 async function posts(count: number): Promise<void> {
   const client = await Client.of(board)
@@ -66,7 +66,7 @@ beforeAll(async () => {
   const logs = join(folder, 'logs')
   writeFileSync(logs, `log ${(await text(board.address, '/log/vkey')).trim()}\nquorum none\n`)
   const client = await Client.of(board)
-  await greeted(client, ada)
+  await welcomeAuthor(client, ada)
   client.close()
   await board.stop()
   witness = await startBoard({ directory: boardDirectory(), env: { WITNESS_LOGS: logs } })
@@ -137,7 +137,7 @@ test('an old copy does not sign if a witness knows more, though the mark is gone
   rmSync(directory, { recursive: true })
   rmSync(`${directory}.mark`)
   cpSync(copy, directory, { recursive: true })
-  const start = () => tryBoard({ directory, port, env: { WITNESS_POLICY: policy } })
+  const start = () => tryStartBoard({ directory, port, env: { WITNESS_POLICY: policy } })
   let found = await start()
   // A witness that answers too late is not waited for.
   for (let n = 0; n < 10 && found instanceof Board; n++) {
@@ -146,7 +146,7 @@ test('an old copy does not sign if a witness knows more, though the mark is gone
   }
   if (found instanceof Board) throw new Error('the copy started')
   expect(found.code).toBe(1)
-  expect(found.words).toContain(
+  expect(found.output).toContain(
     `the witness w has signed a head of ${size} entries of this log, which has ${copied} entries here`,
   )
 })
@@ -154,6 +154,6 @@ test('an old copy does not sign if a witness knows more, though the mark is gone
 test('an invalid policy is reported with its line', async () => {
   const wrong = join(folder, 'wrong')
   writeFileSync(wrong, 'witness w nonsense\n')
-  const { words } = await refusedBoard({ directory: boardDirectory(), env: { WITNESS_POLICY: wrong } })
-  expect(words).toContain(`WITNESS_POLICY names ${wrong}, which is not a tlog-policy: line 1: `)
+  const { output } = await expectStartRefused({ directory: boardDirectory(), env: { WITNESS_POLICY: wrong } })
+  expect(output).toContain(`WITNESS_POLICY names ${wrong}, which is not a tlog-policy: line 1: `)
 })

@@ -103,13 +103,13 @@ const attacks: Readonly<Record<string, Attack>> = {
 
 /** A work that is attacked during its life, up to the state that silence leads to. */
 async function attacked(visibility: 'public' | 'private', name: string, attack: Attack): Promise<void> {
-  const [owner, other, worker] = [await world.rich(), world.someone(), world.someone()]
+  const [owner, other, worker] = [await world.personWithCredits(), world.someone(), world.someone()]
   const members = visibility === 'private' ? { visibility, members: [other.id, worker.id] } : {}
   const { room } = await world.room(members, owner)
-  await world.done(owner, { operation: 'room.moderator.add', room, target: other.id })
+  await world.run(owner, { operation: 'room.moderator.add', room, target: other.id })
   const ask = { operation: 'work.create', room, text: 'Do it.', amount: 100, data: '{"schema":1,"title":"It"}' }
-  const work = (await world.done(owner, ask)).work!.id as string
-  await world.done(worker, { operation: 'work.claim', event_id: work, ttl: 7_200 })
+  const work = (await world.run(owner, ask)).work!.id as string
+  await world.run(worker, { operation: 'work.claim', event_id: work, ttl: 7_200 })
   const file = await world.blob(worker, { room })
   let place: Place = { room, requester: owner, friend: other, worker, work, result: '', file: '' }
   const strike = async (): Promise<void> => {
@@ -120,10 +120,10 @@ async function attacked(visibility: 'public' | 'private', name: string, attack: 
   place = { ...place, file, result: await world.post(worker, said) }
   await strike()
   const submit = { operation: 'work.submit', event_id: work, amount: 1, target: place.result }
-  const submitted = (await world.done(worker, submit)).work!
+  const submitted = (await world.run(worker, submit)).work!
   expect(submitted.result_sha256).toBe(resultSha256(advert, [sha256(Buffer.from('SGVsbG8K', 'base64'))]))
   await strike()
-  const read = async () => (await world.done(worker, { operation: 'work.get', event_id: work })).work!
+  const read = async () => (await world.run(worker, { operation: 'work.get', event_id: work })).work!
   await vi.waitUntil(async () => (await read()).state !== 'submitted', { ...patience, interval: 200 })
   const end = await read()
   expect({ name, ...end }).toMatchObject({
@@ -145,12 +145,12 @@ test.each(['public', 'private'] as const)(
 )
 
 test('neither a request nor a result may be an expiring post', async () => {
-  const [owner, worker] = [await world.rich(), world.someone()]
+  const [owner, worker] = [await world.personWithCredits(), world.someone()]
   const request = await world.post(owner, { kind: 'request', ttl: 3_600 })
   const ask = { operation: 'work.create', amount: 10, data: '{"schema":1,"title":"It"}' }
   expect((await client.command(owner, { ...ask, event_id: request })).code).toBe('wrong_state')
-  const work = (await world.done(owner, { ...ask, text: 'Do it.' })).work!.id as string
-  await world.done(worker, { operation: 'work.claim', event_id: work, ttl: 7_200 })
+  const work = (await world.run(owner, { ...ask, text: 'Do it.' })).work!.id as string
+  await world.run(worker, { operation: 'work.claim', event_id: work, ttl: 7_200 })
   const target = await world.post(worker, { reply_to: work, kind: 'result', ttl: 3_600 })
   expect((await client.command(worker, { operation: 'work.submit', event_id: work, amount: 1, target })).code).toBe(
     'wrong_state',
@@ -161,22 +161,22 @@ test.each([
   ['somebody else has claimed it since', true],
   ['nobody has claimed it since', false],
 ])('a worker with an expired claim changes nothing with any operation: %s', async (_, isTaken) => {
-  const [owner, worker, next] = [await world.rich(), await world.rich(), world.someone()]
+  const [owner, worker, next] = [await world.personWithCredits(), await world.personWithCredits(), world.someone()]
   const { room } = await world.room({}, owner)
   const ask = { operation: 'work.create', room, text: 'Do it.', amount: 10, data: '{"schema":1,"title":"It"}' }
-  const work = (await world.done(owner, ask)).work!.id as string
-  await world.done(worker, { operation: 'work.claim', event_id: work })
+  const work = (await world.run(owner, ask)).work!.id as string
+  await world.run(worker, { operation: 'work.claim', event_id: work })
   const late = await world.post(worker, { room, reply_to: work, kind: 'result' })
-  const read = async () => (await world.done(next, { operation: 'work.get', event_id: work })).work!
+  const read = async () => (await world.run(next, { operation: 'work.get', event_id: work })).work!
   await vi.waitUntil(async () => (await read()).stored_state === 'open', patience)
   if (isTaken) {
-    await world.done(next, { operation: 'work.claim', event_id: work, ttl: 7_200 })
+    await world.run(next, { operation: 'work.claim', event_id: work, ttl: 7_200 })
     const target = await world.post(next, { room, reply_to: work, kind: 'result', text: 'mine' })
-    await world.done(next, { operation: 'work.submit', event_id: work, amount: 2, target })
+    await world.run(next, { operation: 'work.submit', event_id: work, amount: 2, target })
   }
   // The review ends while all this is tried: the history separates timeouts from what the late worker does.
   const steps = async (): Promise<string[]> => {
-    const { transitions } = await world.done(next, { operation: 'work.history', event_id: work })
+    const { transitions } = await world.run(next, { operation: 'work.history', event_id: work })
     return (transitions as unknown as { transition: string }[]).map(({ transition }) => transition)
   }
   const before = (await steps()).filter((each) => each !== 'silence')

@@ -10,12 +10,12 @@ import { shardOf } from '../../actors/shard.ts'
 import { marketName } from '../../actors/works/market/letters.ts'
 import { LedgerBooks, readLedgerLine } from '../../src/export-check/ledger-books.ts'
 import { missingProgram } from '../peers/peers.ts'
-import { Board, boardDirectory, startBoard, tryBoard } from '../support/board-process.ts'
-import { Bounty, type WorkJson } from '../support/bounty.ts'
-import { Client, type Fields, freshNonce, person, type Signed } from '../support/client.ts'
-import { drawn } from '../support/drawn.ts'
-import { damagesOf } from '../support/fsck-damage.ts'
+import { Board, boardDirectory, startBoard, tryStartBoard } from '../support/board-process.ts'
+import { Client, type Fields, newNonce, person, type SignedCommand } from '../support/client.ts'
+import { findDamage } from '../support/find-damage.ts'
 import { randomFrom } from '../support/load.ts'
+import { randomPart } from '../support/random-part.ts'
+import { WorkClient, type WorkJson } from '../support/work-client.ts'
 
 vi.setConfig({ testTimeout: 900_000 })
 
@@ -28,7 +28,7 @@ const roomName = Array.from({ length: 20 }, (_, n) => `hall-${n}`).find((name) =
 const closedRoom = Array.from({ length: 20 }, (_, n) => `shut-${n}`).find((name) => shardOf(name, 2) !== market)!
 
 /** Approximate number of syncs in a life. */
-const journals = drawn([
+const journals = randomPart([
   ['market', `shard-0${market}`, 2, 12],
   ['room', `shard-0${1 - market}`, 2, 10],
   ['log', 'log', 2, 12],
@@ -41,13 +41,13 @@ type Life = {
   readonly refused: string
   readonly newcomer: ReturnType<typeof person>
   /** In the order they are sent; each has to succeed eventually, except the refused one. */
-  readonly commands: readonly Signed[]
+  readonly commands: readonly SignedCommand[]
 }
 
 /** Signed before anything is sent, so that after a kill the same bytes are sent again. */
 function lifeOf(client: Client, name: string): Life {
   const newcomer = person(`newcomer ${name}`)
-  const sign = (who: typeof ada, fields: Fields) => client.sign(who, fields, { nonce: freshNonce() })
+  const sign = (who: typeof ada, fields: Fields) => client.sign(who, fields, { nonce: newNonce() })
   const ask = (room: string): Fields => ({
     operation: 'work.create',
     room,
@@ -92,14 +92,14 @@ async function whole(client: Client, { work, refused }: Life, heldBefore: number
   expect([event.status, record.status]).toEqual([record.status, event.status])
   const found = (record.data as unknown as { work?: WorkJson }).work
   const holds = found !== undefined && found.reward.state === 'held' ? found.reward.amount + found.reward.fee : 0
-  expect((await new Bounty(client).balance(ada)).held - heldBefore).toBe(holds)
+  expect((await new WorkClient(client).balance(ada)).held - heldBefore).toBe(holds)
   expect((await client.get(`/api/events/${refused}`)).code).toBe('not_found')
-  expect((await new Bounty(client).balance(bob)).held).toBe(0)
+  expect((await new WorkClient(client).balance(bob)).held).toBe(0)
 }
 
 /** Everything of a finished life, announced once and paid once. */
 async function finished(client: Client, { work, newcomer }: Life): Promise<void> {
-  const works = new Bounty(client)
+  const works = new WorkClient(client)
   const record = (await client.get(`/api/work/${work}`)).data as unknown as { work: WorkJson }
   expect(record.work).toMatchObject({
     state: 'accepted',
@@ -145,15 +145,15 @@ async function doomed(
   }
   const file = join(directory, part, '00000000000000000001.log')
   const trace = ['-P', file, '-e', 'trace=fdatasync', '-e', `inject=fdatasync:signal=KILL:when=${nth}`]
-  const found = await tryBoard({ directory, env, under: ['strace', '-f', '-qq', '-o', '/dev/null', ...trace] })
+  const found = await tryStartBoard({ directory, env, under: ['strace', '-f', '-qq', '-o', '/dev/null', ...trace] })
   if (found instanceof Board) return found
-  expect(found.signal, found.words).toBe('SIGKILL')
+  expect(found.signal, found.output).toBe('SIGKILL')
   return undefined
 }
 
 async function begin(board: Board): Promise<{ client: Client; held: number }> {
   const client = await Client.of(board)
-  return { client, held: (await new Bounty(client).balance(ada)).held }
+  return { client, held: (await new WorkClient(client).balance(ada)).held }
 }
 
 test.each(journals)('kills at the syncs of the %s journal: work in progress is finished once', async (...row) => {
@@ -162,12 +162,12 @@ test.each(journals)('kills at the syncs of the %s journal: work in progress is f
   const directory = boardDirectory()
   const first = await startBoard({ directory, env })
   const setup = await Client.of(first)
-  const works = new Bounty(setup)
+  const works = new WorkClient(setup)
   for (const room of [roomName, closedRoom])
     expect((await setup.command(ada, { operation: 'room.create', room })).status).toBe(200)
   const shut = { operation: 'room.policy.set', room: closedRoom, data: '{"write":"owner"}' }
   expect((await setup.command(ada, shut)).status).toBe(200)
-  await Promise.all([works.welcomed(ada, roomName), works.welcomed(bob, roomName)])
+  await Promise.all([works.waitForWelcome(ada, roomName), works.waitForWelcome(bob, roomName)])
   expect((await setup.command(op, { operation: 'credit.grant', target: ada.id, amount: 100_000 })).status).toBe(200)
   expect((await setup.command(op, { operation: 'credit.grant', target: bob.id, amount: 1_000 })).status).toBe(200)
   setup.close()
@@ -202,5 +202,5 @@ test.each(journals)('kills at the syncs of the %s journal: work in progress is f
     await back.stop()
   }
   expect(killed).toBeGreaterThan(0)
-  expect(damagesOf(directory)).toEqual([])
+  expect(findDamage(directory)).toEqual([])
 })

@@ -66,7 +66,7 @@ beforeAll(async () => {
   const env = { OPERATORS: operator.id, SHARDS: '2', LIMITS: JSON.stringify(limits) }
   client = await Client.of(await startBoard({ directory: boardDirectory(), env }))
   world = new World(client, operator)
-  for (const { id } of people) await world.done(operator, { operation: 'credit.grant', target: id, amount: 100_000 })
+  for (const { id } of people) await world.run(operator, { operation: 'credit.grant', target: id, amount: 100_000 })
   const made = await world.privateRoom(people.map(({ id }) => id))
   hidden = made.room
 })
@@ -117,7 +117,7 @@ async function create(): Promise<void> {
 
 /** A sensible action for somebody in the work's current state. */
 async function act(id: string): Promise<void> {
-  const { work } = (await world.done(people[0]!, { operation: 'work.get', event_id: id })) as unknown as {
+  const { work } = (await world.run(people[0]!, { operation: 'work.get', event_id: id })) as unknown as {
     work: WorkJson
   }
   expectConsistent(work)
@@ -203,7 +203,7 @@ async function settled(): Promise<WorkJson[]> {
     Promise.all(
       ids.map(
         async (id) =>
-          ((await world.done(people[0]!, { operation: 'work.get', event_id: id })) as unknown as { work: WorkJson })
+          ((await world.run(people[0]!, { operation: 'work.get', event_id: id })) as unknown as { work: WorkJson })
             .work,
       ),
     )
@@ -258,7 +258,7 @@ test('everything that shows works is consistent after every step, and agrees in 
   }
   expect(idsOf(await listed('query=four'))).toEqual(idsOf(real.filter(({ title }) => title.startsWith('Four'))))
   expect(idsOf(await listed('min_reward=100'))).toEqual(idsOf(real.filter(({ reward }) => reward.amount >= 100)))
-  const inside = await world.done(people[0]!, { operation: 'work.list', room: hidden, limit: 200 })
+  const inside = await world.run(people[0]!, { operation: 'work.list', room: hidden, limit: 200 })
   expect(idsOf(inside.works as unknown as WorkJson[])).toEqual(idsOf(works.filter(({ room }) => room === hidden)))
 
   const { text: feed } = await client.get('/work.atom')
@@ -273,7 +273,7 @@ test('everything that shows works is consistent after every step, and agrees in 
     expect([state, stats[`works_${state}`]]).toEqual([state, open.filter((work) => work.state === state).length])
 
   for (const work of works) {
-    const { transitions } = (await world.done(people[0]!, {
+    const { transitions } = (await world.run(people[0]!, {
       operation: 'work.history',
       event_id: work.id,
       limit: 200,

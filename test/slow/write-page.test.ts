@@ -7,9 +7,9 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { openKeyFile } from '../../src/cli/key-file.ts'
 import { skipNote, skipWithout } from '../peers/peers.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
-import { complaintsOf, missingBrowser, openPage } from '../support/browser.ts'
+import { collectErrors, missingBrowser, openPage } from '../support/browser.ts'
 import { Client, person } from '../support/client.ts'
-import { cuttable } from '../support/cuttable.ts'
+import { startTcpProxy } from '../support/tcp-proxy.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
@@ -44,7 +44,7 @@ const forget = async (page: Page) => {
 describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrowser)}`, () => {
   test('a person creates a key that stays in the browser, posts, replies and redacts', async () => {
     const page = await openPage()
-    const complaints = complaintsOf(page)
+    const complaints = collectErrors(page)
     const sent: string[] = []
     page.on('request', (request) => sent.push(`${request.url()} ${request.postData() ?? ''}`))
     await page.goto(`${board.address}/room/lobby?view=posts`)
@@ -218,7 +218,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     const made = await client.command(ada, { operation: 'room.invite.create', room: 'quiet-place' })
     const { code } = (made.data as unknown as { invite: { code: string } }).invite
     const page = await openPage()
-    const complaints = complaintsOf(page)
+    const complaints = collectErrors(page)
     await page.goto(`${board.address}/room/quiet-place`)
     await button(page, 'Make a key and save a copy').click()
     await button(page, 'Read it with my key').click()
@@ -249,7 +249,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     const early = await say('an early secret')
     await Promise.all(Array.from({ length: 55 }, (_, n) => say(`n ${n}`)))
     const secret = await say('a secret')
-    const way = await cuttable(board.port)
+    const way = await startTcpProxy(board.port)
     const page = await openPage()
     await page.goto(`${way.address}/room/${room}`)
     await button(page, 'Make a key and save a copy').click()
@@ -273,7 +273,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     for (const each of [early, secret]) await redact(each)
     await redact(await say('never seen'))
     await say('meanwhile')
-    way.clear()
+    way.unblock()
     await expect.poll(status).toContain('Live')
     await expect.poll(async () => (await texts()).slice(0, 2)).toEqual(['meanwhile', '(taken back)'])
     await expect.poll(async () => (await texts()).at(-1)).toBe('(taken back)')

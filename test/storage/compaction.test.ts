@@ -193,12 +193,12 @@ test('a compaction without room for its copy frees what the copy took, and leave
   const names = readdirSync(directory)
   for (const room of [0, 1, 3000]) {
     const { open } = disk
-    disk.room = room
+    disk.bytesLeft = room
     expect(() => compactAll(journal, new Set([3, 33]))).toThrow(DiskFull)
     expect(disk.open).toBe(open)
     expect(readdirSync(directory)).toEqual(names)
   }
-  disk.room = Number.POSITIVE_INFINITY
+  disk.bytesLeft = Number.POSITIVE_INFINITY
   expect(compactAll(journal, new Set([3, 33]))).toBe(2)
   expect(bytesOnDisk(directory)).not.toMatch(/secret-(3|33)-/)
   journal.close()

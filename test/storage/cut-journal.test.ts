@@ -6,7 +6,7 @@ import { cutJournal } from '../../storage/cut-journal.ts'
 import { Journal } from '../../storage/journal.ts'
 import { machineDisk as disk } from '../../storage/machine-disk.ts'
 import { listSegments, segmentPath } from '../../storage/segment.ts'
-import { numbered } from '../support/frames.ts'
+import { numberedFrame } from '../support/frames.ts'
 import { scratchDirectory } from '../support/scratch.ts'
 
 const frames = 24
@@ -20,7 +20,7 @@ function written() {
   const journal = open(directory)
   const chains = ['']
   for (let seq = 1; seq <= frames; seq++) {
-    journal.append([numbered(seq)])
+    journal.append([numberedFrame(seq)])
     chains.push(journal.chain().toString('hex'))
   }
   journal.close()
@@ -49,7 +49,7 @@ test('cut after any frame, it has the frames before, their chain, and continues 
   for (let last = 1; last < frames; last++) {
     const [directory, journal] = cut(whole, last, false)
     expect([journal.nextSeq, journal.chain().toString('hex')]).toEqual([last + 1, chains[last]])
-    for (let seq = last + 1; seq <= frames; seq++) journal.append([numbered(seq)])
+    for (let seq = last + 1; seq <= frames; seq++) journal.append([numberedFrame(seq)])
     expect(journal.chain().toString('hex')).toBe(chains[frames])
     expect(listSegments(disk, directory, 'log')).toEqual(begun)
     journal.close()
@@ -63,7 +63,7 @@ test('cut after a frame whose segment stays sealed, it has an empty next segment
     const [directory, journal] = cut(whole, first - 1, true)
     expect(journal.nextSeq).toBe(first)
     expect(listSegments(disk, directory, 'log').at(-1)).toBe(first)
-    for (let seq = first; seq <= frames; seq++) journal.append([numbered(seq)])
+    for (let seq = first; seq <= frames; seq++) journal.append([numberedFrame(seq)])
     expect(journal.chain().toString('hex')).toBe(whole.chains[frames])
     journal.close()
   }

@@ -10,25 +10,25 @@ import { TreeWriter } from '../../storage/tree.ts'
 import { TreeFileShort } from '../../storage/tree-layout.ts'
 import { TreeReader } from '../../storage/tree-reader.ts'
 import { TreeRepairer } from '../../storage/tree-repairer.ts'
-import { BadPlaces } from '../support/bad-places.ts'
-import { keyOf, numbered } from '../support/frames.ts'
+import { BadSectors } from '../support/bad-sectors.ts'
+import { keyOf, numberedFrame } from '../support/frames.ts'
 import { scratchDirectory } from '../support/scratch.ts'
 
 test.each(['openFile', 'readAt'] as const)(
   'indexes on which %s fails are rebuilt from the frames, at start and while reading',
   (refused) => {
     const directory = scratchDirectory()
-    const { disk } = new BadPlaces('.idx', refused)
+    const { disk } = new BadSectors('.idx', refused)
     const options = { disk, directory, segmentBytesMax: 2_000 }
     const made = Journal.open(options)
-    while (made.nextSeq < 100) made.append([numbered(made.nextSeq)])
+    while (made.nextSeq < 100) made.append([numberedFrame(made.nextSeq)])
     made.close()
     const journal = Journal.open(options)
     const reader = JournalReader.open(disk, directory)
     reader.advance(99)
     for (let seq = 1; seq < 100; seq++) {
-      expect(journal.read(seq)!.payload).toEqual(numbered(seq).payload)
-      expect(reader.read(seq)!.payload).toEqual(numbered(seq).payload)
+      expect(journal.read(seq)!.payload).toEqual(numberedFrame(seq).payload)
+      expect(reader.read(seq)!.payload).toEqual(numberedFrame(seq).payload)
       expect(journal.findKey(keyOf(seq))).toBe(seq)
     }
     reader.close()
@@ -46,7 +46,7 @@ function rootOf(hashes: Buffer): Buffer {
 
 test('a tree file that cannot be written does not stop its writer, and is repaired once it can be', () => {
   const path = join(scratchDirectory(), 'nodes.bin')
-  const places = new BadPlaces('nodes.bin', 'writeAt')
+  const places = new BadSectors('nodes.bin', 'writeAt')
   const tree = TreeWriter.open(places.disk, path, 0)
   tree.append(leaves)
   expect([tree.size, tree.root()]).toEqual([40, rootOf(leaves)])
@@ -70,7 +70,7 @@ test('an unreadable part of a tree file counts as missing, and is written again'
   tree.append(leaves)
   tree.close()
   copyFileSync(path, join(directory, 'right'))
-  const { disk } = new BadPlaces('nodes.bin', 'readAt')
+  const { disk } = new BadSectors('nodes.bin', 'readAt')
   const reader = TreeReader.open(disk, path)
   reader.advance(40)
   expect(() => reader.inclusionPath(3, 40)).toThrow(TreeFileShort)
@@ -87,7 +87,7 @@ test('a tree file that cannot be opened counts as missing, and is read once it c
   const tree = TreeWriter.open(machineDisk, path, 0)
   tree.append(leaves)
   tree.close()
-  const places = new BadPlaces('nodes.bin', 'openFile')
+  const places = new BadSectors('nodes.bin', 'openFile')
   const reader = TreeReader.open(places.disk, path)
   reader.advance(40)
   expect(() => reader.inclusionPath(3, 40)).toThrow(TreeFileShort)
@@ -101,7 +101,7 @@ test.each(['openFile', 'readAt'] as const)('a snapshot on which %s fails is skip
   const journalId = Buffer.alloc(16, 5)
   for (const seq of [7, 9])
     save(machineDisk, directory, { journalId, seq, bytes: Buffer.from(`state ${seq}`), columns: [] })
-  const { disk } = new BadPlaces('9.snapshot', refused)
+  const { disk } = new BadSectors('9.snapshot', refused)
   const told: string[] = []
   const found = loadNewest(disk, directory, journalId, (path) => told.push(path))
   expect(found).toMatchObject({ seq: 7 })

@@ -5,7 +5,7 @@ import { expect, test, vi } from 'vitest'
 import { verifyJournal } from '../../storage/fsck-journal.ts'
 import { Journal } from '../../storage/journal.ts'
 import { machineDisk } from '../../storage/machine-disk.ts'
-import { numbered } from '../support/frames.ts'
+import { numberedFrame } from '../support/frames.ts'
 import { scratchDirectory } from '../support/scratch.ts'
 
 // Thousands of syncs and several processes take a while on a busy disk.
@@ -37,7 +37,7 @@ test('after kill -9 at any moment every acknowledged frame is there, round after
     let seq = 1
     for (const frame of journal.scan(1)) {
       expect(frame.seq).toBe(seq)
-      if (!frame.payload.equals(numbered(seq).payload)) throw new Error(`frame ${seq} is another`)
+      if (!frame.payload.equals(numberedFrame(seq).payload)) throw new Error(`frame ${seq} is another`)
       seq++
     }
     expect(seq).toBe(journal.nextSeq)

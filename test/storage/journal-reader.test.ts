@@ -9,9 +9,9 @@ import { Damage, type Frame, Journal, JournalReader } from '../../storage/journa
 import { machineDisk } from '../../storage/machine-disk.ts'
 import { readPace } from '../../storage/read-pace.ts'
 import { indexPath, listSegments, segmentPath } from '../../storage/segment.ts'
-import { BadPlaces } from '../support/bad-places.ts'
+import { BadSectors } from '../support/bad-sectors.ts'
 import { FaultyDisk } from '../support/faulty-disk.ts'
-import { keyOf, numbered } from '../support/frames.ts'
+import { keyOf, numberedFrame } from '../support/frames.ts'
 import { flipByte, scratchDirectory } from '../support/scratch.ts'
 
 test('a worker thread that follows a live writer sees every durable frame and none beyond, over many segments', async () => {
@@ -25,11 +25,11 @@ test('a worker thread that follows a live writer sees every durable frame and no
   for (let round = 1; round <= 60; round++) {
     const first = journal.nextSeq
     const count = 1 + ((round * 7) % 23)
-    journal.append(Array.from({ length: count }, (_, i) => numbered(first + i)))
+    journal.append(Array.from({ length: count }, (_, i) => numberedFrame(first + i)))
     const durable = journal.nextSeq - 1
     worker.postMessage(durable)
     // A reader that knows of one batch must not see the next, even if it is already on disk.
-    if (round % 2) journal.append([numbered(journal.nextSeq)])
+    if (round % 2) journal.append([numberedFrame(journal.nextSeq)])
     const [answer] = await once(worker, 'message')
     const good = durable - told
     expect(answer).toEqual({ good, last: durable, found: [true, true, true], beyond: undefined, unknown: undefined })
@@ -42,14 +42,14 @@ test('a worker thread that follows a live writer sees every durable frame and no
 test('a reader that was notified of nothing reads nothing', () => {
   const directory = scratchDirectory()
   const journal = Journal.open({ disk: machineDisk, directory })
-  journal.append([numbered(1)])
+  journal.append([numberedFrame(1)])
   const reader = JournalReader.open(machineDisk, directory)
   expect(reader.read(1)).toBeUndefined()
   expect(Array.from(reader.scan(1))).toEqual([])
   expect(reader.findKey(keyOf(1))).toBeUndefined()
   reader.advance(1)
   reader.advance(0)
-  expect(reader.read(1)).toMatchObject(numbered(1))
+  expect(reader.read(1)).toMatchObject(numberedFrame(1))
   reader.close()
   journal.close()
 })
@@ -57,16 +57,16 @@ test('a reader that was notified of nothing reads nothing', () => {
 test('a reader that slept while many segments were sealed catches up', () => {
   const directory = scratchDirectory()
   const journal = Journal.open({ disk: machineDisk, directory, segmentBytesMax: 2000 })
-  journal.append([numbered(1)])
+  journal.append([numberedFrame(1)])
   const reader = JournalReader.open(machineDisk, directory)
   reader.advance(1)
   expect(reader.read(1)?.seq).toBe(1)
-  while (journal.nextSeq <= 300) journal.append([numbered(journal.nextSeq)])
+  while (journal.nextSeq <= 300) journal.append([numberedFrame(journal.nextSeq)])
   reader.advance(300)
   // Far more segments than a reader keeps open.
   expect(listSegments(machineDisk, directory, 'log').length).toBeGreaterThan(25)
   for (const seq of [150, 1, 300, 2, 299]) {
-    expect(reader.read(seq)).toMatchObject(numbered(seq))
+    expect(reader.read(seq)).toMatchObject(numberedFrame(seq))
     expect(reader.findKey(keyOf(seq))).toBe(seq)
   }
   expect(Array.from(reader.scan(1), (frame) => frame.seq)).toHaveLength(300)
@@ -77,7 +77,7 @@ test('a reader that slept while many segments were sealed catches up', () => {
 test('a reader keeps few segments open where descriptors are scarce, and returns each one', () => {
   const directory = scratchDirectory()
   const journal = Journal.open({ disk: machineDisk, directory, segmentBytesMax: 2000 })
-  while (journal.nextSeq <= 600) journal.append([numbered(journal.nextSeq)])
+  while (journal.nextSeq <= 600) journal.append([numberedFrame(journal.nextSeq)])
   journal.close()
   const opened = (descriptorsMax: number): number => {
     const disk = new FaultyDisk()
@@ -112,24 +112,24 @@ test.each([
   (_name, open) => {
     const directory = scratchDirectory()
     const written = Journal.open({ disk: machineDisk, directory, segmentBytesMax: 40_000 })
-    while (written.nextSeq <= 600) written.append([numbered(written.nextSeq)])
+    while (written.nextSeq <= 600) written.append([numberedFrame(written.nextSeq)])
     written.close()
     const disk = new FaultyDisk()
     const journal = open(disk, directory)
     const seqs = [3, 250, 90, 4, 5, 251]
     // Segments that are not open are left out.
-    for (const seq of [3, 250]) expect(journal.read(seq)).toMatchObject(numbered(seq))
+    for (const seq of [3, 250]) expect(journal.read(seq)).toMatchObject(numberedFrame(seq))
     journal.prefetch(seqs)
-    expect(disk.heard).toEqual([])
+    expect(disk.reads).toEqual([])
     disk.isSlow = true
     journal.prefetch(seqs)
-    const prefetched = disk.heard.filter(({ what }) => what === 'soon')
+    const prefetched = disk.reads.filter(({ what }) => what === 'soon')
     const [first, second] = [3, 250].map((seq) => segmentWith(directory, seq))
     expect(first).not.toBe(second)
     expect(new Set(prefetched.map(({ path }) => path))).toEqual(new Set([first, second]))
-    disk.heard.length = 0
-    for (const seq of seqs) expect(journal.read(seq)).toMatchObject(numbered(seq))
-    const read = disk.heard.filter(({ what, path }) => what === 'read' && (path === first || path === second))
+    disk.reads.length = 0
+    for (const seq of seqs) expect(journal.read(seq)).toMatchObject(numberedFrame(seq))
+    const read = disk.reads.filter(({ what, path }) => what === 'read' && (path === first || path === second))
     // The first read in each segment was prefetched; for the writer, which reads each frame alone, so was every other.
     for (const path of [first, second]) {
       const { from } = read.find((each) => each.path === path)!
@@ -142,9 +142,9 @@ test.each([
     const index = indexPath(directory, listSegments(machineDisk, directory, 'log')[0]!)
     writeFileSync(index, Buffer.alloc(statSync(index).size, 0xff))
     const again = open(disk, directory)
-    for (const seq of seqs) expect(again.read(seq)).toMatchObject(numbered(seq))
+    for (const seq of seqs) expect(again.read(seq)).toMatchObject(numberedFrame(seq))
     again.prefetch(seqs)
-    for (const seq of seqs) expect(again.read(seq)).toMatchObject(numbered(seq))
+    for (const seq of seqs) expect(again.read(seq)).toMatchObject(numberedFrame(seq))
     again.close()
   },
 )
@@ -176,7 +176,7 @@ test('prefetching a closed file, or beyond the end of one, does no harm', async 
 test('frames of an unfinished write are not read, and the ones that replace them are', () => {
   const directory = scratchDirectory()
   const journal = Journal.open({ disk: machineDisk, directory })
-  journal.append([numbered(1), numbered(2)])
+  journal.append([numberedFrame(1), numberedFrame(2)])
   const reader = JournalReader.open(machineDisk, directory)
   reader.advance(2)
   expect(reader.read(2)?.seq).toBe(2)
@@ -191,7 +191,7 @@ test('frames of an unfinished write are not read, and the ones that replace them
 test('while a segment and its index are damaged, reads that need them say so, others work, and repair restores all', () => {
   const directory = scratchDirectory()
   const journal = Journal.open({ disk: machineDisk, directory, segmentBytesMax: 2000 })
-  while (listSegments(machineDisk, directory, 'log').length < 2) journal.append([numbered(journal.nextSeq)])
+  while (listSegments(machineDisk, directory, 'log').length < 2) journal.append([numberedFrame(journal.nextSeq)])
   const last = journal.nextSeq - 1
   journal.close()
   const segment = segmentPath(directory, 1)
@@ -204,7 +204,7 @@ test('while a segment and its index are damaged, reads that need them say so, ot
   for (let tries = 0; tries < 3; tries++) {
     const unreadable = ofSealed.filter((seq) => {
       try {
-        expect(reader.read(seq)).toMatchObject(numbered(seq))
+        expect(reader.read(seq)).toMatchObject(numberedFrame(seq))
         return false
       } catch (error) {
         expect(error).toBeInstanceOf(Damage)
@@ -216,7 +216,7 @@ test('while a segment and its index are damaged, reads that need them say so, ot
   }
   flipByte(segment, 1000)
   for (const seq of ofSealed) {
-    expect(reader.read(seq)).toMatchObject(numbered(seq))
+    expect(reader.read(seq)).toMatchObject(numberedFrame(seq))
     expect(reader.findKey(keyOf(seq))).toBe(seq)
   }
   reader.close()
@@ -242,13 +242,13 @@ test('whatever is requested, and whenever its files are closed, a reader returns
       let under: { readonly frames: Iterator<Frame>; next: number; last?: number } | undefined
       for (const each of steps) {
         if (each.kind === 'append')
-          journal.append(Array.from({ length: each.count }, (_, n) => numbered(journal.nextSeq + n)))
+          journal.append(Array.from({ length: each.count }, (_, n) => numberedFrame(journal.nextSeq + n)))
         else if (each.kind === 'advance') reader.advance(journal.nextSeq - 1)
         else if (each.kind === 'reopen') reader.reopen()
         else if (each.kind === 'read') {
           const seq = at(each.share)
           if (seq < 1 || seq > reader.through) expect(reader.read(seq)).toBeUndefined()
-          else expect(reader.read(seq)).toMatchObject({ seq, ...numbered(seq) })
+          else expect(reader.read(seq)).toMatchObject({ seq, ...numberedFrame(seq) })
         } else if (each.kind === 'find') {
           const seq = at(each.share)
           expect(reader.findKey(keyOf(seq))).toBe(seq < 1 || seq > reader.through ? undefined : seq)
@@ -260,7 +260,7 @@ test('whatever is requested, and whenever its files are closed, a reader returns
           under.last ??= reader.through
           const { done, value } = under.frames.next()
           expect(done === true).toBe(under.next > under.last)
-          if (!done) expect(value).toMatchObject({ seq: under.next, ...numbered(under.next) })
+          if (!done) expect(value).toMatchObject({ seq: under.next, ...numberedFrame(under.next) })
           under.next++
         } else if (under !== undefined) {
           under.frames.return?.()
@@ -280,8 +280,8 @@ test('whatever is requested, and whenever its files are closed, a reader returns
 test('a reader whose newest segment cannot be read leaves no file open', () => {
   const directory = scratchDirectory()
   const journal = Journal.open({ disk: machineDisk, directory })
-  journal.append([numbered(1)])
-  const { disk } = new BadPlaces('.log', 'readAt')
+  journal.append([numberedFrame(1)])
+  const { disk } = new BadSectors('.log', 'readAt')
   let open = 0
   const counted = {
     ...disk,

@@ -10,7 +10,7 @@ import { DiskFull, Journal, JournalReader, type NewFrame } from '../../storage/j
 import { machineDisk } from '../../storage/machine-disk.ts'
 import { FOOTER_BYTES, indexPath, SEGMENT_HEADER_BYTES, segmentPath } from '../../storage/segment.ts'
 import { FaultyDisk } from '../support/faulty-disk.ts'
-import { keyOf, numbered } from '../support/frames.ts'
+import { keyOf, numberedFrame } from '../support/frames.ts'
 import { scratchDirectory } from '../support/scratch.ts'
 
 // Thousands of syncs and several processes take a while on a busy disk.
@@ -19,7 +19,7 @@ vi.setConfig({ testTimeout: 300_000 })
 const canMount = tryMount()
 
 function batch(first: number, count: number): NewFrame[] {
-  return Array.from({ length: count }, (_, i) => numbered(first + i))
+  return Array.from({ length: count }, (_, i) => numberedFrame(first + i))
 }
 
 /** Copied, because scan returns views. */
@@ -163,7 +163,7 @@ test('a file grows in a few steps, zero-filled up to its bound, and is cut to it
   let batches = 0
   for (; !existsSync(indexPath(directory, 1)); batches++) {
     sizes.add(statSync(path).size)
-    const frame = numbered(journal.nextSeq)
+    const frame = numberedFrame(journal.nextSeq)
     const end = framesEnd
     journal.append([frame])
     framesEnd += FRAME_HEADER_BYTES + frame.payload.length
@@ -181,7 +181,9 @@ test('a file grows in a few steps, zero-filled up to its bound, and is cut to it
   expect(statSync(newest).size).toBeGreaterThan(60_000)
   const { nextSeq } = journal
   journal.close()
-  expect(statSync(newest).size).toBe(SEGMENT_HEADER_BYTES + FRAME_HEADER_BYTES + numbered(nextSeq - 1).payload.length)
+  expect(statSync(newest).size).toBe(
+    SEGMENT_HEADER_BYTES + FRAME_HEADER_BYTES + numberedFrame(nextSeq - 1).payload.length,
+  )
 })
 
 test('the chain hash equals what a reader of the format description computes', () => {
@@ -224,7 +226,7 @@ test('any sequence of appends, rolls and reopenings leaves the list of frames th
         reader.advance(length)
       }
       expect(journal.id).toEqual(id)
-      const model = Array.from({ length }, (_, i) => ({ ...numbered(i + 1), seq: i + 1 }))
+      const model = Array.from({ length }, (_, i) => ({ ...numberedFrame(i + 1), seq: i + 1 }))
       for (const view of [journal, reader]) {
         expect(framesOf(view)).toMatchObject(model)
         for (const { seq, payload } of model) {
@@ -257,14 +259,14 @@ test('a scan of any range returns that range', () => {
 
 test('the newest frame with a key is found, whichever segment it is in', () => {
   const journal = Journal.open({ disk: machineDisk, directory: scratchDirectory(), segmentBytesMax: 2000 })
-  const same = { ...numbered(1), payload: Buffer.alloc(100, 7) }
+  const same = { ...numberedFrame(1), payload: Buffer.alloc(100, 7) }
   const key = same.payload.subarray(0, 16)
   for (const seq of [1, 2, 30, 60]) {
-    while (journal.nextSeq < seq) journal.append([numbered(journal.nextSeq)])
+    while (journal.nextSeq < seq) journal.append([numberedFrame(journal.nextSeq)])
     journal.append([same])
     expect(journal.findKey(key)).toBe(seq)
   }
-  while (journal.nextSeq < 100) journal.append([numbered(journal.nextSeq)])
+  while (journal.nextSeq < 100) journal.append([numberedFrame(journal.nextSeq)])
   expect(journal.findKey(key)).toBe(60)
   expect(() => journal.findKey(Buffer.alloc(15))).toThrow(RangeError)
   journal.close()
@@ -274,13 +276,13 @@ test('frames larger than a window and a batch larger than a segment are stored w
   const options = { disk: machineDisk, directory: scratchDirectory(), segmentBytesMax: 100_000 }
   const journal = Journal.open(options)
   const large = { type: 9, flags: 0, payload: Buffer.alloc(700_000, 'x') }
-  journal.append([numbered(1)])
-  journal.append([large, numbered(3), large])
-  journal.append([numbered(5)])
+  journal.append([numberedFrame(1)])
+  journal.append([large, numberedFrame(3), large])
+  journal.append([numberedFrame(5)])
   journal.close()
   const again = Journal.open(options)
   expect(framesOf(again).map((frame) => frame.payload.length)).toEqual(
-    [numbered(1), large, numbered(3), large, numbered(5)].map((frame) => frame.payload.length),
+    [numberedFrame(1), large, numberedFrame(3), large, numberedFrame(5)].map((frame) => frame.payload.length),
   )
   expect(again.read(4)?.payload).toEqual(large.payload)
   again.close()
@@ -289,8 +291,8 @@ test('frames larger than a window and a batch larger than a segment are stored w
 test('an invalid frame refuses the whole batch and leaves the journal working', () => {
   const journal = Journal.open({ disk: machineDisk, directory: scratchDirectory(), frameBytesMax: 1000 })
   const tooLarge = { type: 1, flags: 0, payload: Buffer.alloc(1000) }
-  expect(() => journal.append([numbered(1), tooLarge])).toThrow(RangeError)
-  expect(journal.append([numbered(1)])).toBe(1)
+  expect(() => journal.append([numberedFrame(1), tooLarge])).toThrow(RangeError)
+  expect(journal.append([numberedFrame(1)])).toBe(1)
   journal.close()
 })
 
@@ -331,9 +333,9 @@ describe('disk faults', () => {
     const disk = new FaultyDisk()
     const journal = Journal.open({ directory: scratchDirectory(), disk })
     journal.append(batch(1, 3))
-    disk.room = 10
+    disk.bytesLeft = 10
     expect(() => journal.appendLater(batch(4, 200_000), () => {})).toThrow(DiskFull)
-    disk.room = Infinity
+    disk.bytesLeft = Infinity
     expect(await new Promise((resolve) => journal.appendLater(batch(4, 2), resolve))).toBeUndefined()
     expect(journal.nextSeq).toBe(6)
     journal.close()
@@ -345,8 +347,8 @@ describe('disk faults', () => {
     const journal = Journal.open({ directory, disk })
     journal.append(batch(1, 3))
     disk.failNextWrite = new Error('EIO')
-    expect(() => journal.append([numbered(4)])).toThrow('EIO')
-    expect(() => journal.append([numbered(4)])).toThrow(/poisoned/)
+    expect(() => journal.append([numberedFrame(4)])).toThrow('EIO')
+    expect(() => journal.append([numberedFrame(4)])).toThrow(/poisoned/)
     journal.close()
     const again = Journal.open({ disk: machineDisk, directory })
     expect(again.nextSeq).toBe(4)
@@ -360,7 +362,7 @@ describe('disk faults', () => {
       const disk = new FaultyDisk()
       const options = { directory: scratchDirectory(), segmentBytesMax: 1500, disk }
       const journal = Journal.open(options)
-      disk.room = room
+      disk.bytesLeft = room
       refused = 0
       while (journal.nextSeq <= 20) {
         try {
@@ -370,7 +372,7 @@ describe('disk faults', () => {
           refused++
           expect(framesOf(journal)).toHaveLength(journal.nextSeq - 1)
           // Freed bit by bit, so that a roll is refused at each of its steps.
-          disk.room += 700
+          disk.bytesLeft += 700
         }
       }
       expect(framesOf(journal)).toMatchObject(batch(1, 20))
@@ -392,7 +394,7 @@ describe('disk faults', () => {
       (sum, { payload }) => sum + FRAME_HEADER_BYTES + payload.length,
       SEGMENT_HEADER_BYTES,
     )
-    disk.room = 50
+    disk.bytesLeft = 50
     expect(() => journal.append(batch(4, 2))).toThrow(DiskFull)
     expect(statSync(segmentPath(directory, 1)).size).toBe(bytes)
     journal.close()
@@ -404,10 +406,10 @@ describe('disk faults', () => {
     const journal = Journal.open({ directory, disk })
     const frames = batch(1, 3)
     const bytes = frames.reduce((sum, { payload }) => sum + FRAME_HEADER_BYTES + payload.length, 0)
-    disk.room = bytes + 100
+    disk.bytesLeft = bytes + 100
     expect(journal.append(frames)).toBe(1)
     expect(statSync(segmentPath(directory, 1)).size).toBe(SEGMENT_HEADER_BYTES + bytes)
-    disk.room = Infinity
+    disk.bytesLeft = Infinity
     expect(journal.append(batch(4, 1))).toBe(4)
     expect(framesOf(journal)).toHaveLength(4)
     journal.close()

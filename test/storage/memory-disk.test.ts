@@ -6,7 +6,7 @@ import { MemoryDisk, PowerLost } from '../support/memory-disk.ts'
 function disk(arrives: boolean): MemoryDisk {
   const made = new MemoryDisk({
     soon: (callback) => void setImmediate(callback),
-    chance: (below) => (arrives ? below - 1 : 0),
+    randomBelow: (below) => (arrives ? below - 1 : 0),
   })
   made.makeDirectory('/board/log')
   return made

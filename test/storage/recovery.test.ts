@@ -6,7 +6,7 @@ import { verifyJournal } from '../../storage/fsck-journal.ts'
 import { Damage, Journal, type JournalEvent } from '../../storage/journal.ts'
 import { machineDisk } from '../../storage/machine-disk.ts'
 import { FOOTER_BYTES, indexPath, SEGMENT_HEADER_BYTES, seedOf, segmentPath } from '../../storage/segment.ts'
-import { keyOf, numbered } from '../support/frames.ts'
+import { keyOf, numberedFrame } from '../support/frames.ts'
 import { flipByte, scratchDirectory } from '../support/scratch.ts'
 
 // Thousands of syncs and several processes take a while on a busy disk.
@@ -15,7 +15,7 @@ vi.setConfig({ testTimeout: 300_000 })
 /** Bytes of the frames in `seqs` on disk. */
 function bytesOf(from: number, through: number): number {
   let bytes = 0
-  for (let seq = from; seq <= through; seq++) bytes += FRAME_HEADER_BYTES + numbered(seq).payload.length
+  for (let seq = from; seq <= through; seq++) bytes += FRAME_HEADER_BYTES + numberedFrame(seq).payload.length
   return bytes
 }
 
@@ -23,7 +23,7 @@ function bytesOf(from: number, through: number): number {
 function writeBatches(directory: string, batches: number, size: number): void {
   const journal = Journal.open({ disk: machineDisk, directory })
   for (let i = 0; i < batches; i++) {
-    journal.append(Array.from({ length: size }, (_, k) => numbered(journal.nextSeq + k)))
+    journal.append(Array.from({ length: size }, (_, k) => numberedFrame(journal.nextSeq + k)))
   }
   journal.close()
 }
@@ -33,8 +33,8 @@ function writeSegments(directory: string): { firsts: number[]; last: number; seg
   const segmentBytesMax = 3000
   const journal = Journal.open({ disk: machineDisk, directory, segmentBytesMax })
   while (readdirSync(directory).filter((name) => name.endsWith('.log')).length < 4)
-    journal.append([numbered(journal.nextSeq)])
-  journal.append([numbered(journal.nextSeq)])
+    journal.append([numberedFrame(journal.nextSeq)])
+  journal.append([numberedFrame(journal.nextSeq)])
   const last = journal.nextSeq - 1
   journal.close()
   const logs = readdirSync(directory).filter((name) => name.endsWith('.log'))
@@ -45,7 +45,7 @@ function expectNumbered(journal: Journal, last: number): void {
   expect(journal.nextSeq).toBe(last + 1)
   let seq = 1
   for (const frame of journal.scan(1)) {
-    expect(frame).toMatchObject({ ...numbered(seq), seq })
+    expect(frame).toMatchObject({ ...numberedFrame(seq), seq })
     seq++
   }
   expect(seq).toBe(last + 1)
@@ -102,7 +102,7 @@ describe('the torn tail', () => {
         expect(event).toMatchObject({ path: log(directory), offset: kept, bytes: torn.length })
         expect(readFileSync(event.saved)).toEqual(torn)
       }
-      journal.append([numbered(whole + 1)])
+      journal.append([numberedFrame(whole + 1)])
       journal.close()
     }
   })
@@ -161,7 +161,7 @@ describe('the torn tail', () => {
     expect(statSync(sealed).size).toBe(size)
     expectNumbered(journal, firsts.at(-1)! - 1)
     expect(last).toBeGreaterThanOrEqual(firsts.at(-1)!)
-    journal.append([numbered(journal.nextSeq)])
+    journal.append([numberedFrame(journal.nextSeq)])
     journal.close()
     expect(problemsOf(directory)).toEqual([])
   })
@@ -287,9 +287,9 @@ describe('damage', () => {
       expect(damageOf(() => Array.from(journal.scan(1)))).toMatchObject({ path, offset: expected })
       expect(damageOf(() => journal.read(frame))).toMatchObject({ path, offset: expected })
       expect(journal.read(frame === first ? frame + 1 : first)).toMatchObject(
-        numbered(frame === first ? frame + 1 : first),
+        numberedFrame(frame === first ? frame + 1 : first),
       )
-      expect(journal.read(last)).toMatchObject(numbered(last))
+      expect(journal.read(last)).toMatchObject(numberedFrame(last))
       journal.close()
     }
   })
@@ -341,7 +341,7 @@ describe('a crash during a roll', () => {
     change(directory, firsts)
     const journal = Journal.open({ disk: machineDisk, directory, segmentBytesMax })
     expectNumbered(journal, firsts[3]! - 1)
-    journal.append([numbered(journal.nextSeq)])
+    journal.append([numberedFrame(journal.nextSeq)])
     journal.close()
     expect(check(directory)).toEqual([])
     const again = Journal.open({ disk: machineDisk, directory, segmentBytesMax })
@@ -388,7 +388,7 @@ test('a first start interrupted at any byte of the header starts over', () => {
     Journal.open({ disk: machineDisk, directory }).close()
     truncateSync(log(directory), size)
     const journal = Journal.open({ disk: machineDisk, directory })
-    expect(journal.append([numbered(1)])).toBe(1)
+    expect(journal.append([numberedFrame(1)])).toBe(1)
     journal.close()
   }
 })

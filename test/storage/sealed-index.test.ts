@@ -11,7 +11,7 @@ import { machineDisk } from '../../storage/machine-disk.ts'
 import { type ByteSource, buildIndex, offsetBlockBytes, SealedIndex } from '../../storage/sealed-index.ts'
 import { FOOTER_BYTES, indexPath, listSegments } from '../../storage/segment.ts'
 import { FaultyDisk } from '../support/faulty-disk.ts'
-import { keyOf, numbered } from '../support/frames.ts'
+import { keyOf, numberedFrame } from '../support/frames.ts'
 import { flipByte, scratchDirectory } from '../support/scratch.ts'
 
 // Thousands of syncs and several processes take a while on a busy disk.
@@ -21,7 +21,7 @@ const segmentBytesMax = 20_000
 
 function writeJournal(directory: string): number {
   const journal = Journal.open({ disk: machineDisk, directory, segmentBytesMax })
-  while (listSegments(machineDisk, directory, 'log').length < 4) journal.append([numbered(journal.nextSeq)])
+  while (listSegments(machineDisk, directory, 'log').length < 4) journal.append([numberedFrame(journal.nextSeq)])
   const last = journal.nextSeq - 1
   journal.close()
   return last
@@ -30,7 +30,7 @@ function writeJournal(directory: string): number {
 function expectAnswers(view: Journal | JournalReader, last: number): void {
   for (let seq = 1; seq <= last; seq++) {
     expect(view.findKey(keyOf(seq))).toBe(seq)
-    expect(view.read(seq)).toMatchObject({ ...numbered(seq), seq })
+    expect(view.read(seq)).toMatchObject({ ...numberedFrame(seq), seq })
   }
   for (let seq = last + 1; seq < last + 50; seq++) expect(view.findKey(keyOf(seq))).toBeUndefined()
 }
@@ -124,7 +124,7 @@ test('a read that fails once is no damage: the next one succeeds', () => {
     let failures = 0
     for (let tries = 0; tries < 2; tries++) {
       try {
-        expect(reader.read(1)).toMatchObject(numbered(1))
+        expect(reader.read(1)).toMatchObject(numberedFrame(1))
       } catch (error) {
         expect(error).toMatchObject({ code: 'EIO' })
         failures++

@@ -6,8 +6,8 @@ import { type JournalProblem, verifyJournal } from '../../storage/fsck-journal.t
 import { Journal, JournalReader } from '../../storage/journal.ts'
 import { machineDisk } from '../../storage/machine-disk.ts'
 import { segmentPath } from '../../storage/segment.ts'
-import { BadPlaces } from '../support/bad-places.ts'
-import { numbered } from '../support/frames.ts'
+import { BadSectors } from '../support/bad-sectors.ts'
+import { numberedFrame } from '../support/frames.ts'
 import { scratchDirectory } from '../support/scratch.ts'
 import { sealedFrames } from '../support/sealed-frames.ts'
 
@@ -17,7 +17,7 @@ const frames = 600
 function madeJournal() {
   const directory = scratchDirectory()
   const journal = Journal.open({ disk: machineDisk, directory, segmentBytesMax: 16_000 })
-  while (journal.nextSeq <= frames) journal.append([numbered(journal.nextSeq)])
+  while (journal.nextSeq <= frames) journal.append([numberedFrame(journal.nextSeq)])
   journal.close()
   const sealed = [...sealedFrames(directory)]
   const { frame, ...place } = sealed.filter(({ path }) => path !== sealed[0]!.path)[20]!
@@ -42,13 +42,13 @@ function thrownBy(read: () => unknown): unknown {
 
 test('every frame outside the bad place is read, one by one and in a scan, and the bad one once it can be', () => {
   const { directory, hit, bad } = madeJournal()
-  const places = new BadPlaces(hit.path, 'readAt', bad)
+  const places = new BadSectors(hit.path, 'readAt', bad)
   const failed = { name: 'FailedRead', path: hit.path, offset: hit.offset, frame: hit.seq, code: 'EIO' }
   const reader = JournalReader.open(places.disk, directory)
   reader.advance(frames)
   for (let seq = 1; seq <= frames; seq++)
     if (seq === hit.seq) expect(thrownBy(() => reader.read(seq))).toMatchObject(failed)
-    else expect(reader.read(seq)).toMatchObject(numbered(seq))
+    else expect(reader.read(seq)).toMatchObject(numberedFrame(seq))
   let scanned = 0
   const scan = () => {
     for (const { seq } of reader.scan(1)) expect(seq).toBe(++scanned)
@@ -57,27 +57,30 @@ test('every frame outside the bad place is read, one by one and in a scan, and t
   expect(scanned).toBe(hit.seq - 1)
   expect([...reader.scan(hit.seq + 1)]).toHaveLength(frames - hit.seq)
   places.isBad = false
-  expect(reader.read(hit.seq)).toMatchObject(numbered(hit.seq))
+  expect(reader.read(hit.seq)).toMatchObject(numberedFrame(hit.seq))
   expect([...reader.scan(1)]).toHaveLength(frames)
   reader.close()
 })
 
 test('a segment that cannot be opened, or whose header cannot be read, is damaged as long as that lasts', () => {
   const { directory, hit } = madeJournal()
-  for (const places of [new BadPlaces(hit.path, 'openFile'), new BadPlaces(hit.path, 'readAt', { from: 0, to: 64 })]) {
+  for (const places of [
+    new BadSectors(hit.path, 'openFile'),
+    new BadSectors(hit.path, 'readAt', { from: 0, to: 64 }),
+  ]) {
     const reader = JournalReader.open(places.disk, directory)
     reader.advance(frames)
     expect(() => reader.read(hit.seq)).toThrow(FailedRead)
     expect(() => [...reader.scan(hit.seq)]).toThrow(FailedRead)
     places.isBad = false
-    expect(reader.read(hit.seq)).toMatchObject(numbered(hit.seq))
+    expect(reader.read(hit.seq)).toMatchObject(numberedFrame(hit.seq))
     reader.close()
   }
 })
 
 test('the full check reports one damaged frame where one cannot be read, and continues', () => {
   const { directory, hit, bad } = madeJournal()
-  const { disk } = new BadPlaces(hit.path, 'readAt', bad)
+  const { disk } = new BadSectors(hit.path, 'readAt', bad)
   const facts = { kind: 'damage', path: hit.path, offset: hit.offset, expected: `frame ${hit.seq}` }
   expect(problemsWith(disk, directory)).toMatchObject([
     { ...facts, found: expect.stringMatching(/^a read error \(EIO\)/) },
@@ -89,10 +92,10 @@ test('the full check reports each file that is unreadable or not a file, and con
   const index = hit.path.replace(/log$/, 'idx')
   const found = 'a read error (EIO)'
   for (const refused of ['openFile', 'readAt'] as const)
-    expect(problemsWith(new BadPlaces(hit.path, refused).disk, directory)).toMatchObject([
+    expect(problemsWith(new BadSectors(hit.path, refused).disk, directory)).toMatchObject([
       { kind: 'damage', path: hit.path, offset: 0, found },
     ])
-  const { disk } = new BadPlaces(index, 'readAt')
+  const { disk } = new BadSectors(index, 'readAt')
   expect(problemsWith(disk, directory)).toMatchObject([{ kind: 'index', path: index, found }])
   rmSync(index)
   mkdirSync(index)
@@ -102,11 +105,11 @@ test('the full check reports each file that is unreadable or not a file, and con
 test('an unreadable active segment stops a start, which cuts nothing, and is damage to the full check', () => {
   const own = scratchDirectory()
   const made = Journal.open({ disk: machineDisk, directory: own })
-  while (made.nextSeq <= 20) made.append([numbered(made.nextSeq)])
+  while (made.nextSeq <= 20) made.append([numberedFrame(made.nextSeq)])
   made.close()
   const path = segmentPath(own, 1)
   const before = machineDisk.readWhole(path)
-  const { disk } = new BadPlaces(path, 'readAt', { from: before.length - 40, to: before.length })
+  const { disk } = new BadSectors(path, 'readAt', { from: before.length - 40, to: before.length })
   expect(() => Journal.open({ disk, directory: own })).toThrow(FailedRead)
   expect(problemsWith(disk, own)).toMatchObject([
     { kind: 'damage', path, expected: 'frame 20', found: 'a read error (EIO)' },

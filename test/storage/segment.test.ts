@@ -19,7 +19,7 @@ import {
   seedOf,
   segmentPath,
 } from '../../storage/segment.ts'
-import { keyOf, numbered } from '../support/frames.ts'
+import { keyOf, numberedFrame } from '../support/frames.ts'
 import { flipByte, scratchDirectory } from '../support/scratch.ts'
 
 test('a header is decoded as it was written, and invalid with any byte changed', () => {
@@ -84,7 +84,7 @@ test('a segment whose payloads became stubs keeps its chain hash, its seqs and i
   const directory = scratchDirectory()
   const options = { disk: machineDisk, directory, segmentBytesMax: 3000 }
   const journal = Journal.open(options)
-  while (journal.nextSeq < 50) journal.append([numbered(journal.nextSeq)])
+  while (journal.nextSeq < 50) journal.append([numberedFrame(journal.nextSeq)])
   const chain = journal.chain()
   journal.close()
   for (const first of listSegments(machineDisk, directory, 'log')) {
@@ -123,7 +123,7 @@ test('a journal of version 1 is read, appended to, sealed and compacted; its nex
   const directory = scratchDirectory()
   const options = { disk: machineDisk, directory, segmentBytesMax: 3000 }
   const made = Journal.open(options)
-  while (made.nextSeq < 40) made.append([numbered(made.nextSeq)])
+  while (made.nextSeq < 40) made.append([numberedFrame(made.nextSeq)])
   const chain = made.chain()
   made.close()
   const firsts = listSegments(machineDisk, directory, 'log')
@@ -131,9 +131,9 @@ test('a journal of version 1 is read, appended to, sealed and compacted; its nex
   const journal = Journal.open(options)
   expect(journal.chain()).toEqual(chain)
   while (listSegments(machineDisk, directory, 'log').length < firsts.length + 2)
-    journal.append([numbered(journal.nextSeq)])
+    journal.append([numberedFrame(journal.nextSeq)])
   // One of the old segments and one of the new, each long enough for its stub.
-  const long = (seq: number) => numbered(seq).payload.length > 60
+  const long = (seq: number) => numberedFrame(seq).payload.length > 60
   const gone = new Set([4, ...Array.from({ length: 9 }, (_, n) => journal.nextSeq - 1 - n).filter(long)])
   for (const _ of journal.compact(
     gone,
@@ -166,7 +166,7 @@ test('a journal of version 1 is read, appended to, sealed and compacted; its nex
 test('a payload that was changed along with its CRC is found by the chain hash', () => {
   const directory = scratchDirectory()
   const journal = Journal.open({ disk: machineDisk, directory, segmentBytesMax: 3000 })
-  while (journal.nextSeq < 50) journal.append([numbered(journal.nextSeq)])
+  while (journal.nextSeq < 50) journal.append([numberedFrame(journal.nextSeq)])
   journal.close()
   const path = segmentPath(directory, 1)
   const bytes = readFileSync(path)
@@ -191,7 +191,7 @@ test('a payload that was changed along with its CRC is found by the chain hash',
 test('the full check finds nothing in an intact journal, the tail in a torn one, and the index when it is lost', () => {
   const directory = scratchDirectory()
   const journal = Journal.open({ disk: machineDisk, directory, segmentBytesMax: 3000 })
-  while (journal.nextSeq < 50) journal.append([numbered(journal.nextSeq)])
+  while (journal.nextSeq < 50) journal.append([numberedFrame(journal.nextSeq)])
   journal.close()
   const kinds = () => {
     const found: string[] = []
@@ -210,7 +210,7 @@ test('the full check finds nothing in an intact journal, the tail in a torn one,
 test('each damaged frame of a sealed segment is reported once, and everything after it is read', () => {
   const directory = scratchDirectory()
   const journal = Journal.open({ disk: machineDisk, directory, segmentBytesMax: 3000 })
-  while (journal.nextSeq < 50) journal.append([numbered(journal.nextSeq)])
+  while (journal.nextSeq < 50) journal.append([numberedFrame(journal.nextSeq)])
   const chain = journal.chain()
   journal.close()
   const path = segmentPath(directory, 1)

@@ -8,7 +8,7 @@ import { Journal } from '../../storage/journal.ts'
 import { machineDisk } from '../../storage/machine-disk.ts'
 import { segmentPath } from '../../storage/segment.ts'
 import { checkReached, loadNewest, reachOf, SnapshotWriter, save } from '../../storage/snapshot.ts'
-import { numbered } from '../support/frames.ts'
+import { numberedFrame } from '../support/frames.ts'
 import { flipByte, scratchDirectory } from '../support/scratch.ts'
 
 const journalId = randomBytes(16)
@@ -115,7 +115,7 @@ test.each<[what: string, harm: (path: string, lastFrameAt: number) => void, foun
     let lastFrameAt = 0
     for (let seq = 1; seq <= 9; seq++) {
       lastFrameAt = withoutRoom(readFileSync(segmentPath(original, 1)))
-      journal.append([numbered(seq)])
+      journal.append([numberedFrame(seq)])
     }
     const { id } = journal
     journal.close()

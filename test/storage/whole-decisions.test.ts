@@ -10,12 +10,12 @@ import { Journal } from '../../storage/journal.ts'
 import { machineDisk } from '../../storage/machine-disk.ts'
 import { SEGMENT_HEADER_BYTES, segmentPath } from '../../storage/segment.ts'
 import { openWhole } from '../../storage/whole-decisions.ts'
-import { numbered } from '../support/frames.ts'
+import { numberedFrame } from '../support/frames.ts'
 import { scratchDirectory } from '../support/scratch.ts'
 
 /** Frame `seq` of a decision; `isLast`: whether it is its last one. */
 function frame(seq: number, isLast: boolean): NewFrame {
-  const { type, flags, payload } = numbered(seq)
+  const { type, flags, payload } = numberedFrame(seq)
   return { type, flags: isLast ? flags : flags | MORE, payload }
 }
 

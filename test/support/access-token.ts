@@ -6,11 +6,11 @@ import { signIn } from './sign-in.ts'
 const redirect = 'http://127.0.0.1:9/callback'
 
 export async function accessToken(address: string, signer: Signer, scope: string): Promise<string> {
-  const found = (await (await fetch(`${address}/.well-known/oauth-authorization-server`)).json()) as Record<
+  const metadata = (await (await fetch(`${address}/.well-known/oauth-authorization-server`)).json()) as Record<
     string,
     string
   >
-  const registered = await fetch(found.registration_endpoint!, {
+  const registered = await fetch(metadata.registration_endpoint!, {
     method: 'POST',
     headers: { 'content-type': 'application/json' },
     body: JSON.stringify({
@@ -34,8 +34,8 @@ export async function accessToken(address: string, signer: Signer, scope: string
     code_challenge: createHash('sha256').update(verifier).digest('base64url'),
     code_challenge_method: 'S256',
   }
-  const back = await signIn(new URL(`${found.authorization_endpoint}?${new URLSearchParams(query)}`), signer)
-  const given = await fetch(found.token_endpoint!, {
+  const back = await signIn(new URL(`${metadata.authorization_endpoint}?${new URLSearchParams(query)}`), signer)
+  const response = await fetch(metadata.token_endpoint!, {
     method: 'POST',
     headers: { 'content-type': 'application/x-www-form-urlencoded' },
     body: new URLSearchParams({
@@ -47,7 +47,7 @@ export async function accessToken(address: string, signer: Signer, scope: string
       resource: `${address}/mcp`,
     }),
   })
-  const { access_token } = (await given.json()) as { access_token?: string }
-  if (access_token === undefined) throw new Error(`no token: ${given.status}`)
+  const { access_token } = (await response.json()) as { access_token?: string }
+  if (access_token === undefined) throw new Error(`no token: ${response.status}`)
   return access_token
 }

@@ -34,8 +34,3 @@ export function filesOf(directory: string, room: string): string[] {
   const path = join(directory, 'blobs', room)
   return existsSync(path) ? readdirSync(path).sort() : []
 }
-
-/** `status code field`, the parts by which a caller distinguishes answers. */
-export function told({ status, code, field }: Answer): string {
-  return `${status} ${code ?? 'ok'}${field === undefined ? '' : ` ${field}`}`
-}

@@ -23,14 +23,14 @@ export type BoardOptions = {
   readonly onLaunch?: (board: Board) => void
 }
 
-export type Ended = { readonly code: number | null; readonly signal: NodeJS.Signals | null }
+export type ExitStatus = { readonly code: number | null; readonly signal: NodeJS.Signals | null }
 
 export class Board {
   readonly directory: string
   /** Lines of standard error, oldest first. */
   readonly lines: string[] = []
   readonly child: ChildProcess
-  readonly ended: Promise<Ended>
+  readonly ended: Promise<ExitStatus>
   address = ''
   #isEnded = false
 
@@ -53,7 +53,7 @@ export class Board {
   }
 
   /** Sends SIGTERM and returns how the process ended. */
-  async stop(): Promise<Ended> {
+  async stop(): Promise<ExitStatus> {
     this.signal('SIGTERM')
     return this.ended
   }
@@ -112,8 +112,8 @@ async function readyAddress(board: Board): Promise<string | undefined> {
 }
 
 /** Whether this is the message of a board whose port is taken, which may also happen to a port that it chose itself. */
-export function isPortTaken(words: string): boolean {
-  return /in use.*Set HOST/.test(words)
+export function isPortTaken(output: string): boolean {
+  return /in use.*Set HOST/.test(output)
 }
 
 /**
@@ -123,28 +123,30 @@ export function isPortTaken(words: string): boolean {
 export async function startBoard(options: BoardOptions): Promise<Board> {
   const until = performance.now() + patience.timeout
   for (;;) {
-    const found = await tryBoard(options)
+    const found = await tryStartBoard(options)
     if (found instanceof Board) return found
-    const { code, signal, words } = found
-    if (!isPortTaken(words) || performance.now() > until)
-      throw new Error(`the board did not start (code ${code}, signal ${signal}): ${words.slice(-3000)}`)
+    const { code, signal, output } = found
+    if (!isPortTaken(output) || performance.now() > until)
+      throw new Error(`the board did not start (code ${code}, signal ${signal}): ${output.slice(-3000)}`)
     await sleep(200)
   }
 }
 
 /** Starts a board that may exit before it is ready: returns the running board, or how it ended and its output. */
-export async function tryBoard(options: BoardOptions): Promise<Board | (Ended & { readonly words: string })> {
+export async function tryStartBoard(
+  options: BoardOptions,
+): Promise<Board | (ExitStatus & { readonly output: string })> {
   const board = launch(options)
   options.onLaunch?.(board)
   const address = await readyAddress(board)
-  if (address === undefined) return { ...(await board.ended), words: board.lines.join('\n') }
+  if (address === undefined) return { ...(await board.ended), output: board.lines.join('\n') }
   board.address = address
   return board
 }
 
 /** Starts a board that must refuse to: returns its exit code and output. */
-export async function refusedBoard(options: BoardOptions): Promise<Ended & { readonly words: string }> {
-  const found = await tryBoard(options)
+export async function expectStartRefused(options: BoardOptions): Promise<ExitStatus & { readonly output: string }> {
+  const found = await tryStartBoard(options)
   if (!(found instanceof Board)) return found
   await found.kill()
   throw new Error('the board started, though it should have refused')

@@ -5,7 +5,14 @@ import { join } from 'node:path'
 import { afterEachFile } from './after-file.ts'
 import { endBoards } from './board-launch.ts'
 
-export { Board, type BoardOptions, type Ended, refusedBoard, startBoard, tryBoard } from './board-launch.ts'
+export {
+  Board,
+  type BoardOptions,
+  type ExitStatus,
+  expectStartRefused,
+  startBoard,
+  tryStartBoard,
+} from './board-launch.ts'
 
 const directories: string[] = []
 

@@ -6,7 +6,7 @@ import { freePort } from '../../src/listening.ts'
 import { type Board, type BoardOptions, startBoard } from './board-launch.ts'
 import type { NatsCluster } from './nats-cluster.ts'
 import { program } from './program.ts'
-import { type Ended, runProgram } from './run-program.ts'
+import { type ProgramResult, runProgram } from './run-program.ts'
 
 type Env = Readonly<Record<string, string>>
 
@@ -48,20 +48,20 @@ export class Box {
   /** How far the board here has come, as its followers are told; undefined: it does not lead. */
   async ends(): Promise<{ readonly epoch: number; readonly log: number } | undefined> {
     const key = readFileSync(this.#env.REPLICA_KEY_FILE!, 'latin1').trim()
-    const asked = { headers: { authorization: `Bearer ${key}` }, signal: AbortSignal.timeout(2_000) }
-    const answer = await fetch(`${this.address}/replica/ends`, asked).catch(() => undefined)
+    const request = { headers: { authorization: `Bearer ${key}` }, signal: AbortSignal.timeout(2_000) }
+    const answer = await fetch(`${this.address}/replica/ends`, request).catch(() => undefined)
     return answer?.status === 200 ? ((await answer.json()) as { epoch: number; log: number }) : undefined
   }
 
   /** Runs a command of the command line on this directory. */
-  run(...args: string[]): Promise<Ended> {
+  run(...args: string[]): Promise<ProgramResult> {
     return runProgram(this.directory, process.execPath, [program, ...args, '--data', this.directory], {
       env: { ...this.#env, FOLLOW: this.#leaders },
     })
   }
 
   /** The keys of the board, which a host copies to where it may be led. */
-  takeKeysOf({ directory }: Box): void {
+  copyKeysFrom({ directory }: Box): void {
     cpSync(join(directory, 'keys'), join(this.directory, 'keys'), { recursive: true })
   }
 }

@@ -32,17 +32,17 @@ export async function openPage(options: BrowserContextOptions = {}): Promise<Pag
 }
 
 /** Problems of the page: script errors, policy violations, dialogs. Filled as they happen. */
-export function complaintsOf(page: Page): string[] {
-  const heard: string[] = []
-  page.on('pageerror', (error) => heard.push(`error: ${error.message}`))
+export function collectErrors(page: Page): string[] {
+  const errors: string[] = []
+  page.on('pageerror', (error) => errors.push(`error: ${error.message}`))
   page.on('console', (message) => {
-    if (message.type() === 'error') heard.push(`console: ${message.text()}`)
+    if (message.type() === 'error') errors.push(`console: ${message.text()}`)
   })
   page.on('dialog', (dialog) => {
-    heard.push(`dialog: ${dialog.message()}`)
+    errors.push(`dialog: ${dialog.message()}`)
     void dialog.dismiss()
   })
-  return heard
+  return errors
 }
 
 export function button(page: Page, name: string): Locator {
@@ -50,7 +50,7 @@ export function button(page: Page, name: string): Locator {
 }
 
 /** If a person wants pictures of these pages, they are saved in this folder. */
-export async function picture(page: Page, name: string, isWhole = false): Promise<void> {
+export async function saveScreenshot(page: Page, name: string, isWhole = false): Promise<void> {
   const place = process.env.SCREENSHOTS
   if (place !== undefined) await page.screenshot({ path: join(place, `${name}.png`), fullPage: isWhole })
 }

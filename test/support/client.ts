@@ -1,4 +1,4 @@
-/** A client of a board for tests: signs whatever it is told, including what no honest client would, and returns the answer unchanged. */
+/** A client of a board for tests: signs any command, including those that no honest client sends, and returns the answer unchanged. */
 import { createHash, randomBytes } from 'node:crypto'
 import { Agent, type IncomingHttpHeaders, request } from 'node:http'
 import type { Socket } from 'node:net'
@@ -89,10 +89,10 @@ export type Answer = {
   readonly field: string | undefined
 }
 
-export type Signing = { readonly timestamp?: number; readonly nonce?: string; readonly serviceId?: string }
+export type SigningOptions = { readonly timestamp?: number; readonly nonce?: string; readonly serviceId?: string }
 
 /** A signed command: the body to send, any number of times. */
-export type Signed = { readonly body: string; readonly eventId: string; readonly sha256: string }
+export type SignedCommand = { readonly body: string; readonly eventId: string; readonly sha256: string }
 
 /** The same name always gives the same person. */
 export function person(name: string): Signer {
@@ -139,7 +139,11 @@ export class Client {
     return new Client(this.address, this.serviceId, { 'x-client': address })
   }
 
-  sign(signer: Signer, fields: Fields, { timestamp = now(), nonce = freshNonce(), serviceId }: Signing = {}): Signed {
+  sign(
+    signer: Signer,
+    fields: Fields,
+    { timestamp = now(), nonce = newNonce(), serviceId }: SigningOptions = {},
+  ): SignedCommand {
     const command = { ...fields, public_key: signer.publicKey, timestamp, nonce }
     const bytes = signingBytes(serviceId ?? this.serviceId, command)
     const sha256 = createHash('sha256').update(bytes).digest('hex')
@@ -148,11 +152,15 @@ export class Client {
   }
 
   /** Signs a command and sends it. */
-  command(signer: Signer, fields: Fields, signing: Signing = {}): Promise<Answer> {
+  command(signer: Signer, fields: Fields, signing: SigningOptions = {}): Promise<Answer> {
     return this.send(this.sign(signer, fields, signing).body)
   }
 
-  post(signer: Signer, fields: { readonly [field: string]: FieldValue }, signing: Signing = {}): Promise<Answer> {
+  post(
+    signer: Signer,
+    fields: { readonly [field: string]: FieldValue },
+    signing: SigningOptions = {},
+  ): Promise<Answer> {
     return this.command(signer, { operation: 'post', ...fields }, signing)
   }
 
@@ -166,7 +174,7 @@ export class Client {
   }
 
   /** The same, retried while the board is overloaded, which is a correct answer on a slow machine. */
-  async getPatiently(path: string): Promise<Answer> {
+  async getWithRetries(path: string): Promise<Answer> {
     const until = performance.now() + patience.timeout
     for (;;) {
       const answer = await this.get(path)
@@ -203,7 +211,7 @@ export class Client {
           response.on('data', (chunk: Buffer) => chunks.push(chunk))
           response.on('error', reject)
           response.on('close', () => {
-            if (!response.complete) return reject(new Error('the answer broke off'))
+            if (!response.complete) return reject(new Error('the connection ended in the middle of an answer'))
             resolve(answerOf(response.statusCode!, response.headers, Buffer.concat(chunks).toString('utf8')))
           })
         },
@@ -225,7 +233,7 @@ export function now(): number {
   return Math.floor(Date.now() / 1000)
 }
 
-export function freshNonce(): string {
+export function newNonce(): string {
   return randomBytes(16).toString('base64url')
 }
 

@@ -1,19 +1,24 @@
 /** Delegations for tests: one key becomes the delegate of another, with the delegate's own signature as proof. */
 import type { Signer } from '../../src/cli/sign.ts'
 import { signingBytes } from '../../src/format/signing.ts'
-import { type Answer, type Client, now, type Signing } from './client.ts'
+import { type Answer, type Client, now, type SigningOptions } from './client.ts'
 
-export type Delegating = {
+export type DelegationOptions = {
   readonly scopes?: readonly string[]
   readonly ttl?: number
   readonly more?: Readonly<Record<string, string>>
-  readonly signing?: Signing
+  readonly signing?: SigningOptions
   /** Who signs as the delegate, if not the delegate. */
   readonly prover?: Signer
 }
 
 /** The body of a delegation.create. */
-export function delegationBody(client: Client, owner: Signer, delegate: Signer, options: Delegating = {}): string {
+export function delegationBody(
+  client: Client,
+  owner: Signer,
+  delegate: Signer,
+  options: DelegationOptions = {},
+): string {
   const { scopes = ['board:read', 'board:post'], ttl = 3_600, more = {}, prover = delegate } = options
   const signing = { timestamp: now(), nonce: `${Math.random()}`, ...options.signing }
   const fields = {
@@ -27,13 +32,23 @@ export function delegationBody(client: Client, owner: Signer, delegate: Signer, 
   return JSON.stringify({ ...(JSON.parse(client.sign(owner, fields, signing).body) as object), proof })
 }
 
-export function delegate(client: Client, owner: Signer, key: Signer, options: Delegating = {}): Promise<Answer> {
+export function requestDelegation(
+  client: Client,
+  owner: Signer,
+  key: Signer,
+  options: DelegationOptions = {},
+): Promise<Answer> {
   return client.send(delegationBody(client, owner, key, options))
 }
 
 /** The id of a delegation that must be accepted. */
-export async function delegated(client: Client, owner: Signer, key: Signer, options: Delegating = {}): Promise<string> {
-  const answer = await delegate(client, owner, key, options)
+export async function createDelegation(
+  client: Client,
+  owner: Signer,
+  key: Signer,
+  options: DelegationOptions = {},
+): Promise<string> {
+  const answer = await requestDelegation(client, owner, key, options)
   if (answer.status !== 200) throw new Error(answer.text)
   return answer.data.receipt!.event_id
 }

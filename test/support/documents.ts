@@ -53,7 +53,7 @@ export function writeFields(target: string, base_version: number, text: string, 
 }
 
 /** The request for a list of one's own documents. */
-export const own = { data: '{"schema":1,"own":true}' }
+export const ownDocuments = { data: '{"schema":1,"own":true}' }
 
 /** Commands on documents through the currently open client, signed by `usual` unless somebody is named. */
 export function documentsOf(client: () => Client, usual: Signer) {

@@ -8,7 +8,7 @@ export class FaultyDisk implements Disk {
   /** Files that are open. */
   open = 0
   /** Bytes that may still be written before the disk is full. */
-  room = Infinity
+  bytesLeft = Infinity
   /** The next sync fails, and so does every later use of that file. */
   failNextSync = false
   /** The next write fails with this error after half of its bytes. */
@@ -21,7 +21,7 @@ export class FaultyDisk implements Disk {
   /** It is slow, so reads are prefetched. */
   isSlow = false
   /** Prefetches and reads, in order. */
-  readonly heard: {
+  readonly reads: {
     readonly what: 'soon' | 'read'
     readonly path: string
     readonly from: number
@@ -57,7 +57,7 @@ class FaultyFile implements DiskFile {
   readonly path: string
   readonly #disk: FaultyDisk
   readonly #file: DiskFile
-  #poison: SyncFailed | undefined
+  #failure: SyncFailed | undefined
   #closed = false
 
   constructor(disk: FaultyDisk, file: DiskFile) {
@@ -71,7 +71,7 @@ class FaultyFile implements DiskFile {
   }
 
   readAt(into: Uint8Array, position: number): number {
-    this.#hear('read', position, into.length)
+    this.#recordRead('read', position, into.length)
     if (this.#disk.readsUntilFailure-- > 0) return this.#file.readAt(into, position)
     this.#disk.readsUntilFailure = --this.#disk.failures > 0 ? 0 : Infinity
     this.#disk.failures = Math.max(1, this.#disk.failures)
@@ -80,16 +80,16 @@ class FaultyFile implements DiskFile {
   }
 
   prefetch(position: number, bytes: number): void {
-    this.#hear('soon', position, bytes)
+    this.#recordRead('soon', position, bytes)
     this.#file.prefetch(position, bytes)
   }
 
-  #hear(what: 'soon' | 'read', from: number, bytes: number): void {
-    if (this.#disk.isSlow) this.#disk.heard.push({ what, path: this.path, from, to: from + bytes })
+  #recordRead(what: 'soon' | 'read', from: number, bytes: number): void {
+    if (this.#disk.isSlow) this.#disk.reads.push({ what, path: this.path, from, to: from + bytes })
   }
 
   writeAt(bytes: Uint8Array, position: number): void {
-    if (this.#poison) throw this.#poison
+    if (this.#failure) throw this.#failure
     this.#disk.writes++
     const fault = this.#disk.failNextWrite
     if (fault) {
@@ -97,35 +97,35 @@ class FaultyFile implements DiskFile {
       this.#file.writeAt(bytes.subarray(0, bytes.length >> 1), position)
       throw fault
     }
-    const fits = Math.min(bytes.length, this.#disk.room)
+    const fits = Math.min(bytes.length, this.#disk.bytesLeft)
     this.#file.writeAt(bytes.subarray(0, fits), position)
-    this.#disk.room -= fits
+    this.#disk.bytesLeft -= fits
     if (fits < bytes.length) throw new DiskFull(this.path)
   }
 
   sync(): void {
-    if (this.#poison) throw this.#poison
+    if (this.#failure) throw this.#failure
     this.#disk.syncs++
     if (this.#disk.failNextSync) {
       this.#disk.failNextSync = false
-      this.#poison = new SyncFailed(this.path)
-      throw this.#poison
+      this.#failure = new SyncFailed(this.path)
+      throw this.#failure
     }
     this.#file.sync()
   }
 
   syncLater(done: (failed?: SyncFailed) => void): void {
-    if (this.#poison) throw this.#poison
+    if (this.#failure) throw this.#failure
     this.#disk.syncs++
     if (!this.#disk.failNextSync) return this.#file.syncLater(done)
     this.#disk.failNextSync = false
     const failed = new SyncFailed(this.path)
-    this.#poison = failed
+    this.#failure = failed
     setImmediate(() => done(failed))
   }
 
   truncate(size: number): void {
-    if (this.#poison) throw this.#poison
+    if (this.#failure) throw this.#failure
     this.#file.truncate(size)
   }
 

@@ -3,7 +3,7 @@ import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 
 /** What `read` returns; undefined if the file is gone. */
-function unlessGone<Found>(read: () => Found): Found | undefined {
+function ignoreMissing<Found>(read: () => Found): Found | undefined {
   try {
     return read()
   } catch (error) {
@@ -14,10 +14,10 @@ function unlessGone<Found>(read: () => Found): Found | undefined {
 
 /** Names, relative to the directory, with their bytes. */
 export function* filesUnder(directory: string, below = ''): Generator<readonly [name: string, bytes: Buffer]> {
-  for (const entry of unlessGone(() => readdirSync(join(directory, below), { withFileTypes: true })) ?? []) {
+  for (const entry of ignoreMissing(() => readdirSync(join(directory, below), { withFileTypes: true })) ?? []) {
     const name = join(below, entry.name)
     if (entry.isDirectory()) yield* filesUnder(directory, name)
-    const bytes = entry.isFile() ? unlessGone(() => readFileSync(join(directory, name))) : undefined
+    const bytes = entry.isFile() ? ignoreMissing(() => readFileSync(join(directory, name))) : undefined
     if (bytes !== undefined) yield [name, bytes]
   }
 }

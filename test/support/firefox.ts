@@ -66,6 +66,6 @@ export async function savedFile(scheme: Scheme): Promise<string> {
 
 type Role = 'button' | 'link' | 'textbox' | 'checkbox'
 /** The element with this accessible name. */
-export const named = (role: Role, name: string) => `::-p-aria([name="${name}"][role="${role}"])`
+export const withName = (role: Role, name: string) => `::-p-aria([name="${name}"][role="${role}"])`
 /** An element that contains these words. */
-export const worded = (words: string) => `::-p-text(${words})`
+export const withText = (words: string) => `::-p-text(${words})`

@@ -3,7 +3,7 @@
 import { parentPort, workerData } from 'node:worker_threads'
 import { JournalReader } from '../../storage/journal.ts'
 import { machineDisk } from '../../storage/machine-disk.ts'
-import { keyOf, numbered } from './frames.ts'
+import { keyOf, numberedFrame } from './frames.ts'
 
 const reader = JournalReader.open(machineDisk, workerData as string)
 let next = 1
@@ -11,7 +11,7 @@ parentPort!.on('message', (through: number) => {
   reader.advance(through)
   let good = 0
   for (const frame of reader.scan(next)) {
-    const expected = numbered(frame.seq)
+    const expected = numberedFrame(frame.seq)
     if (frame.type === expected.type && frame.payload.equals(expected.payload)) good++
   }
   const last = reader.read(through)

@@ -1,9 +1,9 @@
 /** Rooms, people, threads and texts of a large forum of agents: a few have most of it. The same each time for the same size. */
 import { createHash } from 'node:crypto'
-import type { Place } from './posts-on-disk.ts'
+import type { PostSource } from './posts-on-disk.ts'
 
 /** How many rooms and people a forum of this many posts has. */
-export function forumOf(posts: number): { readonly rooms: number; readonly authors: number } {
+export function forumSize(posts: number): { readonly rooms: number; readonly authors: number } {
   return { rooms: Math.ceil(posts * 0.001173), authors: authorsBefore(posts) }
 }
 
@@ -30,21 +30,21 @@ function rootsOfABlock(): Uint16Array {
   const lengths = threadLengths.flatMap(([length, count]) => Array.from({ length: count }, () => length))
   const threads = lengths
     .flatMap((length, thread) => Array.from({ length }, () => thread))
-    .map((thread, at) => ({ thread, order: chance(at, 1) }))
+    .map((thread, at) => ({ thread, order: fractionOf(at, 1) }))
     .sort((one, other) => one.order - other.order)
     .map(({ thread }) => thread)
   return Uint16Array.from(threads, (thread) => threads.indexOf(thread))
 }
 
 /** Where each post of a forum goes, by its number from 0. */
-export function forumPlaces(posts: number): (n: number) => Place {
-  const { rooms } = forumOf(posts)
+export function forumPosts(posts: number): (n: number) => PostSource {
+  const { rooms } = forumSize(posts)
   return (n) => {
     const root = n - (n % postsABlock) + roots[n % postsABlock]!
     const known = authorsBefore(n)
-    const author = authorsBefore(n + 1) > known ? known : Math.floor(known * chance(n, 2) ** 3)
+    const author = authorsBefore(n + 1) > known ? known : Math.floor(known * fractionOf(n, 2) ** 3)
     return {
-      room: `many-${Math.floor(rooms * chance(root, 3) ** 3)}`,
+      room: `many-${Math.floor(rooms * fractionOf(root, 3) ** 3)}`,
       root,
       key: createHash('sha256').update(`author ${author}`).digest(),
       text: textOf(n),
@@ -57,9 +57,9 @@ const syllables = ['ba', 'do', 'fe', 'ki', 'lu', 'ma', 'no', 'pe', 'ri', 'so', '
 
 /** 100 to 280 letters, in words of which some are frequent and most are rare. */
 function textOf(n: number): string {
-  const length = 100 + Math.floor(180 * chance(n, 4))
+  const length = 100 + Math.floor(180 * fractionOf(n, 4))
   let text = `post ${n}`
-  for (let at = 5; text.length < length; at++) text += ` ${word(Math.floor(wordsKnown * chance(n, at) ** 3))}`
+  for (let at = 5; text.length < length; at++) text += ` ${word(Math.floor(wordsKnown * fractionOf(n, at) ** 3))}`
   return text.slice(0, length)
 }
 
@@ -71,7 +71,7 @@ function word(number: number): string {
 }
 
 /** From 0 to below 1, the same each time for the same two numbers. */
-function chance(n: number, use: number): number {
+function fractionOf(n: number, use: number): number {
   let mixed = Math.imul(n ^ Math.imul(use, 0x9e37_79b1), 0x85eb_ca6b)
   mixed = Math.imul(mixed ^ (mixed >>> 13), 0xc2b2_ae35)
   return ((mixed ^ (mixed >>> 16)) >>> 0) / 0x1_0000_0000

@@ -8,7 +8,7 @@ export function keyOf(seq: number): Buffer {
 }
 
 /** A frame with a key and 1..300 more bytes. */
-export function numbered(seq: number): NewFrame {
+export function numberedFrame(seq: number): NewFrame {
   const body = Buffer.alloc(1 + ((seq * 37) % 300), `${seq};`)
   return { type: 1 + (seq % 200), flags: KEYED | (seq % 4), payload: Buffer.concat([keyOf(seq), body]) }
 }

@@ -1,13 +1,13 @@
 /**
  * A target of webhooks, in this process: answers challenges, verifies every signature with a third-party library, and records its
- * deliveries. It can be told to be dead, slow, or to lie.
+ * deliveries. A test can make it fail, answer late or answer wrongly.
  */
 import { createServer, type IncomingHttpHeaders, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { Webhook } from 'standardwebhooks'
 import { patience } from './patience.ts'
 
-export type Arrived = {
+export type ReceivedRequest = {
   readonly path: string
   readonly id: string
   readonly subscription: string
@@ -27,20 +27,20 @@ export type Arrived = {
   readonly verified: boolean
 }
 
-export type Manner = (arrived: Arrived, response: ServerResponse) => void
+export type Responder = (arrived: ReceivedRequest, response: ServerResponse) => void
 
 export class HookTarget {
   readonly #server: Server
   /** Events, oldest first; challenges and control bodies are recorded separately. */
-  readonly arrived: Arrived[] = []
-  readonly challenges: Arrived[] = []
-  readonly control: Arrived[] = []
+  readonly received: ReceivedRequest[] = []
+  readonly challenges: ReceivedRequest[] = []
+  readonly control: ReceivedRequest[] = []
   /** By path: the secret that deliveries there are signed with. */
   readonly secrets = new Map<string, string>()
   /** By path: how to answer events; 200 by default. */
-  readonly manners = new Map<string, Manner>()
+  readonly responders = new Map<string, Responder>()
   /** By path: how to answer a challenge; correctly by default. */
-  readonly echoes = new Map<string, Manner>()
+  readonly challengeResponders = new Map<string, Responder>()
   #waiting: (() => void)[] = []
 
   private constructor(server: Server) {
@@ -72,16 +72,18 @@ export class HookTarget {
   }
 
   /** Events that arrived at this path. */
-  at(path: string): Arrived[] {
-    return this.arrived.filter((each) => each.path === path)
+  receivedAt(path: string): ReceivedRequest[] {
+    return this.received.filter((each) => each.path === path)
   }
 
   /** Resolves when the condition holds, which is checked whenever something arrives. On a timeout the error lists what arrived. */
-  async until(holds: () => boolean): Promise<void> {
+  async waitUntil(holds: () => boolean): Promise<void> {
     const { promise, reject } = Promise.withResolvers<never>()
-    const came = () => this.arrived.map(({ path, body }) => `${path} ${body.name} ${body.data?.excerpt ?? ''}`)
-    const inVain = () => reject(new Error(`what was waited for did not come, after:\n${came().slice(-20).join('\n')}`))
-    const timer = setTimeout(inVain, patience.timeout)
+    const receivedLines = () =>
+      this.received.map(({ path, body }) => `${path} ${body.name} ${body.data?.excerpt ?? ''}`)
+    const onTimeout = () =>
+      reject(new Error(`timed out waiting for a delivery, after:\n${receivedLines().slice(-20).join('\n')}`))
+    const timer = setTimeout(onTimeout, patience.timeout)
     try {
       while (!holds()) {
         timer.refresh()
@@ -98,7 +100,7 @@ export class HookTarget {
   }
 
   #take(path: string, headers: IncomingHttpHeaders, text: string, response: ServerResponse): void {
-    const body = JSON.parse(text) as Arrived['body']
+    const body = JSON.parse(text) as ReceivedRequest['body']
     const id = String(headers['webhook-id'])
     const subscription = String(headers['x-mcp-subscription-id'])
     const arrived = {
@@ -109,22 +111,22 @@ export class HookTarget {
       text,
       body,
       at: Date.now(),
-      verified: this.#isGood(path, headers, text),
+      verified: this.#isSignatureValid(path, headers, text),
     }
     if (body.type === 'verification') {
       this.challenges.push(arrived)
       const { challenge } = body as unknown as { challenge: string }
-      const echo = this.echoes.get(path) ?? (() => response.end(JSON.stringify({ challenge })))
+      const echo = this.challengeResponders.get(path) ?? (() => response.end(JSON.stringify({ challenge })))
       echo(arrived, response)
     } else {
-      ;(body.type === undefined ? this.arrived : this.control).push(arrived)
-      const answer = this.manners.get(path) ?? (() => response.end())
+      ;(body.type === undefined ? this.received : this.control).push(arrived)
+      const answer = this.responders.get(path) ?? (() => response.end())
       answer(arrived, response)
     }
     for (const wake of this.#waiting.splice(0)) wake()
   }
 
-  #isGood(path: string, headers: IncomingHttpHeaders, text: string): boolean {
+  #isSignatureValid(path: string, headers: IncomingHttpHeaders, text: string): boolean {
     const secret = this.secrets.get(path)
     if (secret === undefined) return false
     try {
@@ -137,8 +139,8 @@ export class HookTarget {
 }
 
 /** Answers with this status. */
-export const status =
-  (code: number, headers: Readonly<Record<string, string>> = {}): Manner =>
+export const respondWith =
+  (code: number, headers: Readonly<Record<string, string>> = {}): Responder =>
   (_arrived, response) => {
     response.writeHead(code, headers).end()
   }

@@ -14,10 +14,10 @@ process.env.UWS_HTTP_MAX_HEADERS_SIZE = String(headBytesMax)
 export const bodyLimit = 1000
 /** Never reached in other tests, however slow the machine. */
 const deadlineMs = 60_000
-export const text = [['Content-Type', 'text/plain']] as const
+export const textHeaders = [['Content-Type', 'text/plain']] as const
 
 /** What the handler saw and holds, emptied before each test. */
-export class Seen {
+export class HandlerState {
   requests: string[] = []
   bodies: string[] = []
   aborts = 0
@@ -26,35 +26,35 @@ export class Seen {
   held: Exchange[] = []
 }
 
-function handle(seen: Seen, exchange: Exchange): void | Promise<void> {
+function handle(state: HandlerState, exchange: Exchange): void | Promise<void> {
   const { path } = exchange
-  seen.requests.push(`${exchange.method} ${path}${exchange.query === '' ? '' : `?${exchange.query}`}`)
+  state.requests.push(`${exchange.method} ${path}${exchange.query === '' ? '' : `?${exchange.query}`}`)
   exchange.onAbort(() => {
-    seen.aborts++
+    state.aborts++
   })
   if (path === '/throw') throw new Error('sync fault')
   if (path === '/reject') return Promise.resolve().then(() => Promise.reject(new Error('async fault')))
   if (path === '/hold') {
-    seen.held.push(exchange)
+    state.held.push(exchange)
     return
   }
   if (path === '/stream') {
-    const stream = exchange.stream(200, text)
+    const stream = exchange.stream(200, textHeaders)
     stream.write(Buffer.from('# first\n'))
-    seen.streams.push(stream)
+    state.streams.push(stream)
     return
   }
-  if (path === '/peer') return exchange.reply(200, text, exchange.remoteAddress)
-  if (path === '/big') return exchange.reply(200, text, 'b'.repeat(3_000_000))
+  if (path === '/peer') return exchange.reply(200, textHeaders, exchange.remoteAddress)
+  if (path === '/big') return exchange.reply(200, textHeaders, 'b'.repeat(3_000_000))
   if (path === '/empty') return exchange.reply(204, [], '')
   if (path === '/later') {
-    setImmediate(() => exchange.reply(200, text, 'later'))
+    setImmediate(() => exchange.reply(200, textHeaders, 'later'))
     return
   }
   exchange.readBody(bodyLimit, (result) => {
-    if (!result.ok) return exchange.reply(400, text, `sent ${result.sentAtLeast}`)
-    seen.bodies.push(result.body.toString())
-    exchange.reply(200, text, `${exchange.method} ${path}|${exchange.query}|${result.body}`)
+    if (!result.ok) return exchange.reply(400, textHeaders, `sent ${result.sentAtLeast}`)
+    state.bodies.push(result.body.toString())
+    exchange.reply(200, textHeaders, `${exchange.method} ${path}|${exchange.query}|${result.body}`)
   })
 }
 
@@ -64,11 +64,11 @@ export type Engine = {
   /** Other threads hold the connections. */
   readonly isInThreads: boolean
   port: number
-  seen: Seen
+  state: HandlerState
   /** Another server of this engine; `ownDeadlineMs`: how long a request may stay unanswered there. */
   start(handler: Handler, ownDeadlineMs?: number, more?: Partial<HttpOptions>): Promise<HttpServer>
   /** Fails unless the server still answers. */
-  isAlive(): Promise<void>
+  expectAlive(): Promise<void>
 }
 
 type Create = (handler: Handler, options: HttpOptions) => Promise<HttpServer>
@@ -105,26 +105,26 @@ export function describeEngines(suite: (engine: Engine) => void, where: 'everywh
         isUws,
         isInThreads,
         port: 0,
-        seen: new Seen(),
+        state: new HandlerState(),
         start: (handler, ownDeadlineMs = deadlineMs, more = {}) =>
           create(handler, { ...options, deadlineMs: ownDeadlineMs, ...more }),
-        isAlive: async () => expect((await rawRequest(engine.port, get('/echo')))?.status).toBe(200),
+        expectAlive: async () => expect((await rawRequest(engine.port, get('/echo')))?.status).toBe(200),
       }
       const options: Omit<HttpOptions, 'deadlineMs'> = {
         now: () => performance.now(),
         refusal: (status, code, message) => JSON.stringify({ status, code, message }),
-        onFault: (error) => `{"id":${engine.seen.faults.push(error)}}`,
+        onFault: (error) => `{"id":${engine.state.faults.push(error)}}`,
         onDeadline: (exchange) => {
-          if (exchange.query === 'answered') exchange.reply(429, text, 'too late')
+          if (exchange.query === 'answered') exchange.reply(429, textHeaders, 'too late')
         },
       }
       let server: HttpServer
       beforeAll(async () => {
-        server = await engine.start((exchange) => handle(engine.seen, exchange))
+        server = await engine.start((exchange) => handle(engine.state, exchange))
         engine.port = await server.listen('127.0.0.1', 0)
       })
       beforeEach(() => {
-        engine.seen = new Seen()
+        engine.state = new HandlerState()
       })
       afterAll(() => server.close())
       suite(engine)

@@ -50,7 +50,7 @@ export function hasShape(name: string, value: unknown): boolean {
 }
 
 /** What keeps a value from having exactly this shape, as readable lines; [] = nothing. Undescribed keys count. */
-export function faultsOf(name: string, value: unknown): string[] {
+export function schemaErrors(name: string, value: unknown): string[] {
   const validate = validatorOf('closed', name)
   if (validate(value)) return []
   return (validate.errors ?? []).map(

@@ -29,8 +29,8 @@ function changes(value: unknown): [how: string, value: unknown][] {
   if (typeof value === 'boolean') return [['turned', !value]]
   if (typeof value === 'string')
     return [
-      ['its first character', turned(value, 0)],
-      ['its last but one', turned(value, value.length - 2)],
+      ['its first character', changeCharacter(value, 0)],
+      ['its last but one', changeCharacter(value, value.length - 2)],
       ['in a list', [value]],
     ]
   if (Array.isArray(value))
@@ -43,7 +43,7 @@ function changes(value: unknown): [how: string, value: unknown][] {
 }
 
 /** Keeps its kind: hex stays hex, a letter a letter. */
-function turned(text: string, at: number): string {
+function changeCharacter(text: string, at: number): string {
   const character = text[at] ?? ''
   return `${text.slice(0, Math.max(0, at))}${character === 'a' ? 'b' : character === '1' ? '2' : /\d/.test(character) ? '1' : 'a'}${text.slice(at + 1)}`
 }
@@ -69,10 +69,10 @@ function withValue(line: Json, keys: readonly string[], value: unknown): Json {
 }
 
 /** Verifies many files that differ in one line: a signature that was verified before is not verified again. */
-export class ManyVerifications {
+export class CachingVerifier {
   readonly #key: VerifierKey
   readonly #verdicts = new Map<string, boolean>()
-  readonly #reader = readOnThisThread(this.#remembering(chooseBackend()))
+  readonly #reader = readOnThisThread(this.#caching(chooseBackend()))
 
   constructor(key: VerifierKey) {
     this.#key = key
@@ -83,7 +83,7 @@ export class ManyVerifications {
   }
 
   /** Undetected changes of the line at this place, as `path: how`. */
-  async unfound(lines: readonly Json[], place: number): Promise<string[]> {
+  async undetected(lines: readonly Json[], place: number): Promise<string[]> {
     const line = lines[place]!
     const whole = lines.map(bytesOf)
     const other = lines.find(({ type }, n) => n !== place && type === line.type)
@@ -102,7 +102,7 @@ export class ManyVerifications {
     return verifyExport({ lines: read(), reader: this.#reader, logKey: this.#key, progress: () => {} })
   }
 
-  #remembering(backend: Ed25519Backend): Ed25519Backend {
+  #caching(backend: Ed25519Backend): Ed25519Backend {
     return {
       ...backend,
       verify: (signature, message, publicKey) => {
@@ -120,12 +120,12 @@ function bytesOf(line: Json): Buffer {
 }
 
 /** Whether a change, as `unfound` names it, is of something that `broadside verify --help` calls the board's word. */
-export function isBoardsWord(line: Json, change: string): boolean {
+export function isBoardAssertion(line: Json, change: string): boolean {
   const [path, how] = change.split(': ') as [string, string]
   const [field, , part] = path.split('.')
   const isLeftOut = how === 'left out'
   if (isLeftOut && (path === 'hidden' || path === 'archive_eligible')) return true
-  if (line.type === 'tombstone') return ofTombstones.has(field!) || (isLeftOut && path === 'redaction')
+  if (line.type === 'tombstone') return tombstoneAssertions.has(field!) || (isLeftOut && path === 'redaction')
   if (line.type === 'undelegation') return line.signed_payload === undefined && ['identity', 'ended_by'].includes(path)
   if (line.type !== 'event') return false
   if (path === 'author.handle' || ['votes', 'via', 'superseded_by'].includes(field!)) return true
@@ -136,7 +136,7 @@ export function isBoardsWord(line: Json, change: string): boolean {
   return path === 'format' && isLeftOut && line.format === 'text'
 }
 
-const ofTombstones: ReadonlySet<string> = new Set([
+const tombstoneAssertions: ReadonlySet<string> = new Set([
   ...['author', 'page', 'kind', 'reply_to', 'to', 'thread', 'supersedes', 'superseded_by'],
   ...['reason', 'hidden_by', 'votes', 'via'],
 ])

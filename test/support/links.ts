@@ -31,7 +31,7 @@ export class Links {
     for (const socket of this.#open) socket.destroy()
   }
 
-  mend(): void {
+  restore(): void {
     this.#isCut = false
   }
 

@@ -1,12 +1,12 @@
 /**
- * Load on a board, and a ledger of what it acknowledged: what a client was told must stay true forever.
+ * Load on a board, and a ledger of what it acknowledged: what was acknowledged must stay true forever.
  *
  * Posts follow from a seed; those in flight when the board died are neither expected nor forbidden, but must never be stored in part.
  */
 import { expect } from 'vitest'
 import type { VerifierKey } from '../../storage/note.ts'
-import { type Answer, type Client, type EventJson, person, type ReceiptJson, type Signed } from './client.ts'
-import { type ExportedEvent, type Heads, proveEvent, takeExport, takeReceipt } from './judge.ts'
+import { type Answer, type Client, type EventJson, person, type ReceiptJson, type SignedCommand } from './client.ts'
+import { type ExportedEvent, fetchVerifiedExport, type Heads, proveEvent, recordReceipt } from './log-checks.ts'
 
 /** A generator of numbers below 2^32, determined by a seed (mulberry32). */
 export function randomFrom(seed: number): (below: number) => number {
@@ -29,14 +29,18 @@ export function chooseSeed(what: string): number {
 /** An answer to one command, however it was sent. */
 export type Outcome = Pick<Answer, 'status' | 'code' | 'data'>
 
-export type Acknowledged = { readonly event: EventJson; readonly receipt: ReceiptJson; readonly signed: Signed }
+export type AcknowledgedPost = {
+  readonly event: EventJson
+  readonly receipt: ReceiptJson
+  readonly signed: SignedCommand
+}
 
 export class Ledger {
   readonly heads: Heads
   readonly key: VerifierKey
-  readonly acknowledged = new Map<string, Acknowledged>()
+  readonly acknowledged = new Map<string, AcknowledgedPost>()
   /** Sent, and never answered: may be there or not. */
-  readonly unknown = new Map<string, { readonly signed: Signed; readonly text: string }>()
+  readonly unknown = new Map<string, { readonly signed: SignedCommand; readonly text: string }>()
   /** Answers other than 200, by status and code. */
   readonly refused = new Map<string, number>()
 
@@ -45,26 +49,26 @@ export class Ledger {
     this.key = key
   }
 
-  take(signed: Signed, { status, code, data }: Outcome): void {
+  record(signed: SignedCommand, { status, code, data }: Outcome): void {
     if (status !== 200) {
       const name = `${status} ${code}`
       this.refused.set(name, (this.refused.get(name) ?? 0) + 1)
       return
     }
     expect(data.event_id).toBe(signed.eventId)
-    takeReceipt(this.heads, data.receipt!)
+    recordReceipt(this.heads, data.receipt!)
     this.acknowledged.set(signed.eventId, { event: data.event!, receipt: data.receipt!, signed })
   }
 
   /**
-   * Checks the running board against everything it said: each acknowledged post once, unchanged, at its leaf and place; nothing that nobody
+   * Checks the running board against everything that it acknowledged: each acknowledged post once, unchanged, at its leaf and place; nothing that nobody
    * sent; the newest head no smaller than any before. Proofs are requested for `proofs` posts, the newest first.
    */
   async check(client: Client, proofs: number): Promise<readonly ExportedEvent[]> {
     const newest = await client.get('/api/log/checkpoint')
-    const size = this.heads.take((newest.data as { checkpoint?: string }).checkpoint!)
+    const size = this.heads.record((newest.data as { checkpoint?: string }).checkpoint!)
     expect(size, 'the log has shrunk').toBeGreaterThanOrEqual(this.heads.largest)
-    const { events } = await takeExport(client, this.key)
+    const { events } = await fetchVerifiedExport(client, this.key)
     const byId = new Map(events.map((event) => [event.event_id, event]))
     for (const [id, { event, receipt }] of this.acknowledged) {
       const found = byId.get(id)
@@ -78,9 +82,9 @@ export class Ledger {
       const sent = this.acknowledged.get(event.event_id)?.event.text ?? this.unknown.get(event.event_id)?.text
       if (event.text !== sent) throw new Error(`${event.event_id} holds what nobody sent`)
     }
-    const asked = [...this.acknowledged.keys()].reverse().slice(0, proofs)
-    for (let at = 0; at < asked.length; at += 16) {
-      await Promise.all(asked.slice(at, at + 16).map((id) => proveEvent(client, this.key, id)))
+    const proven = [...this.acknowledged.keys()].reverse().slice(0, proofs)
+    for (let at = 0; at < proven.length; at += 16) {
+      await Promise.all(proven.slice(at, at + 16).map((id) => proveEvent(client, this.key, id)))
     }
     return events
   }
@@ -103,14 +107,14 @@ export type LoadOptions = {
 }
 
 /** The board ended before it answered. */
-export class Gone extends Error {}
+export class ConnectionLost extends Error {}
 
 /** One way to send commands. */
 export type Sender = {
   /** How many commands are sent together. */
-  readonly together: () => number
+  readonly batchSize: () => number
   /** Sends commands and reports each answer with its index. Rejects with Gone if the board ends before the last. */
-  readonly send: (commands: readonly Signed[], onAnswer: (at: number, outcome: Outcome) => void) => Promise<void>
+  readonly send: (commands: readonly SignedCommand[], onAnswer: (at: number, outcome: Outcome) => void) => Promise<void>
 }
 
 /** Posts into rooms, two of three as replies, until all are sent or the board is gone. */
@@ -120,17 +124,17 @@ export async function load(options: LoadOptions): Promise<number> {
   for (const { event } of ledger.acknowledged.values()) parents.get(event.room)?.push(event.event_id)
   let sent = 0
   let count = 0
-  let gone = false
+  let isConnectionLost = false
   const single: Sender = {
-    together: () => 1,
+    batchSize: () => 1,
     send: async ([command], onAnswer) => {
       const answer = await client.send(command!.body).catch((cause: unknown) => {
-        throw new Gone('the connection ended', { cause })
+        throw new ConnectionLost('the connection ended', { cause })
       })
       onAnswer(0, answer)
     },
   }
-  const next = (): { readonly room: string; readonly signed: Signed } => {
+  const next = (): { readonly room: string; readonly signed: SignedCommand } => {
     const number = sent++
     const room = rooms[random(rooms.length)]!
     const known = parents.get(room)!
@@ -142,22 +146,22 @@ export async function load(options: LoadOptions): Promise<number> {
     return { room, signed }
   }
   const worker = async (index: number): Promise<void> => {
-    const { together, send } = senderOf?.(index) ?? single
-    while (sent < posts && !gone) {
-      const commands = Array.from({ length: together() }, next)
+    const { batchSize, send } = senderOf?.(index) ?? single
+    while (sent < posts && !isConnectionLost) {
+      const commands = Array.from({ length: batchSize() }, next)
       const onAnswer = (at: number, answer: Outcome): void => {
         const { room, signed } = commands[at]!
         ledger.unknown.delete(signed.eventId)
-        ledger.take(signed, answer)
+        ledger.record(signed, answer)
         if (answer.status !== 200) return
         parents.get(room)!.push(signed.eventId)
         options.onAcknowledged?.(++count)
       }
       const bodies = commands.map(({ signed }) => signed)
       await send(bodies, onAnswer).catch((error: unknown) => {
-        // An objection of the ledger is not a broken connection.
-        if (!(error instanceof Gone)) throw error
-        gone = true
+        // A failed check of the ledger is not a broken connection.
+        if (!(error instanceof ConnectionLost)) throw error
+        isConnectionLost = true
       })
     }
   }

@@ -27,17 +27,17 @@ class Content {
   apply(change: Change): void {
     if ('size' in change) {
       this.#bytes.fill(0, Math.min(change.size, this.length), this.length)
-      this.#reach(change.size)
+      this.#grow(change.size)
       this.length = change.size
       return
     }
     const end = change.position + change.bytes.length
-    this.#reach(end)
+    this.#grow(end)
     this.#bytes.set(change.bytes, change.position)
     this.length = Math.max(this.length, end)
   }
 
-  #reach(length: number): void {
+  #grow(length: number): void {
     if (length > this.#bytes.length) this.#bytes = Buffer.concat([this.#bytes], 2 * length)
   }
 }
@@ -49,7 +49,7 @@ class Inode {
   readonly durable = new Content()
   /** Not durable yet, in order. */
   readonly pending: Change[] = []
-  #settled = 0
+  #durableChanges = 0
 
   constructor(mode: number) {
     this.mode = mode
@@ -69,14 +69,14 @@ class Inode {
 
   /** The total number of changes so far. */
   get changes(): number {
-    return this.#settled + this.pending.length
+    return this.#durableChanges + this.pending.length
   }
 
   /** The changes up to this one are durable. */
-  settle(through: number): void {
-    const settled = this.pending.splice(0, Math.max(0, through - this.#settled))
+  makeDurable(through: number): void {
+    const settled = this.pending.splice(0, Math.max(0, through - this.#durableChanges))
     for (const change of settled) this.durable.apply(change)
-    this.#settled += settled.length
+    this.#durableChanges += settled.length
   }
 }
 
@@ -103,18 +103,18 @@ function kindOfFile(path: string): string {
 /** Faults that hit, and operations that could have been hit. */
 export class FaultPoints {
   readonly seen = new Map<string, number>()
-  readonly struck = new Map<string, number>()
+  readonly hits = new Map<string, number>()
   readonly #kinds = new Map<string, string>()
 
   /** The name of the point. */
-  see(operation: Operation, path: string): string {
+  countPoint(operation: Operation, path: string): string {
     const point = `${operation} · ${this.#kindOf(path)}`
     count(this.seen, point)
     return point
   }
 
-  strike(fault: FaultName, operation: Operation, path: string): void {
-    count(this.struck, `${fault} · ${operation} · ${this.#kindOf(path)}`)
+  countFault(fault: FaultName, operation: Operation, path: string): void {
+    count(this.hits, `${fault} · ${operation} · ${this.#kindOf(path)}`)
   }
 
   #kindOf(path: string): string {
@@ -132,18 +132,18 @@ export type MemoryDiskOptions = {
   /** Runs the end of a background sync, `slowMs` later than on a fast disk. */
   readonly soon: (callback: () => void, slowMs: number) => void
   /** A number from 0 up to, and not including, `below`. */
-  readonly chance: (below: number) => number
+  readonly randomBelow: (below: number) => number
 }
 
 /** A copy of all files, such as a backup. */
-export type Copy = ReadonlyMap<string, { readonly mode: number; readonly bytes: Buffer }>
+export type FilesCopy = ReadonlyMap<string, { readonly mode: number; readonly bytes: Buffer }>
 
 type Renaming = { readonly directory: string; readonly name: string; readonly inode: Inode | undefined }
 
-const endless = Number.POSITIVE_INFINITY
+const infinity = Number.POSITIVE_INFINITY
 
 export class MemoryDisk implements Disk {
-  readonly descriptorsMax = endless
+  readonly descriptorsMax = infinity
   /** So that everything that can prefetch does so here. */
   readonly readsAreSlow = () => true
   readonly points = new FaultPoints()
@@ -154,20 +154,20 @@ export class MemoryDisk implements Disk {
   #renamings: Renaming[] = []
   readonly #directories = new Set<string>(['/'])
   /** Modifying operations until the power goes off. */
-  #operationsLeft = endless
-  #aim: { readonly point: string; readonly operations: number } | undefined
-  #temporary = 0
+  #operationsLeft = infinity
+  #cutPoint: { readonly point: string; readonly operations: number } | undefined
+  #temporaryFiles = 0
   /** Grows with each process that used the disk: pending callbacks of an earlier one are dropped. */
   #life = 0
   syncs = 0
   /** After this many further syncs one fails, once; likewise for writes and reads. */
-  syncFailsAfter = endless
-  writeFailsAfter = endless
-  readFailsAfter = endless
+  syncFailsAfter = infinity
+  writeFailsAfter = infinity
+  readFailsAfter = infinity
   /** The next read at this point fails; `points` has the names. */
   readFailsAt: string | undefined
   /** Bytes that files may still grow by. */
-  room = endless
+  bytesLeft = infinity
   /** The maximum delay of a sync in milliseconds, beyond that of a fast disk. */
   slowMs = 0
 
@@ -182,22 +182,22 @@ export class MemoryDisk implements Disk {
 
   /** The power goes off this many operations after the next one at this point; `points` has the names. */
   cutAt(point: string, operations: number): void {
-    this.#aim = { point, operations }
+    this.#cutPoint = { point, operations }
   }
 
-  get isDark(): boolean {
+  get isPowerOff(): boolean {
     return this.#operationsLeft <= 0
   }
 
   /** No fault is pending. */
   heal(): void {
-    this.#operationsLeft = endless
-    this.#aim = undefined
-    this.syncFailsAfter = endless
-    this.writeFailsAfter = endless
-    this.readFailsAfter = endless
+    this.#operationsLeft = infinity
+    this.#cutPoint = undefined
+    this.syncFailsAfter = infinity
+    this.writeFailsAfter = infinity
+    this.readFailsAfter = infinity
     this.readFailsAt = undefined
-    this.room = endless
+    this.bytesLeft = infinity
     this.slowMs = 0
   }
 
@@ -210,19 +210,19 @@ export class MemoryDisk implements Disk {
   restore(): void {
     this.endLife()
     this.heal()
-    const { chance } = this.#options
+    const { randomBelow } = this.#options
     const arrived = this.#renamings.splice(0)
-    for (const { name, inode } of arrived.slice(0, chance(arrived.length + 1)))
+    for (const { name, inode } of arrived.slice(0, randomBelow(arrived.length + 1)))
       if (inode === undefined) this.#durableNames.delete(name)
       else this.#durableNames.set(name, inode)
     const survivors = new Set(this.#durableNames.values())
     const reborn = new Map<Inode, Inode>()
     for (const inode of survivors) {
       for (const change of inode.pending.splice(0)) {
-        if (chance(2) === 0) continue
-        const isWhole = 'size' in change || chance(2) === 0
+        if (randomBelow(2) === 0) continue
+        const isWhole = 'size' in change || randomBelow(2) === 0
         inode.durable.apply(
-          isWhole ? change : { ...change, bytes: change.bytes.subarray(0, chance(change.bytes.length + 1)) },
+          isWhole ? change : { ...change, bytes: change.bytes.subarray(0, randomBelow(change.bytes.length + 1)) },
         )
       }
       reborn.set(inode, Inode.of(inode.mode, inode.durable.bytes))
@@ -232,7 +232,7 @@ export class MemoryDisk implements Disk {
   }
 
   /** All files below a directory as they are now. */
-  copy(directory: string): Copy {
+  copy(directory: string): FilesCopy {
     const inside = [...this.#names].filter(([name]) => name.startsWith(`${directory}/`))
     return new Map(inside.map(([name, { mode, now }]) => [name, { mode, bytes: Buffer.from(now.bytes) }]))
   }
@@ -243,7 +243,7 @@ export class MemoryDisk implements Disk {
   }
 
   /** Replaces all files below a directory. */
-  putBack(directory: string, copy: Copy): void {
+  replaceFiles(directory: string, copy: FilesCopy): void {
     this.#renamings = []
     for (const name of [...this.#names.keys()]) if (name.startsWith(`${directory}/`)) this.#names.delete(name)
     for (const [name, { mode, bytes }] of copy) {
@@ -255,20 +255,20 @@ export class MemoryDisk implements Disk {
   }
 
   /** Flips one bit in place, without a write. */
-  flip(path: string, byte: number, bit: number): void {
-    const { now, durable } = this.#names.get(resolve(path)) ?? missing(path)
+  flipBit(path: string, byte: number, bit: number): void {
+    const { now, durable } = this.#names.get(resolve(path)) ?? throwMissing(path)
     for (const { bytes } of [now, durable]) if (byte < bytes.length) bytes[byte]! ^= 1 << bit
   }
 
   openFile(path: string, mode: OpenMode): DiskFile {
     const full = resolve(path)
     const there = this.#names.get(full)
-    if (mode !== 'create') return new OpenFile(this, path, there ?? missing(path))
-    this.spend('create', path)
+    if (mode !== 'create') return new OpenFile(this, path, there ?? throwMissing(path))
+    this.countOperation('create', path)
     if (there !== undefined) throw systemError('EEXIST', path)
-    if (!this.#directories.has(dirname(full))) missing(path)
+    if (!this.#directories.has(dirname(full))) throwMissing(path)
     const made = new Inode(0o100600)
-    this.#name(full, made)
+    this.#setName(full, made)
     return new OpenFile(this, path, made)
   }
 
@@ -284,8 +284,8 @@ export class MemoryDisk implements Disk {
   }
 
   readWhole(path: string): Buffer {
-    const { now } = this.#names.get(resolve(path)) ?? missing(path)
-    this.reading(path)
+    const { now } = this.#names.get(resolve(path)) ?? throwMissing(path)
+    this.countRead(path)
     return Buffer.from(now.bytes)
   }
 
@@ -297,29 +297,29 @@ export class MemoryDisk implements Disk {
   stat(path: string) {
     const full = resolve(path)
     if (this.#directories.has(full)) return { isFile: false, mode: 0o40700 }
-    return { isFile: true, mode: (this.#names.get(full) ?? missing(path)).mode }
+    return { isFile: true, mode: (this.#names.get(full) ?? throwMissing(path)).mode }
   }
 
   listFiles(directory: string): string[] {
-    return this.#listed(directory, this.#names.keys())
+    return this.#list(directory, this.#names.keys())
   }
 
   listDirectories(directory: string): string[] {
-    return this.#listed(directory, this.#directories)
+    return this.#list(directory, this.#directories)
   }
 
   makeDirectory(path: string): void {
     const missing: string[] = []
     for (let each = resolve(path); !this.#directories.has(each); each = dirname(each)) missing.unshift(each)
     for (const each of missing) {
-      this.spend('directory', path)
+      this.countOperation('directory', path)
       this.#directories.add(each)
     }
   }
 
   syncDirectory(path: string): void {
-    this.spend('names', path)
-    this.syncing(path, 'names')
+    this.countOperation('names', path)
+    this.countSync(path, 'names')
     const directory = resolve(path)
     this.#renamings = this.#renamings.filter((each) => each.directory !== directory)
     for (const name of this.#durableNames.keys())
@@ -334,15 +334,15 @@ export class MemoryDisk implements Disk {
 
   async writeAtomicLater(path: string, bytes: Uint8Array): Promise<void> {
     this.makeDirectory(dirname(path))
-    const temporary = `${path}.${++this.#temporary}.tmp`
+    const temporary = `${path}.${++this.#temporaryFiles}.tmp`
     this.#write(temporary, bytes, 0o600)
-    await this.#moment()
+    await this.#pause()
     this.renameDurable(temporary, path)
   }
 
   async replaceLater(path: string, text: string): Promise<void> {
     this.#write(`${path}.tmp`, Buffer.from(text), 0o600)
-    await this.#moment()
+    await this.#pause()
     this.#rename(`${path}.tmp`, path)
   }
 
@@ -353,8 +353,8 @@ export class MemoryDisk implements Disk {
   }
 
   removeUnsynced(path: string): void {
-    this.spend('remove', path)
-    this.#name(resolve(path), undefined)
+    this.countOperation('remove', path)
+    this.#setName(resolve(path), undefined)
   }
 
   removeFile(path: string): void {
@@ -363,107 +363,107 @@ export class MemoryDisk implements Disk {
   }
 
   removeDirectory(path: string): void {
-    this.spend('remove', path)
+    this.countOperation('remove', path)
     const within = (each: string): boolean => each === resolve(path) || each.startsWith(`${resolve(path)}/`)
-    for (const name of [...this.#names.keys()]) if (within(name)) this.#name(name, undefined)
+    for (const name of [...this.#names.keys()]) if (within(name)) this.#setName(name, undefined)
     for (const name of [...this.#directories]) if (within(name)) this.#directories.delete(name)
   }
 
   freeBytes(): number {
-    return Math.min(Math.max(0, this.room), Number.MAX_SAFE_INTEGER)
+    return Math.min(Math.max(0, this.bytesLeft), Number.MAX_SAFE_INTEGER)
   }
 
   /** One more modifying operation. */
-  spend(operation: Operation, path: string): void {
-    const point = this.points.see(operation, path)
-    if (point === this.#aim?.point) {
-      this.#operationsLeft = Math.min(this.#operationsLeft, 1 + this.#aim.operations)
-      this.#aim = undefined
+  countOperation(operation: Operation, path: string): void {
+    const point = this.points.countPoint(operation, path)
+    if (point === this.#cutPoint?.point) {
+      this.#operationsLeft = Math.min(this.#operationsLeft, 1 + this.#cutPoint.operations)
+      this.#cutPoint = undefined
     }
     this.#operationsLeft--
-    if (this.#operationsLeft === 0) this.points.strike('cut', operation, path)
+    if (this.#operationsLeft === 0) this.points.countFault('cut', operation, path)
     if (this.#operationsLeft < 0) throw new PowerLost('the power went off')
   }
 
   /** One more sync. Throws SyncFailed. */
-  syncing(path: string, operation: 'sync' | 'names' = 'sync'): void {
+  countSync(path: string, operation: 'sync' | 'names' = 'sync'): void {
     this.syncs++
     if (this.syncFailsAfter-- > 0) return
-    this.syncFailsAfter = endless
-    this.points.strike('sync fails', operation, path)
+    this.syncFailsAfter = infinity
+    this.points.countFault('sync fails', operation, path)
     throw new SyncFailed(path, systemError('EIO', path))
   }
 
   /** One more write, by which its file grows by this much: returns the part that is done, and why not all. */
-  writing(path: string, bytes: Uint8Array, growth: number): { readonly done: Uint8Array; readonly failed?: Error } {
+  countWrite(path: string, bytes: Uint8Array, growth: number): { readonly done: Uint8Array; readonly failed?: Error } {
     if (this.writeFailsAfter-- <= 0) {
-      this.writeFailsAfter = endless
-      this.points.strike('write fails', 'write', path)
-      const half = bytes.subarray(0, this.#options.chance(bytes.length + 1))
+      this.writeFailsAfter = infinity
+      this.points.countFault('write fails', 'write', path)
+      const half = bytes.subarray(0, this.#options.randomBelow(bytes.length + 1))
       return { done: half, failed: systemError('EIO', path) }
     }
-    if (growth > this.room) {
-      this.points.strike('full', 'write', path)
+    if (growth > this.bytesLeft) {
+      this.points.countFault('full', 'write', path)
       return { done: bytes.subarray(0, 0), failed: new DiskFull(path, systemError('ENOSPC', path)) }
     }
-    this.room -= Math.max(0, growth)
+    this.bytesLeft -= Math.max(0, growth)
     return { done: bytes }
   }
 
   /** One more read. Throws EIO. */
-  reading(path: string): void {
-    const point = this.points.see('read', path)
+  countRead(path: string): void {
+    const point = this.points.countPoint('read', path)
     if (point !== this.readFailsAt && this.readFailsAfter-- > 0) return
-    this.readFailsAfter = endless
+    this.readFailsAfter = infinity
     this.readFailsAt = undefined
-    this.points.strike('read fails', 'read', path)
+    this.points.countFault('read fails', 'read', path)
     throw systemError('EIO', path)
   }
 
   /** Calls back in this process, unless it has ended. */
   later(callback: () => void): void {
     const life = this.#life
-    const slowMs = this.slowMs === 0 ? 0 : this.#options.chance(this.slowMs)
+    const slowMs = this.slowMs === 0 ? 0 : this.#options.randomBelow(this.slowMs)
     this.#options.soon(() => {
       if (this.#life === life) callback()
     }, slowMs)
   }
 
-  #moment(): Promise<void> {
+  #pause(): Promise<void> {
     return new Promise((go) => this.later(go))
   }
 
   #write(path: string, bytes: Uint8Array, mode: number): void {
-    this.spend('write', path)
+    this.countOperation('write', path)
     const full = resolve(path)
-    if (!this.#directories.has(dirname(full))) missing(path)
+    if (!this.#directories.has(dirname(full))) throwMissing(path)
     const inode = new Inode(0o100000 | mode)
-    const { done, failed } = this.writing(path, bytes, bytes.length)
+    const { done, failed } = this.countWrite(path, bytes, bytes.length)
     if (failed !== undefined) throw failed
     inode.change({ bytes: Buffer.from(done), position: 0 })
-    this.#name(full, inode)
-    this.spend('sync', path)
-    this.syncing(path)
-    inode.settle(inode.changes)
+    this.#setName(full, inode)
+    this.countOperation('sync', path)
+    this.countSync(path)
+    inode.makeDurable(inode.changes)
   }
 
   #rename(from: string, to: string): void {
-    this.spend('rename', to)
-    const inode = this.#names.get(resolve(from)) ?? missing(from)
+    this.countOperation('rename', to)
+    const inode = this.#names.get(resolve(from)) ?? throwMissing(from)
     // A single change: no name is ever without its file in between.
-    this.#name(resolve(to), inode)
-    this.#name(resolve(from), undefined)
+    this.#setName(resolve(to), inode)
+    this.#setName(resolve(from), undefined)
   }
 
-  #name(name: string, inode: Inode | undefined): void {
+  #setName(name: string, inode: Inode | undefined): void {
     if (inode === undefined) this.#names.delete(name)
     else this.#names.set(name, inode)
     this.#renamings.push({ directory: dirname(name), name, inode })
   }
 
-  #listed(directory: string, names: Iterable<string>): string[] {
+  #list(directory: string, names: Iterable<string>): string[] {
     const full = resolve(directory)
-    if (!this.#directories.has(full)) missing(directory)
+    if (!this.#directories.has(full)) throwMissing(directory)
     const found = [...names].filter((name) => name !== '/' && dirname(name) === full)
     return found.map((name) => name.slice(join(full, '/').length)).sort()
   }
@@ -473,7 +473,7 @@ class OpenFile implements DiskFile {
   readonly path: string
   readonly #disk: MemoryDisk
   readonly #inode: Inode
-  #poison: SyncFailed | undefined
+  #failure: SyncFailed | undefined
   #isClosed = false
 
   constructor(disk: MemoryDisk, path: string, inode: Inode) {
@@ -488,55 +488,55 @@ class OpenFile implements DiskFile {
 
   readAt(into: Uint8Array, position: number): number {
     const { bytes } = this.#open.now
-    this.#disk.reading(this.path)
+    this.#disk.countRead(this.path)
     return bytes.copy(into, 0, position, position + into.length)
   }
 
   prefetch(): void {}
 
   writeAt(bytes: Uint8Array, position: number): void {
-    const inode = this.#sound
-    const { done, failed } = this.#disk.writing(this.path, bytes, position + bytes.length - inode.now.length)
+    const inode = this.#writable
+    const { done, failed } = this.#disk.countWrite(this.path, bytes, position + bytes.length - inode.now.length)
     // Data written when the power goes off may arrive.
     inode.change({ bytes: Uint8Array.from(done), position })
-    this.#disk.spend('write', this.path)
+    this.#disk.countOperation('write', this.path)
     if (failed !== undefined) throw failed
   }
 
   sync(): void {
-    const inode = this.#sound
-    this.#disk.spend('sync', this.path)
-    this.#synced(inode, inode.changes)
-    if (this.#poison !== undefined) throw this.#poison
+    const inode = this.#writable
+    this.#disk.countOperation('sync', this.path)
+    this.#finishSync(inode, inode.changes)
+    if (this.#failure !== undefined) throw this.#failure
   }
 
   syncLater(done: (failed?: SyncFailed) => void): void {
-    const inode = this.#sound
+    const inode = this.#writable
     const covered = inode.changes
     this.#disk.later(() => {
-      if (this.#disk.isDark) return
-      this.#disk.spend('sync', this.path)
-      this.#synced(inode, covered)
-      done(this.#poison)
+      if (this.#disk.isPowerOff) return
+      this.#disk.countOperation('sync', this.path)
+      this.#finishSync(inode, covered)
+      done(this.#failure)
     })
   }
 
   truncate(size: number): void {
-    this.#sound.change({ size })
-    this.#disk.spend('truncate', this.path)
+    this.#writable.change({ size })
+    this.#disk.countOperation('truncate', this.path)
   }
 
   close(): void {
     this.#isClosed = true
   }
 
-  #synced(inode: Inode, covered: number): void {
+  #finishSync(inode: Inode, covered: number): void {
     try {
-      this.#disk.syncing(this.path)
-      inode.settle(covered)
+      this.#disk.countSync(this.path)
+      inode.makeDurable(covered)
     } catch (error) {
       if (!(error instanceof SyncFailed)) throw error
-      this.#poison = error
+      this.#failure = error
     }
   }
 
@@ -546,13 +546,13 @@ class OpenFile implements DiskFile {
   }
 
   /** Must not be poisoned: it is about to be changed. */
-  get #sound(): Inode {
-    if (this.#poison !== undefined) throw this.#poison
+  get #writable(): Inode {
+    if (this.#failure !== undefined) throw this.#failure
     return this.#open
   }
 }
 
-function missing(path: string): never {
+function throwMissing(path: string): never {
   throw systemError('ENOENT', path)
 }
 

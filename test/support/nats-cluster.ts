@@ -19,7 +19,7 @@ type ClusterOptions = {
   readonly unsynced?: string
   readonly release?: 'forky' | 'bookworm'
   /** A single server. */
-  readonly isAlone?: boolean
+  readonly isSingle?: boolean
 }
 
 const running = new Set<ChildProcess>()
@@ -53,8 +53,8 @@ export class NatsCluster {
 
   /** Starts it; resolves when every server says that it is ready. */
   static async start(directory: string, options: ClusterOptions = {}): Promise<NatsCluster> {
-    const { unsynced, release = 'forky', isAlone = false } = options
-    const names = isAlone ? ['n1'] : ['n1', 'n2', 'n3']
+    const { unsynced, release = 'forky', isSingle = false } = options
+    const names = isSingle ? ['n1'] : ['n1', 'n2', 'n3']
     const ports = await freePorts(names.length * 2)
     const routes = names.map((_, index) => `nats://127.0.0.1:${ports[names.length + index]}`)
     mkdirSync(directory, { recursive: true })
@@ -70,12 +70,12 @@ export class NatsCluster {
         store: join(directory, name),
         // Release 2.9 has no such setting.
         sync: release === 'bookworm' ? '' : `sync_interval: ${name === unsynced ? '2m' : 'always'}`,
-        routes: isAlone ? undefined : { own: ports[names.length + index]!, all: routes },
+        routes: isSingle ? undefined : { own: ports[names.length + index]!, all: routes },
         users: { board, follower, system },
       }),
     }))
     const cluster = new NatsCluster(directory, servers, release)
-    await Promise.all(names.map((name) => cluster.begin(name)))
+    await Promise.all(names.map((name) => cluster.startServer(name)))
     return cluster
   }
 
@@ -95,7 +95,7 @@ export class NatsCluster {
   }
 
   /** Starts a stopped server; resolves when it is ready. `sync`: its setting from now on. */
-  async begin(name: string, sync?: 'always'): Promise<void> {
+  async startServer(name: string, sync?: 'always'): Promise<void> {
     const server = this.#server(name)
     const file = join(this.#directory, `${name}.conf`)
     const output = join(this.#directory, `${name}.log`)
@@ -148,7 +148,7 @@ export class NatsCluster {
   }
 }
 
-type Wanted = {
+type ServerConfig = {
   readonly name: string
   readonly port: number
   readonly store: string
@@ -157,7 +157,7 @@ type Wanted = {
   readonly users: { readonly board: string; readonly follower: string; readonly system: string }
 }
 
-function configOf({ name, port, store, sync, routes, users }: Wanted): string {
+function configOf({ name, port, store, sync, routes, users }: ServerConfig): string {
   const cluster =
     routes === undefined
       ? ''

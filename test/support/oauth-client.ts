@@ -5,11 +5,11 @@ import { signIn } from './sign-in.ts'
 
 export type Tokens = { readonly access_token: string; readonly refresh_token: string; readonly scope: string }
 export type Json = Record<string, unknown>
-export type Told = { readonly status: number; readonly body: Json; readonly headers: Headers }
+export type JsonResponse = { readonly status: number; readonly body: Json; readonly headers: Headers }
 
 export const redirectUri = 'http://127.0.0.1:3999/callback'
 
-const told = async (response: Response): Promise<Told> => ({
+const jsonResponse = async (response: Response): Promise<JsonResponse> => ({
   status: response.status,
   body: (await response.json().catch(() => ({}))) as Json,
   headers: response.headers,
@@ -23,7 +23,7 @@ export class OauthClient {
     this.board = board
   }
 
-  async register(more: Json = {}): Promise<Told> {
+  async register(more: Json = {}): Promise<JsonResponse> {
     const answer = await this.post('/oauth/register', {
       client_name: 'a test',
       redirect_uris: [redirectUri],
@@ -62,7 +62,7 @@ export class OauthClient {
     return { code: back.searchParams.get('code')!, verifier, back }
   }
 
-  exchange(code: string, verifier: string, more: Readonly<Record<string, string>> = {}): Promise<Told> {
+  exchange(code: string, verifier: string, more: Readonly<Record<string, string>> = {}): Promise<JsonResponse> {
     return this.form('/oauth/token', {
       grant_type: 'authorization_code',
       client_id: this.id,
@@ -74,37 +74,37 @@ export class OauthClient {
     })
   }
 
-  refresh(token: string, more: Readonly<Record<string, string>> = {}): Promise<Told> {
+  refresh(token: string, more: Readonly<Record<string, string>> = {}): Promise<JsonResponse> {
     return this.form('/oauth/token', { grant_type: 'refresh_token', client_id: this.id, refresh_token: token, ...more })
   }
 
   /** The whole flow. */
-  async signedIn(signer: Signer, more: Readonly<Record<string, string>> = {}): Promise<Tokens> {
+  async signIn(signer: Signer, more: Readonly<Record<string, string>> = {}): Promise<Tokens> {
     if (this.id === '') await this.register()
     const { code, verifier } = await this.code(signer, more)
     return (await this.exchange(code, verifier)).body as unknown as Tokens
   }
 
-  async form(path: string, fields: Readonly<Record<string, string>>): Promise<Told> {
-    return told(await fetch(new URL(path, this.board), { method: 'POST', body: new URLSearchParams(fields) }))
+  async form(path: string, fields: Readonly<Record<string, string>>): Promise<JsonResponse> {
+    return jsonResponse(await fetch(new URL(path, this.board), { method: 'POST', body: new URLSearchParams(fields) }))
   }
 
-  async post(path: string, body: Json): Promise<Told> {
+  async post(path: string, body: Json): Promise<JsonResponse> {
     const headers = { 'content-type': 'application/json' }
-    return told(await fetch(new URL(path, this.board), { method: 'POST', headers, body: JSON.stringify(body) }))
+    return jsonResponse(await fetch(new URL(path, this.board), { method: 'POST', headers, body: JSON.stringify(body) }))
   }
 }
 
-const decoded = (part = '') => JSON.parse(Buffer.from(part, 'base64url').toString()) as Record<string, string>
+const decodePart = (part = '') => JSON.parse(Buffer.from(part, 'base64url').toString()) as Record<string, string>
 
 /** The claims of an access token. */
-export const claims = (token: string) => decoded(token.split('.')[1])
+export const claimsOf = (token: string) => decodePart(token.split('.')[1])
 
 /** The same token, signed again with changed claims and header; undefined removes a claim. */
-export function remade(token: string, key: KeyObject, changes: object, header: object = {}): string {
+export function forgeToken(token: string, key: KeyObject, changes: object, header: object = {}): string {
   const parts = [
-    { ...decoded(token.split('.')[0]), ...header },
-    { ...claims(token), ...changes },
+    { ...decodePart(token.split('.')[0]), ...header },
+    { ...claimsOf(token), ...changes },
   ]
   const text = parts.map((part) => Buffer.from(JSON.stringify(part)).toString('base64url')).join('.')
   return `${text}.${sign(null, Buffer.from(text), key).toString('base64url')}`
@@ -125,7 +125,7 @@ export async function rpc(
     headers = {},
     query = '',
   }: { token?: string; headers?: Readonly<Record<string, string | null>>; query?: string } = {},
-): Promise<Told & { readonly result: Json; readonly error: { code: number; message: string; data?: Json } }> {
+): Promise<JsonResponse & { readonly result: Json; readonly error: { code: number; message: string; data?: Json } }> {
   const named =
     typeof params.name === 'string'
       ? { 'mcp-name': params.name }
@@ -143,11 +143,11 @@ export async function rpc(
   }
   const sent = Object.entries(all).filter((each): each is [string, string] => each[1] !== null)
   const body = JSON.stringify({ jsonrpc: '2.0', id: 1, method, params: { _meta: envelope, ...params } })
-  const answer = await told(await fetch(`${board}/mcp${query}`, { method: 'POST', headers: sent, body }))
+  const answer = await jsonResponse(await fetch(`${board}/mcp${query}`, { method: 'POST', headers: sent, body }))
   const { result = {}, error = {} } = answer.body as { result?: Json; error?: Json }
   return { ...answer, result, error: error as { code: number; message: string } }
 }
 
 /** A tool call of protocol 2026-07-28. */
-export const call = (board: string, name: string, args: Json = {}, token?: string) =>
+export const callTool = (board: string, name: string, args: Json = {}, token?: string) =>
   rpc(board, 'tools/call', { name, arguments: args }, token === undefined ? {} : { token })

@@ -7,19 +7,19 @@ import type { Operation } from '../../actors/kernel/operation.ts'
 import { operationByName } from '../../actors/operations.ts'
 import type { Signer } from '../../src/cli/sign.ts'
 import { signingBytes } from '../../src/format/signing.ts'
-import { type Answer, type Client, type Fields, now, person, type Signing } from './client.ts'
-import { delegated } from './delegations.ts'
+import { type Answer, type Client, type Fields, now, person, type SigningOptions } from './client.ts'
+import { createDelegation } from './delegations.ts'
 import { HookTarget } from './hook-target.ts'
-import { toolSetups } from './tool-ways.ts'
+import { toolSetups } from './tool-setups.ts'
 import { workSetups } from './work-setups.ts'
 
 type Values = Readonly<Record<string, string | number | readonly string[]>>
 
-export type Ready = {
+export type PreparedCommand = {
   readonly signer: Signer
   /** Replaces fields of the example. */
   readonly fields?: Values
-  readonly signing?: Signing
+  readonly signing?: SigningOptions
   /** Runs while the answer is pending. */
   readonly meanwhile?: () => Promise<unknown>
 }
@@ -48,12 +48,12 @@ export class World {
   }
 
   /** A name that no room or handle has. */
-  name(): string {
+  uniqueName(): string {
     return `n-${createHash('sha256').update(randomBytes(16)).digest('hex').slice(0, 16)}`
   }
 
   /** Sends a command that must be accepted; returns its data. */
-  async done(signer: Signer, fields: Fields): Promise<Record<string, Record<string, unknown>>> {
+  async run(signer: Signer, fields: Fields): Promise<Record<string, Record<string, unknown>>> {
     const answer = await this.client.command(signer, fields)
     if (answer.status !== 200) throw new Error(`${JSON.stringify(fields)}: ${answer.text}`)
     return answer.data as unknown as Record<string, Record<string, unknown>>
@@ -61,8 +61,8 @@ export class World {
 
   /** A room with its owner. */
   async room(more: Values = {}, owner = this.someone()): Promise<{ owner: Signer; room: string }> {
-    const room = this.name()
-    await this.done(owner, { operation: 'room.create', room, ...more })
+    const room = this.uniqueName()
+    await this.run(owner, { operation: 'room.create', room, ...more })
     return { owner, room }
   }
 
@@ -86,46 +86,46 @@ export class World {
 
   async blob(signer: Signer, more: Values = {}): Promise<string> {
     const fields = { operation: 'blob.put', filename: 'a.txt', media_type: 'text/plain', data: 'SGVsbG8K', ...more }
-    return (await this.done(signer, fields)).blob!.id as string
+    return (await this.run(signer, fields)).blob!.id as string
   }
 
   async doc(signer: Signer, more: Values = {}): Promise<string> {
     const fields = { operation: 'docs.create', text: '# Plan\n', data: '{"schema":1,"title":"Plan"}', ...more }
-    return (await this.done(signer, fields)).doc!.id as string
+    return (await this.run(signer, fields)).doc!.id as string
   }
 
   async receiver(signer: Signer): Promise<string> {
-    return (await this.done(signer, { operation: 'receiver.create', data: '{"schema":1}' })).receiver!.id as string
+    return (await this.run(signer, { operation: 'receiver.create', data: '{"schema":1}' })).receiver!.id as string
   }
 
   /** `data` of webhook.create, for an address that answers its challenge. */
   async hookData(more: object = {}): Promise<string> {
     this.#target ??= HookTarget.open()
-    const url = (await this.#target).url(`/${this.name()}`)
+    const url = (await this.#target).url(`/${this.uniqueName()}`)
     return JSON.stringify({ schema: 1, url, kinds: ['room.post'], room: 'lobby', ...more })
   }
 
   async webhook(signer: Signer): Promise<string> {
     const fields = { operation: 'webhook.create', data: await this.hookData() }
-    return (await this.done(signer, fields)).webhook!.id as string
+    return (await this.run(signer, fields)).webhook!.id as string
   }
 
   /** A person with this many credits. */
-  async rich(credits = 1_000): Promise<Signer> {
+  async personWithCredits(credits = 1_000): Promise<Signer> {
     const signer = this.someone()
-    await this.done(this.operator, { operation: 'credit.grant', target: signer.id, amount: credits })
+    await this.run(this.operator, { operation: 'credit.grant', target: signer.id, amount: credits })
     return signer
   }
 
   async report(): Promise<string> {
     const event = await this.post()
-    const { report } = await this.done(this.someone(), { operation: 'report', event_id: event, reason: 'spam' })
+    const { report } = await this.run(this.someone(), { operation: 'report', event_id: event, reason: 'spam' })
     return report!.id as string
   }
 
   /** Code of a new invite. */
   async invite(owner: Signer, room: string, more: Values = {}): Promise<string> {
-    return (await this.done(owner, { operation: 'room.invite.create', room, ...more })).invite!.code as string
+    return (await this.run(owner, { operation: 'room.invite.create', room, ...more })).invite!.code as string
   }
 
   /** A conversation that waits for the answer of `other`. */
@@ -133,24 +133,24 @@ export class World {
     opener = this.someone(),
     other = this.someone(),
   ): Promise<{ room: string; opener: Signer; other: Signer }> {
-    const opened = await this.done(opener, { operation: 'conversation.open', members: [other.id], text: 'hello' })
+    const opened = await this.run(opener, { operation: 'conversation.open', members: [other.id], text: 'hello' })
     const { room } = opened.conversation as { room: string }
     return { room, opener, other }
   }
 
   /** Rotates an identity to the key of another. */
-  rotation(signer: Signer, next: Signer): { fields: Values; signing: Signing } {
-    const signing = { timestamp: now(), nonce: this.name() }
+  rotation(signer: Signer, next: Signer): { fields: Values; signing: SigningOptions } {
+    const signing = { timestamp: now(), nonce: this.uniqueName() }
     const command = { operation: 'identity.rotate', target: next.publicKey, public_key: signer.publicKey, ...signing }
     const proof = next.sign(signingBytes(this.client.serviceId, command)).toString('base64url')
     return { fields: { target: next.publicKey, proof }, signing }
   }
 
   /** What makes a new key a person's delegate. */
-  delegation(signer: Signer): Ready {
+  delegation(signer: Signer): PreparedCommand {
     const key = this.someone()
     const example = operationByName.get('delegation.create')!.example as unknown as { ttl: number; data: string }
-    const signing = { timestamp: now(), nonce: this.name() }
+    const signing = { timestamp: now(), nonce: this.uniqueName() }
     const { ttl, data } = example
     const command = { operation: 'delegation.create', target: key.publicKey, ttl, data, public_key: signer.publicKey }
     const proof = key.sign(signingBytes(this.client.serviceId, { ...command, ...signing })).toString('base64url')
@@ -160,11 +160,11 @@ export class World {
   /** A person's new delegate. */
   async delegate(owner: Signer): Promise<{ key: Signer; id: string }> {
     const key = this.someone()
-    return { key, id: await delegated(this.client, owner, key) }
+    return { key, id: await createDelegation(this.client, owner, key) }
   }
 
   /** Sends the example of an operation with these fields replaced. */
-  async send(operation: Operation, { signer, fields = {}, signing = {}, meanwhile }: Ready): Promise<Answer> {
+  async send(operation: Operation, { signer, fields = {}, signing = {}, meanwhile }: PreparedCommand): Promise<Answer> {
     const { proof, ...command } = { ...operation.example, ...fields } as Record<string, string>
     const { body } = this.client.sign(signer, command as Fields, signing)
     const sent = this.client.send(
@@ -180,7 +180,7 @@ export class World {
   }
 }
 
-type Setup = (world: World) => Promise<Ready> | Ready
+type Setup = (world: World) => Promise<PreparedCommand> | PreparedCommand
 
 const anyone: Setup = (world) => ({ signer: world.someone() })
 /** An event of another. */
@@ -196,12 +196,12 @@ function withRole(role: 'none' | 'member' | 'moderator'): Setup {
   return async (world) => {
     const { owner, room } = await world.room()
     const target = world.someone().id
-    if (role !== 'none') await world.done(owner, { operation: `room.${role}.add`, room, target })
+    if (role !== 'none') await world.run(owner, { operation: `room.${role}.add`, room, target })
     return { signer: owner, fields: { room, target } }
   }
 }
 
-async function eventInOwnRoom(world: World): Promise<Ready> {
+async function eventInOwnRoom(world: World): Promise<PreparedCommand> {
   const { owner, event } = await world.roomWithPost()
   return { signer: owner, fields: { event_id: event } }
 }
@@ -222,23 +222,23 @@ const ownWebhook: Setup = async (world) => {
   const signer = world.someone()
   return { signer, fields: { target: await world.webhook(signer) } }
 }
-const ownWebhookOfSigner: Setup = async (world) => {
+const signerWithWebhook: Setup = async (world) => {
   const signer = world.someone()
   await world.webhook(signer)
   return { signer }
 }
-const named: Setup = async (world) => {
-  const handle = world.name()
-  await world.done(world.someone(), { operation: 'identity.register', handle })
+const registeredHandle: Setup = async (world) => {
+  const handle = world.uniqueName()
+  await world.run(world.someone(), { operation: 'identity.register', handle })
   return { signer: world.someone(), fields: { target: handle } }
 }
 
 /** By the name of the operation. */
 export const setups: Readonly<Record<string, Setup>> = {
-  'identity.register': (world) => ({ signer: world.someone(), fields: { handle: world.name() } }),
-  'identity.get': named,
+  'identity.register': (world) => ({ signer: world.someone(), fields: { handle: world.uniqueName() } }),
+  'identity.get': registeredHandle,
   'identities.list': anyone,
-  'identity.events': named,
+  'identity.events': registeredHandle,
   'identity.profile.set': anyone,
   'identity.rotate': async (world) => {
     const signer = world.someone()
@@ -254,11 +254,11 @@ export const setups: Readonly<Record<string, Setup>> = {
   'identity.suspend': (world) => ({ signer: world.operator, fields: { target: world.someone().id } }),
   'identity.unsuspend': async (world) => {
     const target = world.someone().id
-    await world.done(world.operator, { operation: 'identity.suspend', target, reason: 'x' })
+    await world.run(world.operator, { operation: 'identity.suspend', target, reason: 'x' })
     return { signer: world.operator, fields: { target } }
   },
   'identity.erase': (world) => ({ signer: world.operator, fields: { target: world.someone().id } }),
-  'room.create': (world) => ({ signer: world.someone(), fields: { room: world.name() } }),
+  'room.create': (world) => ({ signer: world.someone(), fields: { room: world.uniqueName() } }),
   'room.get': anyone,
   'rooms.list': anyone,
   'room.pages': anyone,
@@ -278,7 +278,7 @@ export const setups: Readonly<Record<string, Setup>> = {
   'room.unban': async (world) => {
     const { owner, room } = await world.room()
     const target = world.someone().id
-    await world.done(owner, { operation: 'room.ban', room, target, reason: 'x' })
+    await world.run(owner, { operation: 'room.ban', room, target, reason: 'x' })
     return { signer: owner, fields: { room, target } }
   },
   'room.bans': anyone,
@@ -295,13 +295,13 @@ export const setups: Readonly<Record<string, Setup>> = {
   'thread.lock': eventInOwnRoom,
   'thread.move': async (world) => {
     const { owner, event } = await world.roomWithPost()
-    const to = world.name()
-    await world.done(owner, { operation: 'room.create', room: to })
+    const to = world.uniqueName()
+    await world.run(owner, { operation: 'room.create', room: to })
     return { signer: owner, fields: { event_id: event, data: JSON.stringify({ schema: 1, to }) } }
   },
   'room.restore': async (world) => {
     const { owner, event } = await world.roomWithPost()
-    await world.done(owner, { operation: 'room.hide', event_id: event, reason: 'x' })
+    await world.run(owner, { operation: 'room.hide', event_id: event, reason: 'x' })
     return { signer: owner, fields: { event_id: event } }
   },
   'room.modlog': anyone,
@@ -336,7 +336,7 @@ export const setups: Readonly<Record<string, Setup>> = {
   'blob.delete': ownBlob,
   'blob.takedown': (world) => ({
     signer: world.operator,
-    fields: { target: createHash('sha256').update(world.name()).digest('hex') },
+    fields: { target: createHash('sha256').update(world.uniqueName()).digest('hex') },
   }),
   'docs.create': anyone,
   'docs.read': ownDoc,
@@ -353,7 +353,7 @@ export const setups: Readonly<Record<string, Setup>> = {
   ...workSetups,
   'credit.balance': anyone,
   'credit.history': anyone,
-  'credit.transfer': async (world) => ({ signer: await world.rich() }),
+  'credit.transfer': async (world) => ({ signer: await world.personWithCredits() }),
   'credit.grant': (world) => ({ signer: world.operator }),
   'inbox.get': anyone,
   'quota.get': anyone,
@@ -361,7 +361,7 @@ export const setups: Readonly<Record<string, Setup>> = {
   'limits.revoke': async (world) => {
     const target = world.someone().id
     const grant = { operation: 'limits.grant', target, ttl: 60, data: '{"schema":1,"factor":2}' }
-    await world.done(world.operator, grant)
+    await world.run(world.operator, grant)
     return { signer: world.operator, fields: { target } }
   },
   'limits.list': (world) => ({ signer: world.operator }),
@@ -378,7 +378,7 @@ export const setups: Readonly<Record<string, Setup>> = {
   'receiver.delete': ownReceiver,
   ...toolSetups,
   'webhook.create': async (world) => ({ signer: world.someone(), fields: { data: await world.hookData() } }),
-  'webhook.list': ownWebhookOfSigner,
+  'webhook.list': signerWithWebhook,
   'webhook.delete': ownWebhook,
   'webhook.deliveries': ownWebhook,
   'webhook.redeliver': ownWebhook,

@@ -6,7 +6,7 @@ import type { Signer } from '../../src/cli/sign.ts'
 import { type Board, boardDirectory, startBoard } from './board-process.ts'
 import { type Answer, Client, person, seedOf } from './client.ts'
 
-export type Called = {
+export type CallResult = {
   readonly tool: string
   readonly status: number
   readonly failure?: string
@@ -33,7 +33,7 @@ export type Called = {
 
 /** A well-known test key. */
 export const payerAddress = '0xf39Fd6e51aad88F6F4ce6aB8827279cffFb92266'
-const knownKey = 'ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80'
+const payerKey = 'ac0974bec39a17e36ba4a6b4d238ff944bacb478cbed5efcae784d7bf4f2ff80'
 
 export class PayerBoard {
   board: Board
@@ -49,7 +49,7 @@ export class PayerBoard {
 
   static async open(env: Readonly<Record<string, string>> = {}): Promise<PayerBoard> {
     const key = join(mkdtempSync(join(tmpdir(), 'broadside-wallet-')), 'wallet.key')
-    writeFileSync(key, knownKey, { mode: 0o600 })
+    writeFileSync(key, payerKey, { mode: 0o600 })
     const operators = person('operator of the wallet').id
     const settings = {
       OPERATORS: operators,
@@ -64,14 +64,14 @@ export class PayerBoard {
   }
 
   /** Starts again from the same directory, after `end`. */
-  async again(end: (board: Board) => Promise<unknown>, more: Readonly<Record<string, string>> = {}): Promise<void> {
+  async restart(end: (board: Board) => Promise<unknown>, more: Readonly<Record<string, string>> = {}): Promise<void> {
     await end(this.board)
     this.client.close()
     this.board = await startBoard({ directory: this.board.directory, env: { ...this.#env, ...more } })
     this.client = await Client.of(this.board)
   }
 
-  async done(
+  async run(
     signer: Signer,
     fields: { readonly operation: string } & Record<string, string>,
   ): Promise<Record<string, { id: string }>> {
@@ -86,7 +86,7 @@ export class PayerBoard {
     {
       price,
       payees,
-      most = price,
+      most: maxPrice = price,
       ...more
     }: { price: string; payees?: readonly string[]; most?: string } & Record<string, unknown>,
   ): Promise<string> {
@@ -100,15 +100,15 @@ export class PayerBoard {
       protocols: ['x402'],
       ...more,
     }
-    const made = await this.done(person('seller'), { operation: 'tools.publish', data: JSON.stringify(listing) })
+    const made = await this.run(person('seller'), { operation: 'tools.publish', data: JSON.stringify(listing) })
     const id = made.tool!.id
-    if (payees !== undefined) await this.relay(id, most, payees)
+    if (payees !== undefined) await this.relay(id, maxPrice, payees)
     return id
   }
 
   async relay(target: string, max_price: string, payees: readonly string[]): Promise<void> {
     const data = JSON.stringify({ schema: 1, relay: true, max_price, payees })
-    await this.done(this.operator, { operation: 'tools.relay', target, data })
+    await this.run(this.operator, { operation: 'tools.relay', target, data })
   }
 
   call(signer: Signer, target: string, data: Record<string, unknown> = {}): Promise<Answer> {
@@ -120,9 +120,9 @@ export class PayerBoard {
   }
 }
 
-export function called(answer: Answer): Called {
+export function callResultOf(answer: Answer): CallResult {
   if (answer.status !== 200) throw new Error(answer.text)
-  return answer.data as unknown as Called
+  return answer.data as unknown as CallResult
 }
 
 /** A file with the key of this person, as the command line reads it. */

@@ -17,7 +17,7 @@ import { Journal, JournalReader, type NewFrame } from '../../storage/journal.ts'
 import { machineDisk } from '../../storage/machine-disk.ts'
 import { writeLeafHash } from '../../storage/merkle.ts'
 
-export type OnDisk = {
+export type WritePostsOptions = {
   readonly directory: string
   readonly posts: number
   /** `host:port` in the name of its log, if a board served there is to be recognized. */
@@ -31,11 +31,11 @@ type Shape = {
   /** Threads of four in this many rooms, by many people, and one thread with a tenth of all. Omitted: one room, one person, no replies. */
   readonly rooms?: number
   /** Replaces all that: what each post is and where it goes; `rooms` says how many rooms that takes. */
-  readonly placeOf?: (n: number) => Place
+  readonly sourceOf?: (n: number) => PostSource
 }
 
 /** `root`: number of the post that began its thread. */
-export type Place = {
+export type PostSource = {
   readonly room: string
   readonly root: number
   readonly key: Buffer
@@ -54,7 +54,7 @@ export function idOf(serviceId: string, n: number, shape: Shape = {}): string {
     .slice(0, 32)
 }
 
-function placeOf(n: number, { rooms, textBytes = 100, placeOf: given }: Shape): Place {
+function sourceFor(n: number, { rooms, textBytes = 100, sourceOf: given }: Shape): PostSource {
   if (given !== undefined) return given(n)
   const root = rooms === undefined ? n : n % 10 === 9 ? 0 : n - (n % 4)
   const key = Buffer.alloc(32, 7)
@@ -68,7 +68,7 @@ function placeOf(n: number, { rooms, textBytes = 100, placeOf: given }: Shape): 
 }
 
 function signedBytes(serviceId: string, n: number, shape: Shape): Buffer {
-  const { room, root, key, text } = placeOf(n, shape)
+  const { room, root, key, text } = sourceFor(n, shape)
   const reply = root === n ? {} : { reply_to: idOf(serviceId, root, shape) }
   const who = { public_key: key.toString('base64url'), timestamp: startedAt, nonce: `nonce-${n}` }
   return signingBytes(serviceId, { operation: 'post', room, text, ...reply, ...who })
@@ -81,7 +81,7 @@ export function writePosts({
   publicHost = 'board.example',
   segmentBytesMax = 64 * 1024 * 1024,
   ...shape
-}: OnDisk): string {
+}: WritePostsOptions): string {
   const board = openBoardDirectory({
     disk: machineDisk,
     path: directory,
@@ -101,7 +101,7 @@ export function writePosts({
   const seqs = new Map<string, number>()
   let batch: NewFrame[] = []
   for (let n = 0; n < posts; n++) {
-    const { room, root, key } = placeOf(n, shape)
+    const { room, root, key } = sourceFor(n, shape)
     const seq = (seqs.get(room) ?? 0) + 1
     seqs.set(room, seq)
     const above = root === n ? undefined : Buffer.from(idOf(serviceId, root, shape), 'hex')
@@ -132,7 +132,7 @@ export function writePosts({
   return serviceId
 }
 
-export type Integrating = {
+export type IntegrateOptions = {
   readonly directory: string
   /** How many posts were written, and into how many rooms. */
   readonly posts: number
@@ -151,7 +151,7 @@ export function integrate({
   segmentBytesMax = 64 * 1024 * 1024,
   entriesPerFrameMax = 4_096,
   onHead = () => {},
-}: Integrating): number {
+}: IntegrateOptions): number {
   const signed = openLog(directory, segmentBytesMax)
   const reader = JournalReader.open(machineDisk, shardDirectory(directory, 0))
   const log = new Log({

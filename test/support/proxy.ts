@@ -14,31 +14,31 @@ import { RawConnection } from './raw-http.ts'
 /** The name of the board in those files. */
 export const siteName = 'board.example'
 
-export type Asked = {
+export type ProxyRequest = {
   readonly method?: string
   readonly headers?: Readonly<Record<string, string>>
   readonly body?: string | Buffer
   /** An address of this machine to send from, IPv4 or IPv6. */
   readonly from?: string
 }
-export type Got = { readonly status: number; readonly headers: IncomingHttpHeaders; readonly body: Buffer }
+export type ProxyResponse = { readonly status: number; readonly headers: IncomingHttpHeaders; readonly body: Buffer }
 
-type Place = {
+type ProxySetup = {
   readonly folder: string
   readonly port: number
   readonly plainPort: number
   readonly boardPort: number
 }
-type Changes = readonly (readonly [from: string, to: string])[]
-type Kind = {
+type Replacements = readonly (readonly [from: string, to: string])[]
+type ProxyKind = {
   readonly program: string
   readonly file: string
-  readonly changes: (place: Place) => Changes
+  readonly changes: (place: ProxySetup) => Replacements
   /** Writes what else is needed; returns the arguments of the program, with the folder as its working directory. */
-  readonly prepare: (place: Place, text: string) => readonly string[]
+  readonly prepare: (place: ProxySetup, text: string) => readonly string[]
 }
 
-const nginx: Kind = {
+const nginx: ProxyKind = {
   program: 'nginx',
   file: 'nginx.conf',
   changes: ({ folder, port, plainPort, boardPort }) => [
@@ -68,7 +68,7 @@ const nginx: Kind = {
   },
 }
 
-const haproxy: Kind = {
+const haproxy: ProxyKind = {
   program: 'haproxy',
   file: 'haproxy.cfg',
   changes: ({ folder, port, plainPort, boardPort }) => [
@@ -91,7 +91,7 @@ const haproxy: Kind = {
   },
 }
 
-const caddy: Kind = {
+const caddy: ProxyKind = {
   program: 'caddy',
   file: 'Caddyfile',
   changes: ({ folder, port, plainPort, boardPort }) => [
@@ -115,15 +115,15 @@ export type ProxyName = keyof typeof proxies
 
 export class ProxyProgram {
   readonly port: number
-  readonly plainPort: number
+  readonly httpPort: number
   readonly #folder: string
   readonly #child: ChildProcess
 
-  private constructor({ folder, port, plainPort }: Place, child: ChildProcess) {
+  private constructor({ folder, port, plainPort }: ProxySetup, child: ChildProcess) {
     this.#folder = folder
     this.#child = child
     this.port = port
-    this.plainPort = plainPort
+    this.httpPort = plainPort
   }
 
   static async start(name: ProxyName, boardPort: number): Promise<ProxyProgram> {
@@ -144,21 +144,21 @@ export class ProxyProgram {
       env: { PATH: process.env.PATH, HOME: folder },
       stdio: ['ignore', 'ignore', 'pipe'],
     })
-    let words = ''
+    let stderr = ''
     child.stderr.on('data', (chunk: Buffer) => {
-      words += chunk.toString()
+      stderr += chunk.toString()
     })
     const ended = new Promise<never>((_, reject) =>
-      child.once('close', (code) => reject(new Error(`${name} ended with ${code}: ${words}`))),
+      child.once('close', (code) => reject(new Error(`${name} ended with ${code}: ${stderr}`))),
     )
     ended.catch(() => {})
     const proxy = new ProxyProgram(place, child)
-    await Promise.race([proxy.#answers(), ended])
+    await Promise.race([proxy.#waitUntilReady(), ended])
     return proxy
   }
 
   /** One request, on its own connection. */
-  ask(path: string, { method = 'GET', headers = {}, body, from }: Asked = {}): Promise<Got> {
+  request(path: string, { method = 'GET', headers = {}, body, from }: ProxyRequest = {}): Promise<ProxyResponse> {
     return new Promise((resolve, reject) => {
       const sent = request(
         {
@@ -212,9 +212,9 @@ export class ProxyProgram {
     rmSync(this.#folder, { recursive: true, force: true })
   }
 
-  async #answers(): Promise<void> {
+  async #waitUntilReady(): Promise<void> {
     for (;;) {
-      const answer = await this.ask('/healthz').catch(() => undefined)
+      const answer = await this.request('/healthz').catch(() => undefined)
       if (answer?.status === 200) return
       await new Promise((resolve) => setTimeout(resolve, 50))
     }

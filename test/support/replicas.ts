@@ -25,7 +25,7 @@ export class Replicas {
   }
 
   /** `stream`: settings of the leader and of followers for it; omitted: there is none, and followers query the leader. */
-  static make(
+  static create(
     env: Env,
     stream: { readonly leader: Env; readonly follower: Env } = { leader: {}, follower: {} },
   ): Replicas {
@@ -60,7 +60,7 @@ async function headOf({ address }: Board): Promise<string> {
 }
 
 /** The follower has everything that the leader has signed, and says that it is not behind. */
-export async function caughtUp(leader: Board, follower: Board): Promise<void> {
+export async function waitUntilCaughtUp(leader: Board, follower: Board): Promise<void> {
   await vi.waitFor(async () => {
     expect(await headOf(follower)).toBe(await headOf(leader))
     expect(await (await fetch(`${follower.address}/healthz`)).text()).not.toContain('following')

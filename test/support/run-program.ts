@@ -1,19 +1,19 @@
 /** Runs a program until it exits, with nothing of this environment except PATH. */
 import { spawn } from 'node:child_process'
-import { withoutProgress } from './progress-lines.ts'
+import { withoutProgress } from './without-progress.ts'
 
 /** `errors`: standard error, without progress lines. */
-export type Ended = { readonly code: number | null; readonly output: string; readonly errors: string }
+export type ProgramResult = { readonly code: number | null; readonly output: string; readonly errors: string }
 
-type More = { readonly input?: string; readonly env?: Readonly<Record<string, string>> }
+type RunOptions = { readonly input?: string; readonly env?: Readonly<Record<string, string>> }
 
 /** Rejects if the program is not there. `folder`: its working directory and home. */
 export function runProgram(
   folder: string,
   program: string,
   args: readonly string[],
-  { input, env = {} }: More = {},
-): Promise<Ended> {
+  { input, env = {} }: RunOptions = {},
+): Promise<ProgramResult> {
   return new Promise((resolve, reject) => {
     const child = spawn(program, args, {
       cwd: folder,

@@ -4,7 +4,7 @@ import { type ParseArgsConfig, parseArgs } from 'node:util'
 type Options = NonNullable<ParseArgsConfig['options']>
 
 /** Prints the problem and exits with code 2. */
-export function stopWith(problem: string): never {
+export function exitWith(problem: string): never {
   console.error(problem)
   process.exit(2)
 }
@@ -14,11 +14,11 @@ export function readOptions<const Given extends Options>(options: Given, usage: 
   try {
     return parseArgs({ options, allowPositionals })
   } catch (error) {
-    return stopWith(`${error instanceof Error ? error.message : error}\nusage: npm run ${usage}`)
+    return exitWith(`${error instanceof Error ? error.message : error}\nusage: npm run ${usage}`)
   }
 }
 
 /** The value of an option that takes a whole number of at most ten digits, as seeds have. */
 export function wholeNumber(option: string, given: string): number {
-  return /^\d{1,10}$/.test(given) ? Number(given) : stopWith(`--${option} is a whole number, not ${given}`)
+  return /^\d{1,10}$/.test(given) ? Number(given) : exitWith(`--${option} is a whole number, not ${given}`)
 }

@@ -4,7 +4,7 @@ import { FOOTER, type Frame } from '../../storage/frame.ts'
 import { machineDisk } from '../../storage/machine-disk.ts'
 import { listSegments, readSegmentHeader, SEGMENT_HEADER_BYTES, segmentPath } from '../../storage/segment.ts'
 
-export type FramePlace = {
+export type FrameLocation = {
   readonly path: string
   /** Of its first byte. */
   readonly offset: number
@@ -13,7 +13,7 @@ export type FramePlace = {
 }
 
 /** In order. The payload of a frame is a view that the next step overwrites. Throws if one is damaged. */
-export function* sealedFrames(journal: string): Generator<FramePlace & { readonly frame: Frame }, void, void> {
+export function* sealedFrames(journal: string): Generator<FrameLocation & { readonly frame: Frame }, void, void> {
   for (const first of listSegments(machineDisk, journal, 'log').slice(0, -1)) {
     const path = segmentPath(journal, first)
     const file = machineDisk.openFile(path, 'read')

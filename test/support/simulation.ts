@@ -14,8 +14,8 @@ import { type ThreadName, threadFile } from '../../src/program.ts'
 import type { Pool } from '../../src/runtime/thread-pool.ts'
 import { runThread, type ThreadStarter } from '../../src/workers/thread.ts'
 import type { Disk, DiskFile, SyncFailed } from '../../storage/disk.ts'
-import { Chance } from './chance.ts'
 import { MemoryDisk } from './memory-disk.ts'
+import { SeededRandom } from './seeded-random.ts'
 
 type Event = { readonly due: number; readonly turn: number; readonly run: () => void; isOff: boolean }
 
@@ -25,7 +25,7 @@ const patienceMs = 5_000
 const turnsOfLoop = 16
 
 /** Virtual time, and its scheduled events. */
-class Agenda {
+class EventQueue {
   now = 0
   #turn = 0
   /** A heap: the next event is in front. */
@@ -77,16 +77,16 @@ function before(one: Event, other: Event): boolean {
 }
 
 /** Everything that runs in one thread: it ends as a whole. */
-class Place {
+class ThreadContext {
   isOver = false
-  readonly #agenda: Agenda
+  readonly #agenda: EventQueue
   readonly #startedAt: number
   readonly #onFault: (error: unknown) => void
   readonly #events = new Set<Event>()
   readonly #ports = new Set<SimulatedPort>()
   #newestRead = 0
 
-  constructor(agenda: Agenda, startedAt: number, onFault: (error: unknown) => void) {
+  constructor(agenda: EventQueue, startedAt: number, onFault: (error: unknown) => void) {
     this.#agenda = agenda
     this.#startedAt = startedAt
     this.#onFault = onFault
@@ -116,9 +116,9 @@ class Place {
   }
 
   own(port: SimulatedPort): void {
-    port.place.#ports.delete(port)
+    port.context.#ports.delete(port)
     this.#ports.add(port)
-    port.place = this
+    port.context = this
   }
 
   end(): void {
@@ -152,7 +152,7 @@ class Place {
 
 /** One end of a link: messages arrive in order, each with its own delay. */
 class SimulatedPort implements Port {
-  place: Place
+  context: ThreadContext
   other: SimulatedPort | undefined
   readonly #delay: () => number
   readonly #early: unknown[] = []
@@ -161,8 +161,8 @@ class SimulatedPort implements Port {
   #isClosed = false
   #arrivesAt = 0
 
-  constructor(place: Place, delay: () => number) {
-    this.place = place
+  constructor(place: ThreadContext, delay: () => number) {
+    this.context = place
     this.#delay = delay
   }
 
@@ -192,14 +192,14 @@ class SimulatedPort implements Port {
 
   #receive(message: Uint8Array): void {
     if (this.#isClosed) return
-    const now = this.place.clock.monotonicMs()
+    const now = this.context.clock.monotonicMs()
     this.#arrivesAt = Math.max(this.#arrivesAt, now + this.#delay())
-    this.place.after(this.#arrivesAt - now, () => this.#arrive(message))
+    this.context.after(this.#arrivesAt - now, () => this.#arrive(message))
   }
 
   /** The other end was closed: what it sent before still arrives. */
   #end(): void {
-    this.place.after(Math.max(0, this.#arrivesAt - this.place.clock.monotonicMs()), () => {
+    this.context.after(Math.max(0, this.#arrivesAt - this.context.clock.monotonicMs()), () => {
       this.#isClosed = true
       this.#closed?.()
     })
@@ -211,13 +211,13 @@ class SimulatedPort implements Port {
     else {
       const take = this.#take
       // It may have been handed to another thread on the way.
-      this.place.run(() => take(message as Uint8Array))
+      this.context.run(() => take(message as Uint8Array))
     }
   }
 }
 
 /** The disk as one thread sees it: pending callbacks end with the thread. */
-function diskOf(disk: Disk, place: Place, waits: { count: number }): Disk {
+function diskOf(disk: Disk, place: ThreadContext, waits: { count: number }): Disk {
   const withWait = async <Result>(work: Promise<Result>): Promise<Result> => {
     waits.count++
     const result = await work.finally(() => {
@@ -228,7 +228,7 @@ function diskOf(disk: Disk, place: Place, waits: { count: number }): Disk {
   return {
     descriptorsMax: disk.descriptorsMax,
     readsAreSlow: () => disk.readsAreSlow(),
-    openFile: (path, mode) => new PlacedFile(disk.openFile(path, mode), place, waits),
+    openFile: (path, mode) => new ContextFile(disk.openFile(path, mode), place, waits),
     openForReading: (path) => disk.openForReading(path),
     readWhole: (path) => disk.readWhole(path),
     fileExists: (path) => disk.fileExists(path),
@@ -248,16 +248,16 @@ function diskOf(disk: Disk, place: Place, waits: { count: number }): Disk {
   }
 }
 
-class PlacedFile implements DiskFile {
+class ContextFile implements DiskFile {
   readonly path: string
   readonly #file: DiskFile
-  readonly #place: Place
+  readonly #context: ThreadContext
   readonly #waits: { count: number }
 
-  constructor(file: DiskFile, place: Place, waits: { count: number }) {
+  constructor(file: DiskFile, place: ThreadContext, waits: { count: number }) {
     this.path = file.path
     this.#file = file
-    this.#place = place
+    this.#context = place
     this.#waits = waits
   }
 
@@ -285,7 +285,7 @@ class PlacedFile implements DiskFile {
     this.#waits.count++
     this.#file.syncLater((failed) => {
       this.#waits.count--
-      this.#place.run(() => done(failed))
+      this.#context.run(() => done(failed))
     })
   }
 
@@ -304,31 +304,31 @@ type Loaded = { readonly starters: ReadonlyMap<string, Starter>; readonly tasks:
 
 class SimulatedThread implements Thread {
   readonly name: string
-  readonly #supervisor: Place
-  readonly #place: Place
+  readonly #supervisor: ThreadContext
+  readonly #context: ThreadContext
   readonly #early: unknown[] = []
   #take: ((message: unknown) => void) | undefined
   #onMessage: (message: FromThread) => void = () => {}
   #onExit: (code: number) => void = () => {}
 
-  constructor(name: string, agenda: Agenda, startedAt: number, supervisor: Place) {
+  constructor(name: string, agenda: EventQueue, startedAt: number, supervisor: ThreadContext) {
     this.name = name
     this.#supervisor = supervisor
-    this.#place = new Place(agenda, startedAt, (error) => this.die(error))
+    this.#context = new ThreadContext(agenda, startedAt, (error) => this.die(error))
   }
 
   get isOver(): boolean {
-    return this.#place.isOver
+    return this.#context.isOver
   }
 
   begin(
     starter: Starter,
     { data, ports }: ThreadStart,
-    machine: (place: Place) => Pick<Platform, 'clock' | 'random' | 'disk'>,
+    machine: (place: ThreadContext) => Pick<Platform, 'clock' | 'random' | 'disk'>,
   ): void {
-    const place = this.#place
+    const place = this.#context
     for (const port of ports) if (port instanceof SimulatedPort) place.own(port)
-    const given = copied(data)
+    const given = copyMessage(data)
     place.after(0, () => {
       const run = async (): Promise<void> => {
         const line = {
@@ -361,9 +361,9 @@ class SimulatedThread implements Thread {
   }
 
   send(message: unknown, ports: readonly Port[]): void {
-    for (const port of ports) if (port instanceof SimulatedPort) this.#place.own(port)
-    const given = copied(message)
-    this.#place.after(0, () => (this.#take === undefined ? this.#early.push(given) : this.#take(given)))
+    for (const port of ports) if (port instanceof SimulatedPort) this.#context.own(port)
+    const given = copyMessage(message)
+    this.#context.after(0, () => (this.#take === undefined ? this.#early.push(given) : this.#take(given)))
   }
 
   async terminate(): Promise<void> {
@@ -375,8 +375,8 @@ class SimulatedThread implements Thread {
   }
 
   #tell(message: FromThread): void {
-    if (this.#place.isOver) return
-    const given = copied(message)
+    if (this.#context.isOver) return
+    const given = copyMessage(message)
     this.#supervisor.after(0, () => this.#onMessage(given))
   }
 
@@ -388,19 +388,19 @@ class SimulatedThread implements Thread {
   }
 
   #exit(code: number): void {
-    if (this.#place.isOver) return
-    this.#place.end()
+    if (this.#context.isOver) return
+    this.#context.end()
     this.#supervisor.after(0, () => this.#onExit(code))
   }
 }
 
 /** As `postMessage` copies it: ports are transferred, shared memory stays shared, a Buffer arrives as plain bytes. */
-function copied<Value>(value: Value): Value {
+function copyMessage<Value>(value: Value): Value {
   if (typeof value !== 'object' || value === null || value instanceof SimulatedPort) return value
   if (ArrayBuffer.isView(value)) return value.buffer instanceof SharedArrayBuffer ? value : structuredClone(value)
-  if (Array.isArray(value)) return value.map(copied) as Value
+  if (Array.isArray(value)) return value.map(copyMessage) as Value
   if (Object.getPrototypeOf(value) !== Object.prototype) return structuredClone(value)
-  return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, copied(each)])) as Value
+  return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, copyMessage(each)])) as Value
 }
 
 export type SimulationOptions = {
@@ -417,8 +417,8 @@ export type SimulationOptions = {
 
 /** Shared by all machines: time, randomness, what their threads run, and the delay of messages between those. */
 type Shared = Loaded & {
-  readonly agenda: Agenda
-  readonly chance: Chance
+  readonly agenda: EventQueue
+  readonly random: SeededRandom
   /** The maximum. */
   delayMs: number
 }
@@ -435,7 +435,7 @@ export class Machine {
   #hasExited = false
   readonly #cuts: (() => void)[] = []
   /** The main thread, until the process ends. */
-  #main: Place
+  #main: ThreadContext
   #threads: SimulatedThread[] = []
   #fault: { readonly error: unknown } | undefined
   #life = 0
@@ -445,23 +445,23 @@ export class Machine {
     this.#shared = shared
     this.memory = new MemoryDisk({
       soon: (callback, slowMs) => void shared.agenda.add(callback, this.#delay() + slowMs),
-      chance: (below) => shared.chance.below(below),
+      randomBelow: (below) => shared.random.below(below),
     })
     this.#disk = disk ?? this.memory
     this.#main = this.#newMain()
   }
 
-  #newMain(): Place {
-    return new Place(this.#shared.agenda, startedAt, (error) => {
+  #newMain(): ThreadContext {
+    return new ThreadContext(this.#shared.agenda, startedAt, (error) => {
       this.#fault ??= { error }
     })
   }
 
-  readonly #delay = (): number => (this.#shared.chance.below(1_000) / 1_000) * this.#shared.delayMs
+  readonly #delay = (): number => (this.#shared.random.below(1_000) / 1_000) * this.#shared.delayMs
 
   /** The power is off, or the process has ended. */
   get isDown(): boolean {
-    return this.memory.isDark || this.#hasExited
+    return this.memory.isPowerOff || this.#hasExited
   }
 
   /** What its main thread threw. */
@@ -489,13 +489,13 @@ export class Machine {
     const main = this.#main
     const { agenda, starters, tasks } = this.#shared
     return {
-      ...this.#given(main),
+      ...this.#platformOf(main),
       startThread: (file, start) => {
         const starter = starters.get(file.href)
         if (starter === undefined) throw new Error(`this simulation has no thread ${file.href}`)
         const thread = new SimulatedThread(start.name, agenda, startedAt, main)
         this.#threads.push(thread)
-        thread.begin(starter, start, (place) => this.#given(place))
+        thread.begin(starter, start, (place) => this.#platformOf(place))
         return thread
       },
       onBytesReleased: () => {},
@@ -529,12 +529,12 @@ export class Machine {
   }
 
   /** Does something in the main thread: if it throws, the board has failed. */
-  inMain(work: () => void): void {
+  runInMain(work: () => void): void {
     this.#main.run(work)
   }
 
   /** Ends every thread, the main one too. Nothing runs until `kill` or `cutPower` lets it start again. */
-  stopAll(): void {
+  endAllThreads(): void {
     this.#main.end()
     for (const thread of this.#threads) void thread.terminate()
     this.#threads = []
@@ -555,7 +555,7 @@ export class Machine {
 
   /** Ends every thread, the main one too. The disk keeps what was written. */
   async kill(): Promise<void> {
-    this.stopAll()
+    this.endAllThreads()
     // Pending operations on a real disk finish first.
     while (this.isWaiting) await new Promise((go) => setTimeout(go, 1))
     this.memory.endLife()
@@ -567,24 +567,24 @@ export class Machine {
   }
 
   /** After its process was killed, or after a power cut. */
-  startAgain(): Promise<void> {
-    return this.memory.isDark ? this.cutPower() : this.kill()
+  restart(): Promise<void> {
+    return this.memory.isPowerOff ? this.cutPower() : this.kill()
   }
 
   /** Kills one thread and returns its name. Undefined if none is running. */
   killThread(): string | undefined {
     const living = this.#threads.filter(({ isOver }) => !isOver)
     if (living.length === 0) return undefined
-    const thread = living[this.#shared.chance.below(living.length)]!
+    const thread = living[this.#shared.random.below(living.length)]!
     thread.die(new Error('it was killed by the simulation'))
     return thread.name
   }
 
-  #given(place: Place): Pick<Platform, 'clock' | 'random' | 'disk'> {
-    const { chance } = this.#shared
+  #platformOf(place: ThreadContext): Pick<Platform, 'clock' | 'random' | 'disk'> {
+    const { random } = this.#shared
     return {
       clock: place.clock,
-      random: (bytes) => chance.bytes(bytes),
+      random: (bytes) => random.bytes(bytes),
       disk: diskOf(this.#disk, place, this.#waits),
     }
   }
@@ -613,7 +613,10 @@ export class Simulation extends Machine {
     const own = [...(options.threads ?? [])].map(([name, starter]) => [threadFile(name).href, starter] as const)
     const starters = new Map([...(await Promise.all(loaded)), ...own])
     const { seed, disk, delayMs = 5 } = options
-    return new Simulation({ agenda: new Agenda(), chance: new Chance(String(seed)), starters, tasks, delayMs }, disk)
+    return new Simulation(
+      { agenda: new EventQueue(), random: new SeededRandom(String(seed)), starters, tasks, delayMs },
+      disk,
+    )
   }
 
   /** The maximum delay of a message between threads in milliseconds. */
@@ -626,25 +629,25 @@ export class Simulation extends Machine {
   }
 
   /** Another machine beside this one, with the same time. */
-  beside(): Machine {
+  addMachine(): Machine {
     const machine = new Machine(this.#shared)
     this.#machines.push(machine)
     return machine
   }
 
   /** Something that happens on none of these machines. */
-  elsewhere(run: () => void, afterMs: number): void {
+  schedule(run: () => void, afterMs: number): void {
     this.#shared.agenda.add(run, afterMs)
   }
 
   /** A number from 0 up to, and not including, `below`. */
-  chance(below: number): number {
-    return this.#shared.chance.below(below)
+  randomBelow(below: number): number {
+    return this.#shared.random.below(below)
   }
 
   /** Everything from here on follows from this text, whatever came before. */
   reseed(text: string): void {
-    this.#shared.chance.reseed(text)
+    this.#shared.random.reseed(text)
   }
 
   /** Lets time pass until this is settled, or this machine is down or has been since. A machine beside it that is down stands still. */
@@ -703,7 +706,7 @@ export class Simulation extends Machine {
   /** Throws the error of one that failed. */
   #checkMachines(): void {
     for (const machine of this.#machines) {
-      if (machine !== this && machine.isDown) machine.stopAll()
+      if (machine !== this && machine.isDown) machine.endAllThreads()
       if (machine.fault !== undefined) throw machine.fault.error
     }
   }

@@ -2,30 +2,30 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import type { AddressInfo } from 'node:net'
 
-export type Sent = {
+export type ToolRequest = {
   readonly method: string
   readonly url: string
   readonly headers: Readonly<Record<string, string | string[] | undefined>>
   readonly body: string
 }
-export type Way = (sent: Sent, response: ServerResponse, request: IncomingMessage) => unknown
+export type ToolHandler = (sent: ToolRequest, response: ServerResponse, request: IncomingMessage) => unknown
 
 export class ToolServer {
-  readonly sent: Sent[] = []
-  readonly ways: Record<string, Way>
+  readonly requests: ToolRequest[] = []
+  readonly handlers: Record<string, ToolHandler>
   readonly #server: Server
   readonly #host: string
   port = 0
 
-  private constructor(ways: Record<string, Way>, host: string) {
-    this.ways = ways
+  private constructor(handlers: Record<string, ToolHandler>, host: string) {
+    this.handlers = handlers
     this.#host = host
-    this.#server = createServer((request, response) => void this.#take(request, response))
+    this.#server = createServer((request, response) => void this.#receive(request, response))
   }
 
   /** `host`: an address of this machine; each is another site. */
-  static async open(ways: Record<string, Way> = {}, host = '127.0.0.1'): Promise<ToolServer> {
-    const made = new ToolServer(ways, host)
+  static async open(handlers: Record<string, ToolHandler> = {}, host = '127.0.0.1'): Promise<ToolServer> {
+    const made = new ToolServer(handlers, host)
     await new Promise<void>((ready) => made.#server.listen(0, host, ready))
     made.port = (made.#server.address() as AddressInfo).port
     return made
@@ -35,8 +35,8 @@ export class ToolServer {
     return `http://${this.#host}:${this.port}${path}`
   }
 
-  sentTo(path: string): readonly Sent[] {
-    return this.sent.filter(({ url }) => url.split('?')[0] === path)
+  requestsTo(path: string): readonly ToolRequest[] {
+    return this.requests.filter(({ url }) => url.split('?')[0] === path)
   }
 
   close(): void {
@@ -44,17 +44,17 @@ export class ToolServer {
     this.#server.closeAllConnections()
   }
 
-  async #take(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async #receive(request: IncomingMessage, response: ServerResponse): Promise<void> {
     const chunks: Buffer[] = []
     for await (const chunk of request) chunks.push(chunk as Buffer)
     const { method = '', url = '', headers } = request
     const sent = { method, url, headers, body: Buffer.concat(chunks).toString() }
-    this.sent.push(sent)
-    const way = this.ways[url.split('?')[0]!] ?? ((_, answer) => answer.writeHead(404).end('nothing'))
-    await way(sent, response, request)
+    this.requests.push(sent)
+    const handler = this.handlers[url.split('?')[0]!] ?? ((_, answer) => answer.writeHead(404).end('nothing'))
+    await handler(sent, response, request)
   }
 }
 
-export function json(response: ServerResponse, value: unknown, status = 200): void {
+export function respondJson(response: ServerResponse, value: unknown, status = 200): void {
   response.writeHead(status, { 'content-type': 'application/json' }).end(JSON.stringify(value))
 }

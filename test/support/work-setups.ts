@@ -1,38 +1,42 @@
 /** What must exist before the documented example of an operation on works can work. */
 import type { Signer } from '../../src/cli/sign.ts'
-import type { Ready, World } from './operation-setups.ts'
-import { type Stage, type Staged, workAt } from './work-stages.ts'
+import type { PreparedCommand, World } from './operation-setups.ts'
+import { type Stage, type StagedWork, workAt } from './work-stages.ts'
 
-type Setup = (world: World) => Promise<Ready> | Ready
+type Setup = (world: World) => Promise<PreparedCommand> | PreparedCommand
 
 /** A work at this stage, and which of the parties sends the command. */
-function at(stage: Stage, by: (staged: Staged, world: World) => Signer, fields: readonly (keyof Staged)[] = []): Setup {
+function atStage(
+  stage: Stage,
+  by: (staged: StagedWork, world: World) => Signer,
+  fields: readonly (keyof StagedWork)[] = [],
+): Setup {
   return async (world) => {
     const staged = await workAt(world, stage)
     const target = fields.includes('result') ? { target: staged.result } : {}
     return { signer: by(staged, world), fields: { event_id: staged.work, ...target } }
   }
 }
-const requester = ({ requester }: Staged) => requester
-const worker = ({ worker }: Staged) => worker
+const requester = ({ requester }: StagedWork) => requester
+const worker = ({ worker }: StagedWork) => worker
 
 export const workSetups: Readonly<Record<string, Setup>> = {
-  'work.create': async (world) => ({ signer: await world.rich() }),
-  'work.edit': at('open', requester),
-  'work.raise': at('open', requester),
-  'work.cancel': at('open', requester),
-  'work.claim': at('open', worker),
-  'work.renew': at('claimed', worker),
-  'work.release': at('claimed', worker),
-  'work.submit': at('replied', worker, ['result']),
-  'work.accept': at('submitted', requester),
-  'work.revise': at('submitted', requester),
-  'work.reject': at('submitted', requester),
-  'work.dispute': at('rejected', worker),
-  'work.concede': at('rejected', worker),
-  'work.reopen': at('rejected', requester),
-  'work.rule': at('disputed', (_, world) => world.operator),
-  'work.get': at('submitted', worker),
+  'work.create': async (world) => ({ signer: await world.personWithCredits() }),
+  'work.edit': atStage('open', requester),
+  'work.raise': atStage('open', requester),
+  'work.cancel': atStage('open', requester),
+  'work.claim': atStage('open', worker),
+  'work.renew': atStage('claimed', worker),
+  'work.release': atStage('claimed', worker),
+  'work.submit': atStage('replied', worker, ['result']),
+  'work.accept': atStage('submitted', requester),
+  'work.revise': atStage('submitted', requester),
+  'work.reject': atStage('submitted', requester),
+  'work.dispute': atStage('rejected', worker),
+  'work.concede': atStage('rejected', worker),
+  'work.reopen': atStage('rejected', requester),
+  'work.rule': atStage('disputed', (_, world) => world.operator),
+  'work.get': atStage('submitted', worker),
   'work.list': (world) => ({ signer: world.someone() }),
-  'work.history': at('accepted', worker),
+  'work.history': atStage('accepted', worker),
 }

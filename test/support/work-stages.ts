@@ -4,7 +4,7 @@ import type { World } from './operation-setups.ts'
 
 type Values = Readonly<Record<string, string | number | readonly string[]>>
 
-export type Staged = {
+export type StagedWork = {
   readonly requester: Signer
   readonly worker: Signer
   readonly work: string
@@ -25,21 +25,21 @@ export async function workAt(
   stage: Stage,
   more: Readonly<Record<string, unknown>> = {},
   fields: Values = {},
-): Promise<Staged> {
-  const requester = await world.rich()
-  const worker = await world.rich()
+): Promise<StagedWork> {
+  const requester = await world.personWithCredits()
+  const worker = await world.personWithCredits()
   const data = JSON.stringify({ schema: 1, title: 'Three reports', capabilities: ['qa'], ...more })
-  const asked = { operation: 'work.create', text: 'Find three reports.', room: 'lobby', amount: 100, data, ...fields }
-  const made = (await world.done(requester, asked)).work as { id: string; room: string }
-  let staged: Staged = { requester, worker, work: made.id, room: made.room, result: '', sha256: '' }
+  const command = { operation: 'work.create', text: 'Find three reports.', room: 'lobby', amount: 100, data, ...fields }
+  const made = (await world.run(requester, command)).work as { id: string; room: string }
+  let staged: StagedWork = { requester, worker, work: made.id, room: made.room, result: '', sha256: '' }
   for (const step of stagesTo[stage]) staged = { ...staged, ...(await step(world, staged)) }
   return staged
 }
 
-type Step = (world: World, staged: Staged) => Promise<Partial<Staged>>
+type Step = (world: World, staged: StagedWork) => Promise<Partial<StagedWork>>
 
 const claim: Step = async (world, { worker, work }) => {
-  await world.done(worker, { operation: 'work.claim', event_id: work, ttl: 7_200 })
+  await world.run(worker, { operation: 'work.claim', event_id: work, ttl: 7_200 })
   return {}
 }
 const reply: Step = async (world, { worker, work, room }) => ({
@@ -47,23 +47,23 @@ const reply: Step = async (world, { worker, work, room }) => ({
 })
 const submit: Step = async (world, { worker, work, result }) => {
   const submitted = { operation: 'work.submit', event_id: work, amount: 1, target: result }
-  const { work: now } = await world.done(worker, submitted)
+  const { work: now } = await world.run(worker, submitted)
   return { sha256: now!.result_sha256 as string }
 }
 const revise: Step = async (world, { requester, work }) => {
-  await world.done(requester, { operation: 'work.revise', event_id: work, reason })
+  await world.run(requester, { operation: 'work.revise', event_id: work, reason })
   return {}
 }
 const reject: Step = async (world, { requester, work }) => {
-  await world.done(requester, { operation: 'work.reject', event_id: work, reason })
+  await world.run(requester, { operation: 'work.reject', event_id: work, reason })
   return {}
 }
 const dispute: Step = async (world, { worker, work }) => {
-  await world.done(worker, { operation: 'work.dispute', event_id: work, amount: 1, reason })
+  await world.run(worker, { operation: 'work.dispute', event_id: work, amount: 1, reason })
   return {}
 }
 const accept: Step = async (world, { requester, work }) => {
-  await world.done(requester, { operation: 'work.accept', event_id: work })
+  await world.run(requester, { operation: 'work.accept', event_id: work })
   return {}
 }
 

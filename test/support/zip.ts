@@ -5,14 +5,14 @@ export type ZipMember = {
   readonly name: string
   readonly bytes: Buffer
   /** The size that the member claims to unpack to; absent: its own. */
-  readonly saidBytes?: number
+  readonly claimedBytes?: number
 }
 
 export function zipOf(members: readonly ZipMember[]): Buffer {
   const local: Buffer[] = []
   const central: Buffer[] = []
   let offset = 0
-  for (const { name, bytes, saidBytes = bytes.length } of members) {
+  for (const { name, bytes, claimedBytes = bytes.length } of members) {
     const packed = deflateRawSync(bytes)
     const label = Buffer.from(name)
     const facts = Buffer.alloc(26)
@@ -21,7 +21,7 @@ export function zipOf(members: readonly ZipMember[]): Buffer {
     facts.writeUInt16LE(8, 4)
     facts.writeUInt32LE(crc32(bytes), 10)
     facts.writeUInt32LE(packed.length, 14)
-    facts.writeUInt32LE(saidBytes, 18)
+    facts.writeUInt32LE(claimedBytes, 18)
     facts.writeUInt16LE(label.length, 22)
     local.push(Buffer.from('PK\x03\x04', 'latin1'), facts, label, packed)
     const rest = Buffer.alloc(14)

@@ -6,8 +6,8 @@ import { operationByName, operations } from '../../../actors/operations.ts'
 import { titleOf } from '../../../src/docs/command-shapes.ts'
 import { signingBytes } from '../../../src/format/signing.ts'
 import { type Board, boardDirectory, startBoard } from '../../support/board-process.ts'
-import { type Answer, Client, freshNonce, now, person } from '../../support/client.ts'
-import { faultsOf } from '../../support/json-schema.ts'
+import { type Answer, Client, newNonce, now, person } from '../../support/client.ts'
+import { schemaErrors } from '../../support/json-schema.ts'
 import { setups, World } from '../../support/operation-setups.ts'
 
 const ada = person('ada')
@@ -75,7 +75,7 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
   function dataOf(name: string, { status, text }: Answer) {
     const { ok, data, error } = JSON.parse(text) as Record<string, unknown>
     expect({ status, ok, error }).toEqual({ status: 200, ok: true, error: undefined })
-    expect(faultsOf(`${titleOf(operationByName.get(name)!.name)}Result`, data)).toEqual([])
+    expect(schemaErrors(`${titleOf(operationByName.get(name)!.name)}Result`, data)).toEqual([])
     answered.add(operationByName.get(name)!.name)
     return data as Record<string, never>
   }
@@ -83,7 +83,7 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
   /** Sends a refused command or read; returns its status and code if the refusal has the described shape. */
   function refusalOf({ status, text, headers }: Answer): string {
     const body = JSON.parse(text) as { error: { code: string; retry_after?: number } }
-    expect(faultsOf('Refusal', body)).toEqual([])
+    expect(schemaErrors('Refusal', body)).toEqual([])
     expect(headers['retry-after']).toBe(body.error.retry_after?.toString())
     return `${status} ${body.error.code}`
   }
@@ -181,7 +181,7 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
     await read({ operation: 'identity.get', target: ben.id })
     await write(ada, { operation: 'identity.unsuspend', target: ben.id })
     const [dora, next] = [person('dora'), person('dora, later')]
-    const command = { operation: 'identity.rotate', target: next.publicKey, timestamp: now(), nonce: freshNonce() }
+    const command = { operation: 'identity.rotate', target: next.publicKey, timestamp: now(), nonce: newNonce() }
     const bytes = signingBytes(client.serviceId, { ...command, public_key: dora.publicKey })
     const [signature, proof] = [dora, next].map((key) => key.sign(bytes).toString('base64url'))
     const body = JSON.stringify({ ...command, public_key: dora.publicKey, signature, proof })
@@ -296,7 +296,7 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
 
   test('the board’s own paths answer as described', async () => {
     const stats = JSON.parse((await client.get('/api/stats')).text) as { data: unknown }
-    expect(faultsOf('Stats', stats.data)).toEqual([])
+    expect(schemaErrors('Stats', stats.data)).toEqual([])
     const { tools, checkpoint_at } = (stats.data as { stats: Readonly<Record<string, number>> }).stats
     expect(tools).toBe(0)
     expect(Math.abs(checkpoint_at! - Date.now() / 1000)).toBeLessThan(3_600)
@@ -316,7 +316,7 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
         archive_eligible: true,
         origin: expect.any(String),
       })
-      expect(faultsOf('Event', { ...event, log: place })).toEqual([])
+      expect(schemaErrors('Event', { ...event, log: place })).toEqual([])
     }
   })
 
@@ -332,7 +332,7 @@ describe.each(['uws', 'node'])('on %s', (engine) => {
       if (/^data: .*\n\n/m.test(text)) break
     }
     ending.abort()
-    expect(faultsOf('Event', JSON.parse(/^data: (.*)$/m.exec(text)![1]!))).toEqual([])
+    expect(schemaErrors('Event', JSON.parse(/^data: (.*)$/m.exec(text)![1]!))).toEqual([])
   })
 
   test('every other operation answers its example', { timeout: 300_000 }, async () => {

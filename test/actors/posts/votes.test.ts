@@ -1,10 +1,10 @@
 /** Votes and their sums are as they were cast, while their columns and their table grow, and after a snapshot. */
 import { expect, test } from 'vitest'
 import { type Value, Votes } from '../../../actors/posts/votes.ts'
-import { Chance } from '../../support/chance.ts'
+import { SeededRandom } from '../../support/seeded-random.ts'
 
 test('votes and sums agree with a list of all votes at each size', () => {
-  const chance = new Chance('votes that grow')
+  const chance = new SeededRandom('votes that grow')
   const cast = new Map<string, Value>()
   let votes = new Votes()
   const expectAll = () => {

@@ -7,7 +7,7 @@ import { RetryMemory } from '../../../actors/records/retry-memory.ts'
 import { State } from '../../../actors/state.ts'
 import { machineDisk } from '../../../storage/machine-disk.ts'
 import { loadNewest, save } from '../../../storage/snapshot.ts'
-import { joined } from '../../support/image.ts'
+import { imageBytes } from '../../support/image-bytes.ts'
 import { scratchDirectory } from '../../support/scratch.ts'
 
 const key = Buffer.alloc(32, 7)
@@ -74,7 +74,7 @@ test.each(kinds)(
       for (let n = count; n < count + 5_000; n++) post(state, n, kind)
       const all = Array.from({ length: count + 5_000 }, (_, n) => n)
       expect(all.filter((n) => state.board.events.find(idOf(n)) !== n)).toEqual([])
-      expect(joined(state.pack('more')).equals(joined(whole.pack('more')))).toBe(true)
+      expect(imageBytes(state.pack('more')).equals(imageBytes(whole.pack('more')))).toBe(true)
     }
   },
 )
@@ -84,12 +84,12 @@ test.each(kinds)(
   (kind) => {
     for (const count of [10, 8_192, 20_000]) {
       const state = stateOf(count, kind)
-      const before = joined(state.pack('more')).toString('base64')
+      const before = imageBytes(state.pack('more')).toString('base64')
       const image = state.pack('more', new Columns([], true))
       for (let n = count; n < count + 25_000; n++) post(state, n, kind)
       const written = { ...image, columns: image.columns.map((column) => column.slice()) }
       const read = State.unpack(written, kind.role)!.state
-      expect(joined(read.pack('more')).toString('base64') === before).toBe(true)
+      expect(imageBytes(read.pack('more')).toString('base64') === before).toBe(true)
     }
   },
 )

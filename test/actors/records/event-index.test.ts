@@ -3,14 +3,14 @@ import { hash } from 'node:crypto'
 import { expect, test } from 'vitest'
 import { Columns } from '../../../actors/records/columns.ts'
 import { EventIndex, none } from '../../../actors/records/event-index.ts'
-import { Chance } from '../../support/chance.ts'
+import { SeededRandom } from '../../support/seeded-random.ts'
 
 const idOf = (n: number) => hash('sha256', `event ${n}`, 'buffer').subarray(0, 16)
 
 /** Slots of each thread, by its root, in order. */
 type Threads = Map<number, number[]>
 
-function add(index: EventIndex, threads: Threads, chance: Chance): void {
+function add(index: EventIndex, threads: Threads, chance: SeededRandom): void {
   const slot = index.count
   const roots = [...threads.keys()]
   const root = slot === 0 || (slot < 200 && chance.below(4) === 0) ? none : roots[chance.below(roots.length)]!
@@ -32,7 +32,7 @@ function expectThreads(index: EventIndex, threads: Threads): void {
 }
 
 test('threads are complete at each size', () => {
-  const chance = new Chance('threads that grow')
+  const chance = new SeededRandom('threads that grow')
   const threads: Threads = new Map()
   const index = new EventIndex()
   for (let n = 1; n <= 35_000; n++) {
@@ -47,7 +47,7 @@ test('threads are complete at each size', () => {
 test.each([1, 900, 15_000, 15_500, 31_000])(
   'a snapshot of %i events written while others are added has the threads of its time, and continues',
   (count) => {
-    const chance = new Chance(`threads of ${count}`)
+    const chance = new SeededRandom(`threads of ${count}`)
     const threads: Threads = new Map()
     const index = new EventIndex()
     for (let n = 0; n < count; n++) add(index, threads, chance)

@@ -4,7 +4,7 @@ import { expect, test } from 'vitest'
 import { Columns } from '../../../actors/records/columns.ts'
 import { IdTable, none } from '../../../actors/records/id-table.ts'
 import { mixed } from '../../../storage/shelved-rows.ts'
-import { Chance } from '../../support/chance.ts'
+import { SeededRandom } from '../../support/seeded-random.ts'
 
 const idOf = (n: number) => hash('sha256', `id ${n}`, 'buffer').subarray(0, 16)
 
@@ -25,7 +25,7 @@ test('all ids are found after any number of adds, and their bytes are unchanged'
 })
 
 test('a snapshot written while ids are added has those of its time, and continues', () => {
-  const chance = new Chance('a table and its snapshots')
+  const chance = new SeededRandom('a table and its snapshots')
   for (let round = 0; round < 60; round++) {
     const table = new IdTable(16)
     const before = chance.below(20_000)

@@ -10,9 +10,9 @@ import { EventFiles } from '../../../src/workers/event-files.ts'
 import type { Report } from '../../../src/workers/thread.ts'
 import { DiskFull } from '../../../storage/disk.ts'
 import { machineDisk } from '../../../storage/machine-disk.ts'
-import { Chance } from '../../support/chance.ts'
 import { patience } from '../../support/patience.ts'
 import { scratchDirectory } from '../../support/scratch.ts'
+import { SeededRandom } from '../../support/seeded-random.ts'
 
 const each = 64
 const rowBytes = 60
@@ -34,7 +34,7 @@ function said(index: EventIndex, slot: number): readonly unknown[] {
 }
 
 /** One more event, at the end of any existing thread, old or new, or in a new one. */
-function grow(indexes: readonly EventIndex[], chance: Chance): void {
+function grow(indexes: readonly EventIndex[], chance: SeededRandom): void {
   const { count } = indexes[0]!
   const at = chance.below(3) === 0 ? none : chance.below(count + 1)
   const parent = at === none || at >= count ? none : at
@@ -78,7 +78,7 @@ test.each([1, 2, 3])(
   'moved immediately or in the background, over restarts and a full disk, no event changes: %i',
   async (seed) => {
     const directory = scratchDirectory()
-    const chance = new Chance(`old events ${seed}`)
+    const chance = new SeededRandom(`old events ${seed}`)
     const plain = new EventIndex()
     let isFull = false
     let refused = 0
@@ -119,7 +119,7 @@ test.each([1, 2, 3])(
 /** An index of which all but the newest events are in files. */
 function shelved(directory: string): EventIndex {
   const index = new EventIndex(filesIn(directory))
-  const chance = new Chance('shelved')
+  const chance = new SeededRandom('shelved')
   for (let n = 0; n < 10 * each; n++) {
     grow([index], chance)
     index.shelve(true)
@@ -187,7 +187,7 @@ test('an altered row or cell is an error and never an answer, and its file is re
 test('files that replace others are read, and cached reads of the others are not used', () => {
   const directory = scratchDirectory()
   const files = filesIn(directory)
-  const [chance, plain] = [new Chance('first'), new EventIndex()]
+  const [chance, plain] = [new SeededRandom('first'), new EventIndex()]
   const first = new EventIndex(files)
   for (let n = 0; n < 10 * each; n++) {
     grow([first], chance)
@@ -196,7 +196,7 @@ test('files that replace others are read, and cached reads of the others are not
   for (let n = 0; n < 10 * each; n++) said(first, n)
   files.restored(false)
   expect(readdirSync(directory)).toEqual([])
-  const [second, other] = [new EventIndex(files), new Chance('second')]
+  const [second, other] = [new EventIndex(files), new SeededRandom('second')]
   for (let n = 0; n < 10 * each; n++) {
     grow([second, plain], other)
     second.shelve(true)
@@ -221,7 +221,7 @@ test('an index without a shelf keeps everything, and cannot use a snapshot of on
   const kept = new Columns()
   expect(EventIndex.of(structuredClone(index.pack(kept)), kept)).toBeUndefined()
   const plain = new EventIndex()
-  for (let n = 0; n < 300; n++) grow([plain], new Chance(`plain ${n}`))
+  for (let n = 0; n < 300; n++) grow([plain], new SeededRandom(`plain ${n}`))
   plain.shelve()
   const again = new Columns()
   const restored = EventIndex.of(structuredClone(plain.pack(again)), again, filesIn(directory))!

@@ -5,7 +5,7 @@ import { Board } from '../../../actors/records/board.ts'
 import { Columns } from '../../../actors/records/columns.ts'
 import { RetryMemory, type Shelf } from '../../../actors/records/retry-memory.ts'
 import { nonceSeconds, RetryGuard, requestSeconds, type WriteLetter } from '../../../actors/records/write.ts'
-import { ShelfInMemory } from '../../support/shelf-in-memory.ts'
+import { MemoryShelf } from '../../support/memory-shelf.ts'
 
 const span = 100
 const shelvedAt = 8
@@ -25,7 +25,7 @@ function kept(memory: RetryMemory) {
 }
 
 /** What a stop and a start restore of it. */
-function restarted(memory: RetryMemory, shelf: ShelfInMemory, at: number): RetryMemory {
+function restarted(memory: RetryMemory, shelf: MemoryShelf, at: number): RetryMemory {
   const { packed, columns } = kept(memory)
   const again = fresh(shelf)
   shelf.used.clear()
@@ -37,7 +37,7 @@ function restarted(memory: RetryMemory, shelf: ShelfInMemory, at: number): Retry
 test('whatever arrives, wherever it is stored and however often restored, is retained for its time and not forever', async () => {
   await fc.assert(
     fc.asyncProperty(steps, async (all: readonly Step[]) => {
-      const shelf = new ShelfInMemory(shelvedAt)
+      const shelf = new MemoryShelf(shelvedAt)
       let memory = fresh(shelf)
       let now = 1_790_000_000
       const added: { place: number; at: number }[] = []
@@ -65,7 +65,7 @@ test('whatever arrives, wherever it is stored and however often restored, is ret
 })
 
 test('a snapshot whose tables the shelf has lost is usable only after they expired', async () => {
-  const [shelf, at] = [new ShelfInMemory(shelvedAt), 1_790_000_000]
+  const [shelf, at] = [new MemoryShelf(shelvedAt), 1_790_000_000]
   const memory = fresh(shelf)
   for (let place = 1; place <= 3 * shelvedAt; place++) memory.add(place * 7_919, place, at)
   await new Promise((done) => setImmediate(done))

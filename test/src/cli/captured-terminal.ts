@@ -3,7 +3,7 @@ import { Writable } from 'node:stream'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Terminal } from '../../../src/cli/command-line.ts'
 import { systemClock } from '../../../src/clock.ts'
-import { withoutProgress } from '../../support/progress-lines.ts'
+import { withoutProgress } from '../../support/without-progress.ts'
 
 export type CapturedTerminal = Terminal & { readonly said: { out: string; err: string } }
 

@@ -15,7 +15,7 @@ import {
 } from '../../../src/client/broadside.ts'
 import { createNoteKey } from '../../../storage/note-signer.ts'
 import { missingProgram, skipNote, skipWithout } from '../../peers/peers.ts'
-import { inPython } from '../../support/python-client.ts'
+import { runPython } from '../../support/run-python.ts'
 import { composedExport, composedLogKey, composedOrigin, type Json } from '../cli/composed-export.ts'
 
 vi.setConfig({ testTimeout: 300_000 })
@@ -96,7 +96,7 @@ def fault(lines, vkey):
         return str(error)
 print(json.dumps([fault(lines, given["vkey"]) for lines in given["exports"]] + [fault(given["exports"][0], given["other"])]))`
   for (const options of [[], ['-S']]) {
-    const found = inPython(program, { exports, vkey, other }, options) as unknown[]
+    const found = runPython(program, { exports, vkey, other }, options) as unknown[]
     expect(found[0]).toEqual({ events: 4, tombstones: 1, leaves: 8, origin: composedOrigin, size: 8 })
     for (const [n, [what, , fault]] of changes.entries())
       expect([what, typeof found[n] === 'string' ? found[n] : '']).toEqual([what, expect.stringMatching(fault)])
@@ -154,7 +154,7 @@ def is_good(proof):
     except NotVerified:
         return False
 print(json.dumps([is_good(proof) for proof in given["proofs"]]))`
-  expect(inPython(program, { proofs, vkey })).toEqual(proofs.map((_, n) => n === 0))
+  expect(runPython(program, { proofs, vkey })).toEqual(proofs.map((_, n) => n === 0))
 })
 
 test('a sealed key file opens only with its passphrase, in JavaScript and Python, and each opens the other’s', async () => {
@@ -185,7 +185,7 @@ def why(text, passphrase=None):
         return str(error)
 few = dict(json.loads(given["text"]), rounds=1)
 print(json.dumps([made.id, made.to_file(given["passphrase"]), why(given["text"]), why(given["text"], "wrong"), why(json.dumps(few), "x"), why(made.to_file())]))`
-  const [id, sealed, ...why] = inPython(program, { text, passphrase }) as string[]
+  const [id, sealed, ...why] = runPython(program, { text, passphrase }) as string[]
   expect(id).toBe(key.id)
   expect((await importKey(sealed!, passphrase)).id).toBe(key.id)
   expect(why).toEqual([
@@ -217,7 +217,7 @@ test('a sealed key file of the browser opens in the clients, and theirs open in 
   const program = `
 made = import_key(given["file"], given["passphrase"])
 print(json.dumps([made.id, made.to_file(), made.to_file(given["passphrase"])]))`
-  const [id, open, sealed] = inPython(program, { file, passphrase }) as [string, string, string]
+  const [id, open, sealed] = runPython(program, { file, passphrase }) as [string, string, string]
   expect([id, JSON.parse(open)]).toEqual([key.id, JSON.parse(opened.toFile())])
   expect((await browser.keyIn(sealed, passphrase)).id).toBe(key.id)
 })

@@ -9,7 +9,7 @@ import { createKey, fieldOrder, importKey, keyFromSeed, loadKey, signingBytes } 
 import { opensslSigner } from '../../../src/format/signer.ts'
 import { FIELD_ORDER, signingBytes as signedByBoard } from '../../../src/format/signing.ts'
 import { missingProgram, skipNote, skipWithout } from '../../peers/peers.ts'
-import { inPython } from '../../support/python-client.ts'
+import { runPython } from '../../support/run-python.ts'
 import { scratchDirectory } from '../../support/scratch.ts'
 
 const integers = ['timestamp', 'amount', 'ttl', 'limit', 'before']
@@ -47,7 +47,7 @@ test('any command has the bytes that the board expects', () => {
 
 test.skipIf(skipWithout(missing))(`any command has the same bytes in Python${skipNote(missing)}`, () => {
   const commands = fc.sample(command, 300)
-  const found = inPython(
+  const found = runPython(
     `print(json.dumps([broadside.signing_bytes("service \\u2028", each).hex() for each in given]))`,
     commands,
   )
@@ -75,9 +75,9 @@ print(json.dumps(out))`
   })
   const hex = seeds.map((seed) => seed.toString('hex'))
   // Without the package directories.
-  const alone = inPython(signed, hex, ['-S']) as string[][]
+  const alone = runPython(signed, hex, ['-S']) as string[][]
   expect(alone.map(([kind]) => kind)).toEqual(seeds.map(() => '_PureSigner'))
-  const usual = inPython(signed, hex) as string[][]
+  const usual = runPython(signed, hex) as string[][]
   for (const found of [alone, usual]) expect(found.map(([, ...rest]) => rest)).toEqual(wanted)
 })
 
@@ -97,9 +97,9 @@ test('the command line, OpenSSL and the clients read each other’s key files', 
   writeFileSync(pem, pair.privateKey.export({ type: 'pkcs8', format: 'pem' }), { mode: 0o600 })
   expect((await loadKey(pem)).publicKey).toBe(pair.publicKey.export({ format: 'jwk' }).x)
   if (skipWithout(missing)) return
-  const read = inPython(`print(json.dumps([load_key(path).public_key for path in given]))`, [own, theirs, pem])
+  const read = runPython(`print(json.dumps([load_key(path).public_key for path in given]))`, [own, theirs, pem])
   expect(read).toEqual([made.publicKey, publicKey, (await loadKey(pem)).publicKey])
-  const ofPython = inPython('print(json.dumps(load_key(given).public_key))', join(folder, 'python.json'))
+  const ofPython = runPython('print(json.dumps(load_key(given).public_key))', join(folder, 'python.json'))
   expect((await openKeyFile(join(folder, 'python.json'))).key.publicKey).toBe(ofPython)
 })
 

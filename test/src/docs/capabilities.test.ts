@@ -6,7 +6,7 @@ import { operations } from '../../../actors/operations.ts'
 import { capabilities } from '../../../src/docs/capabilities.ts'
 import { commandId, type SignableCommand, signingBytes } from '../../../src/format/signing.ts'
 import { createNobleBackend } from '../../../src/verify/backends.ts'
-import { faultsOf, hasShape, serviceId, shapes } from '../../support/json-schema.ts'
+import { hasShape, schemaErrors, serviceId, shapes } from '../../support/json-schema.ts'
 
 const described = {
   name: 'Broadside',
@@ -124,7 +124,7 @@ describe.each(told.signing.examples.map((example, number) => [number, example] a
 
     test('with its signature is a command that matches the description', () => {
       const { signature } = it
-      expect(faultsOf('Command', { ...it.command, signature })).toEqual([])
+      expect(schemaErrors('Command', { ...it.command, signature })).toEqual([])
     })
   },
 )

@@ -22,7 +22,7 @@ import { type Frame, Journal, type NewFrame } from '../../../storage/journal.ts'
 import { machineDisk } from '../../../storage/machine-disk.ts'
 import { indexPath, listSegments, segmentPath } from '../../../storage/segment.ts'
 import { TreeWriter } from '../../../storage/tree.ts'
-import { numbered } from '../../support/frames.ts'
+import { numberedFrame } from '../../support/frames.ts'
 import { flipByte, scratchDirectory } from '../../support/scratch.ts'
 
 const segmentBytesMax = 4_000
@@ -34,7 +34,7 @@ const fileName = (bytes: string): string => createHash('sha256').update(bytes).d
 /** Four batches to a segment. */
 function grow(journal: Journal, segments: number, change: Partial<NewFrame> = {}): void {
   for (let batch = 0; batch < 4 * segments; batch++)
-    journal.append(Array.from({ length: 5 }, (_, n) => ({ ...numbered(journal.nextSeq + n), ...change })))
+    journal.append(Array.from({ length: 5 }, (_, n) => ({ ...numberedFrame(journal.nextSeq + n), ...change })))
 }
 
 /** The files of a board with several segments in each journal, attachments in a room, and a tree. */
@@ -369,7 +369,7 @@ test('nothing is found in a journal that is appended to, sealed and compacted me
   const passes = new Passes(files)
   let n = 0
   passes.between = () => {
-    journal.append([numbered(journal.nextSeq)])
+    journal.append([numberedFrame(journal.nextSeq)])
     const firstSeq = files.firstSeq(n++ % 4)
     const keep = ({ seq, payload }: Frame) => (payload.length >= 48 && seq % 3 === n % 3 ? Buffer.alloc(0) : undefined)
     for (const _ of compactSegment({ disk: machineDisk, directory: dirname(files.segment(0)), firstSeq, keep }));

@@ -3,7 +3,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import type { TrustedProxy } from '../../../src/config.ts'
 import { ClientAddresses } from '../../../src/http/client-address.ts'
 import type { HttpServer } from '../../../src/http/port.ts'
-import { describeEngines, get, text } from '../../support/http-engines.ts'
+import { describeEngines, get, textHeaders } from '../../support/http-engines.ts'
 import { rawRequest } from '../../support/raw-http.ts'
 
 const loopback = ['127.0.0.0/8', '::1/128']
@@ -17,7 +17,7 @@ describeEngines((engine) => {
   const warnings: string[] = []
 
   beforeAll(async () => {
-    server = await engine.start((exchange) => exchange.reply(200, text, addresses.of(exchange)))
+    server = await engine.start((exchange) => exchange.reply(200, textHeaders, addresses.of(exchange)))
     port = await server.listen('127.0.0.1', 0)
   })
   afterAll(() => server.close())

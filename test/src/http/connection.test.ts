@@ -5,7 +5,7 @@ import { Agent, get as httpGet, type IncomingMessage } from 'node:http'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test, vi } from 'vitest'
 import type { ByteStream, Exchange } from '../../../src/http/port.ts'
-import { describeEngines, get, text } from '../../support/http-engines.ts'
+import { describeEngines, get, textHeaders } from '../../support/http-engines.ts'
 import { patience } from '../../support/patience.ts'
 import { RawConnection, rawRequest, streamedSoFar } from '../../support/raw-http.ts'
 
@@ -22,7 +22,7 @@ describeEngines((engine) => {
     }
     connection.send(get('/echo'))
     expect((await connection.answer()).status).toBe(200)
-    expect(engine.seen.faults.map((fault) => (fault as Error).message)).toEqual(['sync fault', 'async fault'])
+    expect(engine.state.faults.map((fault) => (fault as Error).message)).toEqual(['sync fault', 'async fault'])
     connection.destroy()
   })
 
@@ -31,9 +31,9 @@ describeEngines((engine) => {
       const connection = await RawConnection.open(engine.port)
       connection.send(`${get(first)}${get('/echo').replace('GET', 'CONNECT')}`)
       await vi.waitFor(() => expect(connection.isClosed).toBe(true), patience)
-      await engine.isAlive()
+      await engine.expectAlive()
     }
-    for (const exchange of engine.seen.held) expect(exchange.ended).toBe(true)
+    for (const exchange of engine.state.held) expect(exchange.ended).toBe(true)
   })
 
   test('header injection throws before a byte is sent, and so does a header that affects framing', async () => {
@@ -48,8 +48,8 @@ describeEngines((engine) => {
     for (const header of bad as [string, string][]) {
       const own = new RawConnection((await RawConnection.open(engine.port)).socket)
       own.send(get('/hold'))
-      await expect.poll(() => engine.seen.held.length).toBe(1)
-      const exchange = engine.seen.held.pop() as Exchange
+      await expect.poll(() => engine.state.held.length).toBe(1)
+      const exchange = engine.state.held.pop() as Exchange
       expect(() => exchange.reply(200, [header], 'x')).toThrow('header')
       expect(() => exchange.stream(200, [header])).toThrow('header')
       expect(exchange.ended).toBe(false)
@@ -61,7 +61,7 @@ describeEngines((engine) => {
 
   test('connections beyond the limit are closed, those within it continue, and one that ends makes room', async () => {
     let told = 0
-    const server = await engine.start((exchange) => exchange.reply(200, text, 'here'), undefined, {
+    const server = await engine.start((exchange) => exchange.reply(200, textHeaders, 'here'), undefined, {
       connectionsMax: 3,
       onFull: () => told++,
     })
@@ -92,17 +92,17 @@ describeEngines((engine) => {
   test('a client that disconnects before its answer is reported once, and a late answer does nothing', async () => {
     const connection = await RawConnection.open(engine.port)
     connection.send(get('/hold'))
-    await expect.poll(() => engine.seen.held.length).toBe(1)
+    await expect.poll(() => engine.state.held.length).toBe(1)
     connection.destroy()
-    await expect.poll(() => engine.seen.aborts).toBe(1)
-    const exchange = engine.seen.held[0] as Exchange
+    await expect.poll(() => engine.state.aborts).toBe(1)
+    const exchange = engine.state.held[0] as Exchange
     expect(exchange.ended).toBe(true)
-    exchange.reply(200, text, 'late')
+    exchange.reply(200, textHeaders, 'late')
     let late = 0
     exchange.onAbort(() => late++)
-    exchange.stream(200, text).onClose(() => late++)
+    exchange.stream(200, textHeaders).onClose(() => late++)
     expect(late).toBe(2)
-    expect(engine.seen.aborts).toBe(1)
+    expect(engine.state.aborts).toBe(1)
   })
 
   test('a request that nobody answers reaches its deadline: it is answered there, or dropped', async () => {
@@ -122,20 +122,20 @@ describeEngines((engine) => {
   test('drop closes without an answer', async () => {
     const connection = await RawConnection.open(engine.port)
     connection.send(get('/hold'))
-    await expect.poll(() => engine.seen.held.length).toBe(1)
-    engine.seen.held[0]?.drop()
+    await expect.poll(() => engine.state.held.length).toBe(1)
+    engine.state.held[0]?.drop()
     await connection.closed()
     expect(connection.received.length).toBe(0)
-    expect(engine.seen.aborts).toBe(0)
+    expect(engine.state.aborts).toBe(0)
   })
 
   test('an answer given inside the callback of another connection arrives complete', async () => {
     const waiting = await RawConnection.open(engine.port)
     waiting.send(get('/hold'))
-    await expect.poll(() => engine.seen.held.length).toBe(1)
+    await expect.poll(() => engine.state.held.length).toBe(1)
     const other = await engine.start((exchange) => {
-      engine.seen.held[0]?.reply(200, text, 'from there')
-      exchange.reply(200, text, 'own')
+      engine.state.held[0]?.reply(200, textHeaders, 'from there')
+      exchange.reply(200, textHeaders, 'own')
     })
     const otherPort = await other.listen('127.0.0.1', 0)
     expect((await rawRequest(otherPort, get('/')))?.body.toString()).toBe('own')
@@ -161,7 +161,7 @@ describeEngines((engine) => {
     const connection = await RawConnection.open(engine.port)
     connection.send(get('/stream'))
     await connection.until('# first')
-    const stream = engine.seen.streams[0] as ByteStream
+    const stream = engine.state.streams[0] as ByteStream
     let closes = 0
     stream.onClose(() => closes++)
     const expected = ['# first\n']
@@ -185,7 +185,7 @@ describeEngines((engine) => {
       reader.send(get('/stream'))
       await reader.until('# first')
     }
-    const [first, second, third] = engine.seen.streams as [ByteStream, ByteStream, ByteStream]
+    const [first, second, third] = engine.state.streams as [ByteStream, ByteStream, ByteStream]
     const beat = Buffer.from('# beat\n')
     await new Promise<void>((resolve) => {
       setImmediate(() => first.write(beat))
@@ -206,7 +206,7 @@ describeEngines((engine) => {
     const quick = await RawConnection.open(engine.port)
     quick.send(get('/stream'))
     await quick.until('# first')
-    const [stream, other] = engine.seen.streams as [ByteStream, ByteStream]
+    const [stream, other] = engine.state.streams as [ByteStream, ByteStream]
     slow.socket.pause()
     const sent = createHash('sha256').update('# first\n')
     let drains = 0
@@ -241,8 +241,8 @@ describeEngines((engine) => {
     const sent = createHash('sha256')
     let highest = 0
     const server = await engine.start((exchange) => {
-      if (exchange.path === '/after') return exchange.reply(200, text, 'after')
-      const stream = exchange.stream(200, text, length)
+      if (exchange.path === '/after') return exchange.reply(200, textHeaders, 'after')
+      const stream = exchange.stream(200, textHeaders, length)
       let next = 0
       const pump = (): void => {
         while (next < pieces) {
@@ -295,17 +295,17 @@ describeEngines((engine) => {
     leaving.send(get('/stream'))
     await leaving.until('# first')
     let closes = 0
-    engine.seen.streams[0]?.onClose(() => closes++)
+    engine.state.streams[0]?.onClose(() => closes++)
     leaving.destroy()
     await expect.poll(() => closes).toBe(1)
-    expect(engine.seen.streams[0]?.write(Buffer.from('x'))).toBe(true)
-    engine.seen.streams[0]?.end()
-    engine.seen.streams[0]?.close()
+    expect(engine.state.streams[0]?.write(Buffer.from('x'))).toBe(true)
+    engine.state.streams[0]?.end()
+    engine.state.streams[0]?.close()
     const cut = await RawConnection.open(engine.port)
     cut.send(get('/stream'))
     await cut.until('# first')
-    engine.seen.streams[1]?.onClose(() => closes++)
-    engine.seen.streams[1]?.close()
+    engine.state.streams[1]?.onClose(() => closes++)
+    engine.state.streams[1]?.close()
     await cut.closed()
     expect(cut.received.includes('\r\n0\r\n')).toBe(false)
     expect(closes).toBe(2)
@@ -315,7 +315,7 @@ describeEngines((engine) => {
     const held: Exchange[] = []
     const streams: ByteStream[] = []
     const own = await engine.start((exchange) => {
-      if (exchange.path === '/stream') streams.push(exchange.stream(200, text))
+      if (exchange.path === '/stream') streams.push(exchange.stream(200, textHeaders))
       else held.push(exchange)
     })
     const ownPort = await own.listen('127.0.0.1', 0)
@@ -329,7 +329,7 @@ describeEngines((engine) => {
     expect(own.openConnections).toBe(3)
     await own.stopAccepting()
     await expect(RawConnection.open(ownPort)).rejects.toThrow('ECONNREFUSED')
-    held.find(({ path }) => path === '/held')?.reply(200, text, 'in flight')
+    held.find(({ path }) => path === '/held')?.reply(200, textHeaders, 'in flight')
     expect((await waiting.answer()).body.toString()).toBe('in flight')
     await waiting.closed()
     streams[0]?.write(Buffer.from('bye'))
@@ -344,7 +344,7 @@ describeEngines((engine) => {
   })
 
   test('a request on a keep-alive connection after stopAccepting is answered, and its connection closes', async () => {
-    const own = await engine.start((exchange) => exchange.reply(200, text, exchange.path))
+    const own = await engine.start((exchange) => exchange.reply(200, textHeaders, exchange.path))
     const kept = await RawConnection.open(await own.listen('127.0.0.1', 0))
     kept.send(get('/before'))
     expect((await kept.answer()).body.toString()).toBe('/before')

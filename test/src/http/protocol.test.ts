@@ -4,7 +4,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { expect, test } from 'vitest'
-import { bodyLimit, describeEngines, get, post, text } from '../../support/http-engines.ts'
+import { bodyLimit, describeEngines, get, post, textHeaders } from '../../support/http-engines.ts'
 import { RawConnection, rawRequest } from '../../support/raw-http.ts'
 
 const getPaths = ['/echo', '/later', '/big', '/empty']
@@ -12,15 +12,15 @@ const getPaths = ['/echo', '/later', '/big', '/empty']
 describeEngines((engine) => {
   /** Refused with this status, connection closed, and nothing after it was taken for a request. */
   const expectRefused = async (bytes: string, statuses: number[]) => {
-    const before = engine.seen.bodies.length
+    const before = engine.state.bodies.length
     const connection = await RawConnection.open(engine.port)
     connection.send(bytes)
     const answer = await connection.answer()
     expect(statuses).toContain(answer.status)
     await connection.closed()
     connection.destroy()
-    expect(engine.seen.bodies.length).toBe(before)
-    await engine.isAlive()
+    expect(engine.state.bodies.length).toBe(before)
+    await engine.expectAlive()
   }
 
   test('a request answers with its body, its exact path and query, and a Content-Length', async () => {
@@ -33,14 +33,14 @@ describeEngines((engine) => {
     for (const path of ['/caf\xe9', '/a\xff\xfe', '/?q=\xc3\xa9']) {
       expect((await rawRequest(engine.port, get(path)))?.status).toBe(400)
     }
-    expect(engine.seen.requests).toEqual([])
+    expect(engine.state.requests).toEqual([])
   })
 
   /** The native engine executes the first of several requests that arrive together, unless it is answered immediately, and closes. */
   const expectOneOnly = async (connection: RawConnection, first: string) => {
     await connection.closed()
     expect(connection.received.toString()).toBe('')
-    await expect.poll(() => engine.seen.requests).toEqual([first])
+    await expect.poll(() => engine.state.requests).toEqual([first])
   }
 
   test('pipelined requests with immediate answers are answered in order; the native engine in threads has no immediate answers', async () => {
@@ -76,7 +76,7 @@ describeEngines((engine) => {
       else
         expect({ cut, status, allowed: engine.isUws && uwsRefuses(cut) }).toEqual({ cut, status: 505, allowed: true })
     }
-    expect(engine.seen.bodies.length).toBe(answers.filter(({ status }) => status === 200).length)
+    expect(engine.state.bodies.length).toBe(answers.filter(({ status }) => status === 200).length)
   })
 
   test('N7: a client that half-closes right after the request does no harm', async () => {
@@ -88,7 +88,7 @@ describeEngines((engine) => {
       await sleep(20)
       connection.destroy()
     }
-    await engine.isAlive()
+    await engine.expectAlive()
   })
 
   test('N8: a reset in the middle of a body or of an answer does no harm', async () => {
@@ -100,9 +100,9 @@ describeEngines((engine) => {
     inAnswer.send(get('/big'))
     await inAnswer.until('200 OK')
     inAnswer.reset()
-    await expect.poll(() => engine.seen.aborts).toBeGreaterThanOrEqual(1)
-    expect(engine.seen.bodies).toEqual([])
-    await engine.isAlive()
+    await expect.poll(() => engine.state.aborts).toBeGreaterThanOrEqual(1)
+    expect(engine.state.bodies).toEqual([])
+    await engine.expectAlive()
   })
 
   /** As above; with a whole request after it in the same segment, the native engine may close with no answer at all. */
@@ -114,7 +114,7 @@ describeEngines((engine) => {
     if (!engine.isUws) expect(answer?.status).toBe(400)
     else expect([400, 505, undefined]).toContain(answer?.status)
     await connection.closed()
-    expect(engine.seen.requests.join()).not.toContain('smuggled')
+    expect(engine.state.requests.join()).not.toContain('smuggled')
   }
 
   test('R1: differing or repeated Content-Length is refused and what follows is not executed', async () => {
@@ -161,8 +161,8 @@ describeEngines((engine) => {
         }
       }
     }
-    expect(engine.seen.requests.join()).not.toContain('smuggled')
-    await engine.isAlive()
+    expect(engine.state.requests.join()).not.toContain('smuggled')
+    await engine.expectAlive()
   })
 
   test('a body of GET or OPTIONS after an empty field name is refused on node; the native parser takes it for a request', async () => {
@@ -179,7 +179,7 @@ describeEngines((engine) => {
       else await connection.closed()
       connection.destroy()
     }
-    expect(engine.seen.requests.includes('GET /behind')).toBe(engine.isUws && !engine.isInThreads)
+    expect(engine.state.requests.includes('GET /behind')).toBe(engine.isUws && !engine.isInThreads)
   })
 
   test('an invalid chunk size and chunks without line ends are refused on node; the native parser accepts them', async () => {
@@ -203,9 +203,9 @@ describeEngines((engine) => {
     const connection = await RawConnection.open(engine.port)
     connection.send(get('/hold').repeat(500))
     await connection.closed()
-    await engine.isAlive()
-    expect(engine.seen.held.length).toBeLessThanOrEqual(128)
-    await expect.poll(() => engine.seen.held.filter(({ ended }) => !ended)).toEqual([])
+    await engine.expectAlive()
+    expect(engine.state.held.length).toBeLessThanOrEqual(128)
+    await expect.poll(() => engine.state.held.filter(({ ended }) => !ended)).toEqual([])
   })
 
   test('HTTP/1.0 is 505 on the native engine; node answers it', async () => {
@@ -235,14 +235,14 @@ describeEngines((engine) => {
     }
     expect((await endless.answer()).status).toBe(431)
     await endless.closed()
-    await engine.isAlive()
+    await engine.expectAlive()
     await expectRefused(get('/echo', 'X-Many: 1\r\n'.repeat(150)), [431])
   })
 
   test('R5: a body above the limit is refused by its announced length or as soon as it passes the limit', async () => {
     const exact = await rawRequest(engine.port, post('/echo', 'x'.repeat(bodyLimit)))
     expect(exact?.status).toBe(200)
-    engine.seen.bodies = []
+    engine.state.bodies = []
     const head = 'POST /echo HTTP/1.1\r\nHost: a\r\n'
     for (const announced of [bodyLimit + 1, 1_000_000, 999_999_999_999_999_999n]) {
       const connection = await RawConnection.open(engine.port)
@@ -269,7 +269,7 @@ describeEngines((engine) => {
       ['/throw', 500, '{"id":1}'],
     ] as const) {
       for (const framing of [`Content-Length: ${bytes}`, 'Transfer-Encoding: chunked']) {
-        engine.seen.faults = []
+        engine.state.faults = []
         const connection = await RawConnection.open(engine.port)
         connection.socket.pause()
         connection.send(`POST ${path} HTTP/1.1\r\nHost: a\r\n${framing}\r\n\r\n`)
@@ -304,7 +304,7 @@ describeEngines((engine) => {
       if (end === '' || !engine.isUws) expect(`${answer?.status} ${answer?.body}`).toMatch(/^400 sent [23]000$/)
       await connection.closed()
     }
-    await engine.isAlive()
+    await engine.expectAlive()
   })
 
   test('R6: HEAD reports the length, sends no body and leaves the connection usable', async () => {
@@ -341,9 +341,9 @@ describeEngines((engine) => {
     expect(tunnel?.body.toString()).toBe('CONNECT /echo||')
     const leaving = await RawConnection.open(engine.port)
     leaving.send(get('/hold').replace('GET', 'CONNECT'))
-    await expect.poll(() => engine.seen.held.length).toBe(1)
+    await expect.poll(() => engine.state.held.length).toBe(1)
     leaving.reset()
-    await expect.poll(() => engine.seen.aborts).toBe(1)
+    await expect.poll(() => engine.state.aborts).toBe(1)
     for (const method of ['mkcol', 'M@K']) {
       const answer = await rawRequest(engine.port, get('/echo').replace('GET', method))
       // llhttp accepts only registered methods.
@@ -366,7 +366,7 @@ describeEngines((engine) => {
   })
 
   test('an IPv4 client of a dual-stack listener is reported as IPv4, an IPv6 client in short form', async () => {
-    const dual = await engine.start((exchange) => exchange.reply(200, text, exchange.remoteAddress))
+    const dual = await engine.start((exchange) => exchange.reply(200, textHeaders, exchange.remoteAddress))
     const dualPort = await dual.listen('::', 0)
     expect((await rawRequest(dualPort, get('/')))?.body.toString()).toBe('127.0.0.1')
     const six = await RawConnection.open(dualPort, { host: '::1' })
@@ -402,8 +402,8 @@ describeEngines((engine) => {
     const garbage = 'garbage\r\n\r\n'
     const working = await RawConnection.open(engine.port)
     working.send(get('/hold') + garbage)
-    await expect.poll(() => engine.seen.held.length).toBe(1)
-    engine.seen.held[0]?.reply(200, text, 'held')
+    await expect.poll(() => engine.state.held.length).toBe(1)
+    engine.state.held[0]?.reply(200, textHeaders, 'held')
     expect((await working.answer()).body.toString()).toBe('held')
     if (!engine.isUws) await working.closed()
     expect(working.received.toString()).toBe('')
@@ -411,17 +411,17 @@ describeEngines((engine) => {
     const streaming = await RawConnection.open(engine.port)
     streaming.send(get('/stream') + garbage)
     await streaming.until('# first')
-    engine.seen.streams[0]?.write(Buffer.from('# second\n'))
-    engine.seen.streams[0]?.end()
+    engine.state.streams[0]?.write(Buffer.from('# second\n'))
+    engine.state.streams[0]?.end()
     expect((await streaming.answer()).body.toString()).toBe('# first\n# second\n')
     if (!engine.isUws) await streaming.closed()
     expect(streaming.received.toString()).toBe('')
     streaming.destroy()
     const leaving = await RawConnection.open(engine.port)
     leaving.send(get('/hold') + garbage)
-    await expect.poll(() => engine.seen.held.length).toBe(2)
+    await expect.poll(() => engine.state.held.length).toBe(2)
     leaving.socket.end()
-    await expect.poll(() => engine.seen.aborts).toBeGreaterThanOrEqual(1)
+    await expect.poll(() => engine.state.aborts).toBeGreaterThanOrEqual(1)
     leaving.destroy()
   })
 
@@ -436,7 +436,7 @@ describeEngines((engine) => {
       if (!engine.isUws) expect(connection.received.toString()).toBe('')
       connection.destroy()
     }
-    expect(engine.seen.bodies).toEqual([])
+    expect(engine.state.bodies).toEqual([])
   })
 
   test('N9: input that is not HTTP/1.1 is closed with at most an error status', async () => {
@@ -447,7 +447,7 @@ describeEngines((engine) => {
       expect(answer === undefined || answer.status >= 400).toBe(true)
     }
     // One of the previous test may arrive late, from another thread.
-    expect(engine.seen.requests.filter((request) => !request.startsWith('POST '))).toEqual([])
-    await engine.isAlive()
+    expect(engine.state.requests.filter((request) => !request.startsWith('POST '))).toEqual([])
+    await engine.expectAlive()
   })
 })

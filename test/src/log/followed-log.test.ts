@@ -162,7 +162,7 @@ test('parts become a batch with the last one; a new beginning or a later epoch d
   const { journals } = leaderOf(10)
   const payload = Buffer.alloc(2_000_000, 1)
   const seal = new StreamSeal({
-    disk: new MemoryDisk({ soon: (callback) => callback(), chance: () => 0 }),
+    disk: new MemoryDisk({ soon: (callback) => callback(), randomBelow: () => 0 }),
     dataDirectory: '/',
     wallSeconds: () => 1_800_000_000,
     random: randomBytes,

@@ -6,7 +6,7 @@ import { expect, test } from 'vitest'
 import { type FactRecord, fromFrame } from '../../../actors/records/record.ts'
 import type { Outgoing } from '../../../src/outgoing/request.ts'
 import { type Product, type SaleStore, Seller } from '../../../src/payments/seller.ts'
-import { SaleJournal } from '../../support/sale-book.ts'
+import { SaleJournal } from '../../support/sale-journal.ts'
 
 type Said = object | undefined
 
@@ -30,7 +30,7 @@ function shop(said: { readonly verify?: Said[]; readonly settle?: Said[] } = {})
       return { ok: true, status: 200, headers: {}, body: Buffer.from(JSON.stringify(found)) }
     },
   } as unknown as Outgoing
-  const open = (book: SaleStore = journal.opened()) =>
+  const open = (book: SaleStore = journal.open()) =>
     new Seller({
       payTo: `0x${'2'.repeat(40)}`,
       facilitator: 'https://facilitator.example',
@@ -193,7 +193,7 @@ test.each(start)('a sold result is returned after a start from the %s without as
   expect(first.status).toBe(200)
   // It was on disk before anybody was asked to move money.
   expect(when).toEqual(['sale.begun'])
-  const again = open(journal.opened(from))
+  const again = open(journal.open(from))
   expect(await again.sell(ware('broadside:hash'), sent)).toEqual(first)
   expect((await again.sell(ware('broadside:diff'), sent)).status).toBe(402)
   expect(seen).toEqual({ worked: 1, verified: 1, settled: 1 })
@@ -206,12 +206,12 @@ test.each(start)(
     const { open, ware, seen, journal } = made
     const sent = { x402: written(await paymentFor(made)) }
     expect((await open().sell(ware('broadside:hash'), sent)).status).toBe(503)
-    const again = open(journal.opened(from))
+    const again = open(journal.open(from))
     expect((await again.sell(ware('broadside:diff'), sent)).status).toBe(402)
     expect(await again.sell(ware('broadside:hash'), sent)).toMatchObject({ status: 200, body: '{"n":1}' })
     expect(seen).toEqual({ worked: 1, verified: 1, settled: 3 })
     // After the next start it is known as sold.
-    expect(await open(journal.opened(from)).sell(ware('broadside:hash'), sent)).toMatchObject({ body: '{"n":1}' })
+    expect(await open(journal.open(from)).sell(ware('broadside:hash'), sent)).toMatchObject({ body: '{"n":1}' })
     expect(seen.settled).toBe(3)
   },
 )
@@ -221,7 +221,7 @@ test('a refused payment may be used again, also after a start', async () => {
   const { open, ware, journal } = made
   const sent = { x402: written(await paymentFor(made)) }
   expect((await open().sell(ware('broadside:hash'), sent)).status).toBe(402)
-  expect(await open(journal.opened()).sell(ware('broadside:hash'), sent)).toMatchObject({
+  expect(await open(journal.open()).sell(ware('broadside:hash'), sent)).toMatchObject({
     status: 200,
     body: '{"n":2}',
   })
@@ -231,7 +231,7 @@ test('nothing is settled that is not recorded, and nothing verified while the re
   const made = shop()
   const { open, ware, seen, journal } = made
   const sent = { x402: written(await paymentFor(made)) }
-  const book = journal.opened()
+  const book = journal.open()
   const unwritten: SaleStore = {
     find: (key) => book.find(key),
     begin: () => Promise.reject(new Error('no answer')),
@@ -240,10 +240,10 @@ test('nothing is settled that is not recorded, and nothing verified while the re
   }
   expect((await open(unwritten).sell(ware('broadside:hash'), sent)).status).toBe(503)
   expect(seen).toEqual({ worked: 1, verified: 1, settled: 0 })
-  journal.isGone = true
+  journal.isDown = true
   expect((await open(book).sell(ware('broadside:hash'), sent)).status).toBe(503)
   expect(seen).toEqual({ worked: 1, verified: 1, settled: 0 })
-  journal.isGone = false
+  journal.isDown = false
   expect((await open(book).sell(ware('broadside:hash'), sent)).status).toBe(200)
 })
 
@@ -251,7 +251,7 @@ test('a sale whose end is not recorded is resolved later, and a result too large
   const made = shop({ settle: [{ success: true, transaction: '0x1' }, used] })
   const { open, ware, seen, journal } = made
   const sent = { x402: written(await paymentFor(made)) }
-  const book = journal.opened()
+  const book = journal.open()
   const halfWritten: SaleStore = {
     find: (key) => book.find(key),
     begin: (sale) => book.begin(sale),
@@ -279,9 +279,9 @@ test.each([
   const sent = { x402: written(await paymentFor(made, { payload })) }
   await open().sell(ware('broadside:hash'), sent)
   clock.now += seconds - 1
-  expect((await open(journal.opened()).sell(ware('broadside:hash'), sent)).status).toBe(200)
+  expect((await open(journal.open()).sell(ware('broadside:hash'), sent)).status).toBe(200)
   expect(seen.verified).toBe(1)
   clock.now++
-  await open(journal.opened()).sell(ware('broadside:hash'), sent)
+  await open(journal.open()).sell(ware('broadside:hash'), sent)
   expect(seen.verified).toBe(2)
 })

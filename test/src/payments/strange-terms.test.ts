@@ -8,7 +8,7 @@ import { Seller } from '../../../src/payments/seller.ts'
 import { walletOf } from '../../../src/payments/wallet.ts'
 import { encodeBase64Json } from '../../../src/payments/x402.ts'
 import { machine } from '../../../src/platform.ts'
-import { SaleJournal } from '../../support/sale-book.ts'
+import { SaleJournal } from '../../support/sale-journal.ts'
 
 const outgoing = {} as Outgoing
 const wallSeconds = () => 1_800_000_000
@@ -79,7 +79,7 @@ test('a payment is refused, whatever it holds', async () => {
   const seller = new Seller({
     ...{ payTo, facilitator: 'https://facilitator.example', network: 'eip155:8453', micros: 1_000 },
     ...{ realm: 'board.example', secret: Buffer.alloc(32), outgoing, wallSeconds },
-    sales: new SaleJournal(wallSeconds).opened(),
+    sales: new SaleJournal(wallSeconds).open(),
   })
   const ware = { id: 'x', url: 'https://board.example/x', description: '', work: async () => ({ json: '{}' }) }
   const asked = await seller.sell(ware, {})

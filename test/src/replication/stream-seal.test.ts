@@ -10,7 +10,7 @@ const text = 'a text of a private room'
 
 /** A box, whose clock the test controls. `day`: days after the first one. */
 class Box {
-  readonly disk = new MemoryDisk({ soon: (callback) => callback(), chance: () => 0 })
+  readonly disk = new MemoryDisk({ soon: (callback) => callback(), randomBelow: () => 0 })
   day = 0
   seal = this.open()
 

@@ -17,7 +17,7 @@ import type { Disk } from '../../../storage/disk.ts'
 import { JournalReader } from '../../../storage/journal.ts'
 import { machineDisk } from '../../../storage/machine-disk.ts'
 import { unpackBoard } from '../../fixtures/fixture.ts'
-import { entriesAgain } from '../../support/entries-again.ts'
+import { countRebuiltEntries } from '../../support/count-rebuilt-entries.ts'
 import { randomFrom } from '../../support/load.ts'
 import { scratchDirectory } from '../../support/scratch.ts'
 
@@ -111,7 +111,7 @@ test('entries of damaged log frames are rebuilt in order, though the log belonge
   log.advance(through)
   const shards = [0, 1, 2].map((shard) => JournalReader.open(machineDisk, shardDirectory(path, shard)))
   for (const shard of shards) shard.advance(Number.MAX_SAFE_INTEGER)
-  const { same, other, none } = entriesAgain(log, through, shards)
+  const { same, other, none } = countRebuiltEntries(log, through, shards)
   expect([other, none]).toEqual([0, 0])
   expect(same).toBeGreaterThan(100)
   for (const reader of [log, ...shards]) reader.close()

@@ -1,7 +1,7 @@
 /** Clients identified by their own address (client ID metadata documents): fetched by the guarded way out, and checked against it. */
 import { expect, test } from 'vitest'
 import type { Answered, NotAnswered, OutgoingRequest } from '../../../src/outgoing/request.ts'
-import { answered, authorizeUrl, headerOf, oauthAlone } from '../../support/oauth-alone.ts'
+import { authorizeUrl, headerOf, jsonAnswer, standaloneOauth } from '../../support/standalone-oauth.ts'
 
 const clientId = 'https://client.example/meta/client.json'
 const document = {
@@ -22,13 +22,13 @@ async function authorize(
   answer: Answered | NotAnswered,
   { client = clientId, redirect = 'https://client.example/callback', fetchWait = 0 } = {},
 ): Promise<Reached> {
-  const { get, asked } = oauthAlone({ answer, fetchWait })
+  const { get, requests } = standaloneOauth({ answer, fetchWait })
   const response = await get(authorizeUrl({ client_id: client, redirect_uri: redirect }))
-  return { status: response.status, location: headerOf(response, 'location'), asked }
+  return { status: response.status, location: headerOf(response, 'location'), asked: requests }
 }
 
 test('a client is described by its own address, fetched once and within bounds', async () => {
-  const { status, location, asked } = await authorize(answered(document))
+  const { status, location, asked } = await authorize(jsonAnswer(document))
   expect([status, location]).toEqual([
     303,
     expect.stringMatching(/^\/oauth\/interaction\/|http:\/\/board\.example\/oauth\/interaction\//),
@@ -38,21 +38,25 @@ test('a client is described by its own address, fetched once and within bounds',
 
 test.each<[string, Answered | NotAnswered, object]>([
   ['its address is not to be reached', { ok: false, failure: 'blocked', reason: 'not public', sent: false }, {}],
-  ['it answers something else', answered({}, 404), {}],
-  ['what is there is a page', { ...answered(document), headers: { 'content-type': ['text/html'] } }, {}],
-  ['the document is of another client', answered({ ...document, client_id: 'https://else.example/client.json' }), {}],
-  ['the address to go back to is not in it', answered(document), { redirect: 'https://evil.example/callback' }],
-  ['where it goes back to is no list', answered({ ...document, redirect_uris: 'x' }), {}],
-  ['it wants a secret', answered({ ...document, token_endpoint_auth_method: 'client_secret_basic' }), {}],
-  ['its address is longer than what is signed can name', answered({ ...document, client_id: long }), { client: long }],
-  ['its address is plain http', answered(document), { client: 'http://client.example/meta/client.json' }],
+  ['it answers something else', jsonAnswer({}, 404), {}],
+  ['what is there is a page', { ...jsonAnswer(document), headers: { 'content-type': ['text/html'] } }, {}],
+  ['the document is of another client', jsonAnswer({ ...document, client_id: 'https://else.example/client.json' }), {}],
+  ['the address to go back to is not in it', jsonAnswer(document), { redirect: 'https://evil.example/callback' }],
+  ['where it goes back to is no list', jsonAnswer({ ...document, redirect_uris: 'x' }), {}],
+  ['it wants a secret', jsonAnswer({ ...document, token_endpoint_auth_method: 'client_secret_basic' }), {}],
+  [
+    'its address is longer than what is signed can name',
+    jsonAnswer({ ...document, client_id: long }),
+    { client: long },
+  ],
+  ['its address is plain http', jsonAnswer(document), { client: 'http://client.example/meta/client.json' }],
 ])('nobody is redirected when %s', async (_why, answer, more) => {
   const { status, location } = await authorize(answer, more)
   expect([status, location]).toEqual([400, ''])
 })
 
 test('when too many are being fetched no address is contacted, and the client is told when to retry', async () => {
-  const { get, asked } = oauthAlone({ answer: answered(document), fetchWait: 7 })
+  const { get, requests: asked } = standaloneOauth({ answer: jsonAnswer(document), fetchWait: 7 })
   const told = await get(authorizeUrl({ client_id: clientId, redirect_uri: 'https://client.example/callback' }))
   expect([told.status, headerOf(told, 'retry-after'), asked]).toEqual([429, '7', []])
   expect(JSON.parse(String(told.body))).toMatchObject({

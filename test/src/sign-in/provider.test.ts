@@ -2,13 +2,13 @@
 import { expect, test } from 'vitest'
 import { signInScopes } from '../../../actors/kernel/operation.ts'
 import type { OauthResponse } from '../../../src/sign-in/oauth.ts'
-import { answered, authorizeUrl, headerOf, oauthAlone } from '../../support/oauth-alone.ts'
+import { authorizeUrl, headerOf, jsonAnswer, standaloneOauth } from '../../support/standalone-oauth.ts'
 
 const clientId = 'https://client.example/meta/client.json'
 const redirectUri = 'https://client.example/callback'
 const alone = () =>
-  oauthAlone({
-    answer: answered({ client_id: clientId, redirect_uris: [redirectUri], token_endpoint_auth_method: 'none' }),
+  standaloneOauth({
+    answer: jsonAnswer({ client_id: clientId, redirect_uris: [redirectUri], token_endpoint_auth_method: 'none' }),
   })
 
 test('a client without an authentication method is public, and gets no secret that nothing accepts', async () => {
@@ -77,7 +77,7 @@ test.each(['authorize/of-nobody', 'authorize/', 'Authorize'])(
 test('a program on its user’s device that waits for an answer gets it directly', async () => {
   const redirect_uri = 'http://127.0.0.1:3999/callback'
   const native = { client_id: clientId, redirect_uris: [redirect_uri], application_type: 'native' }
-  const { get } = oauthAlone({ answer: answered({ ...native, token_endpoint_auth_method: 'none' }) })
+  const { get } = standaloneOauth({ answer: jsonAnswer({ ...native, token_endpoint_auth_method: 'none' }) })
   const { status, ...refused } = await get(authorizeUrl({ client_id: clientId, redirect_uri, prompt: 'none' }))
   const back = new URL(headerOf({ status, ...refused }, 'location'))
   expect([status, back.host, back.searchParams.get('error')]).toEqual([303, '127.0.0.1:3999', 'interaction_required'])
@@ -93,7 +93,7 @@ test.each([
   const { status, body } = await alone().post('/oauth/register', { redirect_uris, ...said })
   expect([status, JSON.parse(String(body))]).toMatchObject([201, { application_type: 'native', redirect_uris }])
   const document = { client_id: clientId, redirect_uris, token_endpoint_auth_method: 'none', ...said }
-  const byDocument = oauthAlone({ answer: answered(document) })
+  const byDocument = standaloneOauth({ answer: jsonAnswer(document) })
   for (const redirect_uri of [...redirect_uris, 'http://localhost:61234/callback']) {
     const begun = await byDocument.get(authorizeUrl({ client_id: clientId, redirect_uri }))
     expect([redirect_uri, headerOf(begun, 'location')]).toEqual([

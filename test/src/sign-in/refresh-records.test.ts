@@ -6,25 +6,25 @@ import type { OauthKeep } from '../../../actors/sign-in/records.ts'
 import type { TakeReply } from '../../../src/command/ports.ts'
 import { replyWith } from '../../../src/reads/read.ts'
 import { adapterFor, Records, refreshTokenName } from '../../../src/sign-in/records.ts'
-import { Desk } from '../../support/desk.ts'
+import { ShardHarness } from '../../support/shard-harness.ts'
 
 /** The adapter of refresh tokens over a state, and the grants that it ended. */
 function kept() {
-  const desk = new Desk()
+  const shard = new ShardHarness()
   let letters = 0
   const records = new Records({
     boardIdentity: '0'.repeat(64),
-    wallSeconds: () => desk.now,
+    wallSeconds: () => shard.now,
     actors: {
       write: ({ op, to, args }, told) => {
-        const decided = desk.letter('board', op, to, { signed: Buffer.from(`${++letters}`), args, via: 'board' })
+        const decided = shard.decide('board', op, to, { signed: Buffer.from(`${++letters}`), args, via: 'board' })
         const give: TakeReply = told
         give(decided, undefined)
       },
     },
     read: ({ args }, told) => {
-      const found = desk.state.oauth.find(String(args.key), desk.now)
-      const record = desk.kept[(found?.place ?? 0) - 1]?.record as FactRecord<OauthKeep> | undefined
+      const found = shard.state.oauth.find(String(args.key), shard.now)
+      const record = shard.records[(found?.place ?? 0) - 1]?.record as FactRecord<OauthKeep> | undefined
       const { consumedAt = 0, token = '' } = found ?? {}
       const more = { ...(consumedAt === 0 ? {} : { consumed: consumedAt }), ...(token === '' ? {} : { token }) }
       told({
@@ -39,7 +39,7 @@ function kept() {
     ended.push(grant)
   }
   const Adapter = adapterFor(records, { used: () => new Error('used'), ending })
-  return { desk, tokens: new Adapter('RefreshToken'), ended }
+  return { shard, tokens: new Adapter('RefreshToken'), ended }
 }
 
 const day = 86_400
@@ -47,19 +47,19 @@ const nameOf = (n: number, grant = 'a') => refreshTokenName(`${n}`.padStart(43, 
 const payload = { kind: 'RefreshToken', grantId: 'a' }
 
 test('after five hundred rotations a sign-in has one record, also in a snapshot and after a replay', async () => {
-  const { desk, tokens } = kept()
+  const { shard, tokens } = kept()
   await tokens.upsert(nameOf(0), payload, 30 * day)
   for (let n = 0; n < 500; n++) {
     expect(await tokens.find(nameOf(n))).toMatchObject({ jti: nameOf(n) })
     await tokens.consume(nameOf(n))
     await tokens.upsert(nameOf(n + 1), payload, 30 * day)
-    desk.now += 3_600
+    shard.now += 3_600
   }
-  expect(desk.state.oauth.pack()).toHaveLength(1)
+  expect(shard.state.oauth.pack()).toHaveLength(1)
   await tokens.upsert(nameOf(0, 'b'), { ...payload, grantId: 'b' }, 30 * day)
-  expect(desk.state.oauth.pack()).toHaveLength(2)
-  const { replayed, unpacked } = desk.again()
-  for (const state of [replayed, unpacked]) expect(state.oauth.pack()).toEqual(desk.state.oauth.pack())
+  expect(shard.state.oauth.pack()).toHaveLength(2)
+  const { replayed, unpacked } = shard.replay()
+  for (const state of [replayed, unpacked]) expect(state.oauth.pack()).toEqual(shard.state.oauth.pack())
 })
 
 test('every replaced token is recognized as used, however long ago, and the newest is not', async () => {
@@ -82,7 +82,7 @@ test('every replaced token is recognized as used, however long ago, and the newe
 })
 
 test('a token of an older release is used once, and replaced by one of a family', async () => {
-  const { desk, tokens } = kept()
+  const { shard, tokens } = kept()
   const old = 'A'.repeat(43)
   await tokens.upsert(old, payload, 30 * day)
   expect(await tokens.find(old)).not.toHaveProperty('consumed')
@@ -91,5 +91,5 @@ test('a token of an older release is used once, and replaced by one of a family'
   expect((await tokens.find(old))?.consumed).toBeGreaterThan(0)
   await expect(tokens.consume(old)).rejects.toThrow('used')
   expect(await tokens.find(nameOf(1))).not.toHaveProperty('consumed')
-  expect(desk.state.oauth.pack()).toHaveLength(2)
+  expect(shard.state.oauth.pack()).toHaveLength(2)
 })

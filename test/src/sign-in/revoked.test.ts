@@ -4,12 +4,12 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { SignInKeys } from '../../../src/sign-in/sign-in-keys.ts'
 import { machineDisk } from '../../../storage/machine-disk.ts'
-import { answered, oauthAlone } from '../../support/oauth-alone.ts'
 import { scratchDirectory } from '../../support/scratch.ts'
+import { jsonAnswer, standaloneOauth } from '../../support/standalone-oauth.ts'
 
 const clientId = 'https://client.example/meta/client.json'
 const redirect_uris = ['https://client.example/callback']
-const answer = answered({ client_id: clientId, redirect_uris, token_endpoint_auth_method: 'none' })
+const answer = jsonAnswer({ client_id: clientId, redirect_uris, token_endpoint_auth_method: 'none' })
 const delegation = 'd'.repeat(32)
 const ends = 1_900_000_000
 
@@ -19,14 +19,14 @@ function signedIn() {
   keys.keep(delegation, Buffer.alloc(32, 1))
   keys.settle(delegation)
   const hadKey: [op: string, hadKey: boolean][] = []
-  const alone = oauthAlone({
+  const alone = standaloneOauth({
     answer,
     keys,
     records: {
       RefreshToken: { kind: 'RefreshToken', grantId: 'grant', clientId, iat: 1_700_000_000, exp: ends },
       SignIn: { delegation },
     },
-    written: ({ op, args }) => hadKey.push([`${op} ${'grant' in args}`, keys.get(delegation) !== undefined]),
+    onWrite: ({ op, args }) => hadKey.push([`${op} ${'grant' in args}`, keys.get(delegation) !== undefined]),
   })
   return { alone, hadKey }
 }

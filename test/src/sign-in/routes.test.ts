@@ -5,7 +5,7 @@ import type { Exchange, Header } from '../../../src/http/port.ts'
 import { Throttle } from '../../../src/rates/throttle.ts'
 import type { Oauth } from '../../../src/sign-in/oauth.ts'
 import { oauthRoutes } from '../../../src/sign-in/routes.ts'
-import { answered, authorizeUrl, oauthAlone } from '../../support/oauth-alone.ts'
+import { authorizeUrl, jsonAnswer, standaloneOauth } from '../../support/standalone-oauth.ts'
 
 type Told = {
   readonly status: number
@@ -93,7 +93,7 @@ test.each([
   ['/oauth/authorize'],
   ['/oauth/authorize', 'text/html'],
 ])('HEAD of %s is answered as GET is', async (path, accept?: string) => {
-  oauth = oauthAlone({ answer: answered({}) }).oauth
+  oauth = standaloneOauth({ answer: jsonAnswer({}) }).oauth
   const got = await ask('GET', path, accept)
   expect(got.body.length).toBeGreaterThan(0)
   expect(await ask('HEAD', path, accept)).toEqual(got)
@@ -102,8 +102,8 @@ test.each([
 test('a link that would redirect to an unknown address shows the address, and follows it only on confirmation', async () => {
   const client_id = 'https://evil.example/client.json'
   const redirect_uri = 'https://evil.example/callback'
-  oauth = oauthAlone({
-    answer: answered({ client_id, redirect_uris: [redirect_uri], token_endpoint_auth_method: 'none' }),
+  oauth = standaloneOauth({
+    answer: jsonAnswer({ client_id, redirect_uris: [redirect_uri], token_endpoint_auth_method: 'none' }),
   }).oauth
   const { status, headers, body } = await ask(
     'GET',

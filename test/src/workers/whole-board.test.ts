@@ -81,7 +81,7 @@ class SimulatedBoard {
         news,
         listeners: [{ published: ({ head }) => this.#note(head) }],
         onFatal: (thread, { message }) => {
-          if (!this.sim.memory.isDark) throw new Error(`${thread}: ${message}`)
+          if (!this.sim.memory.isPowerOff) throw new Error(`${thread}: ${message}`)
         },
       })
       const vkeys = facts.logs.map(({ vkey }) => vkey)
@@ -157,9 +157,9 @@ class SimulatedBoard {
 
   #next(): Post {
     const n = ++this.#sent
-    const room = rooms[this.sim.chance(rooms.length)]!
+    const room = rooms[this.sim.randomBelow(rooms.length)]!
     const timestamp = this.sim.platform.clock.wallSeconds()
-    const [text, nonce] = [`post ${n} `.padEnd(1 + this.sim.chance(600), '.'), `nonce-${n}`]
+    const [text, nonce] = [`post ${n} `.padEnd(1 + this.sim.randomBelow(600), '.'), `nonce-${n}`]
     const command = { operation: 'post', room, text, public_key: ada.publicKey, timestamp, nonce }
     const signed = signingBytes(this.#directory!.facts.service_id, command)
     const sha = createHash('sha256').update(signed).digest()
@@ -194,18 +194,18 @@ test.each(layouts)(
       const board = new SimulatedBoard(sim, '/board/data', layout)
       expect(await board.start()).toBe('running')
       for (let life = 0; life < 6; life++) {
-        sim.memory.cutAfter(10 + sim.chance(150))
+        sim.memory.cutAfter(10 + sim.randomBelow(150))
         let state: unknown = life
         while (state !== 'dark') {
-          state = await board.post(1 + sim.chance(8))
+          state = await board.post(1 + sim.randomBelow(8))
           // The mark of the log is written once a second.
-          if (sim.chance(4) === 0) await sim.until(pause(sim.platform.clock, 1_500))
+          if (sim.randomBelow(4) === 0) await sim.until(pause(sim.platform.clock, 1_500))
         }
         cuts++
         await sim.cutPower()
         // The next one may come while the board recovers from the last one.
-        for (let cut = sim.chance(3); cut > 0; cut--) {
-          sim.memory.cutAfter(sim.chance(30))
+        for (let cut = sim.randomBelow(3); cut > 0; cut--) {
+          sim.memory.cutAfter(sim.randomBelow(30))
           if ((await board.start()) === 'dark') cuts++
           await sim.cutPower()
         }

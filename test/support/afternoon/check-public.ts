@@ -5,19 +5,28 @@ import { verifyExport } from '../../../src/cli/verify-export.ts'
 import { verifyProofJson } from '../../../src/cli/verify-proof.ts'
 import { readOnThisThread } from '../../../src/export-check/readers.ts'
 import type { VerifierKey } from '../../../storage/note.ts'
+import type { Json } from '../answers.ts'
 import type { EventJson, ProofJson } from '../client.ts'
-import type { Json } from '../told.ts'
-import { keepsTime } from './book.ts'
 import { checkPayload, roomShape } from './check-rooms.ts'
+import { checkTimes } from './history.ts'
 import { type Model, shape } from './model.ts'
-import type { Stage } from './stage.ts'
-import { canary, everybody, isSecretive, people, postOffice, privateRooms, rooms, stranger } from './town.ts'
-import { type Asked, each, same, Views } from './views.ts'
+import {
+  canary,
+  everybody,
+  isSecretive,
+  people,
+  privateRooms,
+  receiverRoom,
+  rooms,
+  stranger,
+} from './people-and-rooms.ts'
+import type { RestartingBoard } from './restarting-board.ts'
+import { each, type QueryFields, same, Views } from './views.ts'
 
 /** Returns every text that a stranger was shown. */
-export async function checkPublic(stage: Stage, model: Model, key: VerifierKey): Promise<string[]> {
+export async function checkPublic(restartingBoard: RestartingBoard, model: Model, key: VerifierKey): Promise<string[]> {
   const texts: string[] = []
-  const nobody = new Views(stage.client, undefined, texts)
+  const nobody = new Views(restartingBoard.client, undefined, texts)
   await checkOrder(nobody, model)
   await checkCounts(nobody, model)
   await checkExport(nobody, model, key)
@@ -27,20 +36,20 @@ export async function checkPublic(stage: Stage, model: Model, key: VerifierKey):
 
 async function checkOrder(nobody: Views, model: Model): Promise<void> {
   const all = model.publicVersions()
-  keepsTime(all, 'the order of everything public')
-  const visible = all.filter((said) => said.original === undefined && model.goneOf(said) === undefined)
-  const isOurs = ({ room }: EventJson) => room !== postOffice.name
+  checkTimes(all, 'the order of everything public')
+  const visible = all.filter((posted) => posted.original === undefined && model.removalOf(posted) === undefined)
+  const isOurs = ({ room }: EventJson) => room !== receiverRoom.name
   const found = (await nobody.listByGet<EventJson>('/api/events?order=asc', 'events')).filter(isOurs)
   same(
     '/api/events',
     found.map(shape),
-    visible.map((said) => model.item(said)),
+    visible.map((posted) => model.item(posted)),
   )
   const back = (await nobody.list<EventJson>('events.list', 'events', { limit: 173 })).filter(isOurs)
   same(
     'events.list',
     back.reverse().map(shape),
-    visible.map((said) => model.item(said)),
+    visible.map((posted) => model.item(posted)),
   )
   await each(everybody, async (who) => {
     const own = visible.filter(({ by }) => by === who)
@@ -58,19 +67,19 @@ async function checkOrder(nobody: Views, model: Model): Promise<void> {
 }
 
 /** A text is found by its unique word while it is shown, by nobody when it is gone, and a private one only in its room. */
-export async function checkSearch({ client }: Stage, model: Model): Promise<void> {
+export async function checkSearch({ client }: RestartingBoard, model: Model): Promise<void> {
   const all = rooms.flatMap(({ name }) => model.originals(name)).filter((_, n) => n % 11 === 0)
-  await each(all, async (said) => {
-    const newest = model.book.newest(said)
+  await each(all, async (posted) => {
+    const newest = model.history.newest(posted)
     const word = /mk[0-9]+q/.exec(newest.text)?.[0]
     if (word === undefined) return
-    const isShown = model.goneOf(said) === undefined
-    const { name, isPrivate, owner } = said.room
-    const search = async (who: number | undefined, fields: Asked) =>
+    const isShown = model.removalOf(posted) === undefined
+    const { name, isPrivate, owner } = posted.room
+    const search = async (who: number | undefined, fields: QueryFields) =>
       (await new Views(client, who).list<EventJson>('events.list', 'events', { query: word, ...fields })).map(
         ({ event_id }) => event_id,
       )
-    const found = isShown ? [said.id] : []
+    const found = isShown ? [posted.id] : []
     same(`search of ${word} by ${stranger}`, await search(stranger, {}), isPrivate ? [] : found)
     same(`search of ${word} in ${name}`, await search(isPrivate ? owner! : undefined, { room: name }), found)
   })
@@ -82,21 +91,21 @@ const ofTheBoard: ReadonlySet<string> = new Set(['lobby', 'reviews'])
 async function checkCounts(nobody: Views, model: Model): Promise<void> {
   type Listed = Parameters<typeof roomShape>[0]
   const listed = await nobody.listByGet<Listed>('/api/rooms?', 'rooms')
-  const open = rooms.filter((room) => !room.isPrivate && room !== postOffice)
+  const open = rooms.filter((room) => !room.isPrivate && room !== receiverRoom)
   const expected = open.map((room) => {
     const { name, owner } = room
-    const members = model.book.members.get(name)!.size + (owner === undefined ? 0 : 1)
+    const members = model.history.members.get(name)!.size + (owner === undefined ? 0 : 1)
     const view = { name, visibility: 'public', ...(owner === undefined ? {} : { owner: people[owner]!.id }), members }
     return roomShape({ ...view, ...model.counts(name) })
   })
   const byName = (list: readonly unknown[]) => list.map((one) => JSON.stringify(one)).sort()
-  const found = listed.filter(({ name }) => name !== postOffice.name && !ofTheBoard.has(name)).map(roomShape)
+  const found = listed.filter(({ name }) => name !== receiverRoom.name && !ofTheBoard.has(name)).map(roomShape)
   same('/api/rooms', byName(found), byName(expected))
-  const posted = await nobody.ask('room.get', { room: postOffice.name })
+  const summary = await nobody.ask('room.get', { room: receiverRoom.name })
   const { stats } = (await nobody.client.get('/api/stats')).data
-  const events = model.publicVersions().length + (posted.room as { count: number }).count
+  const events = model.publicVersions().length + (summary.room as { count: number }).count
   expect(stats).toMatchObject({ rooms: open.length + 1 + ofTheBoard.size, events })
-  const openDocs = model.book.docs.filter(({ room }) => room?.isPrivate === false).length
+  const openDocs = model.history.docs.filter(({ room }) => room?.isPrivate === false).length
   expect(stats).toMatchObject({ documents: openDocs, blobs: 0 })
 }
 
@@ -120,13 +129,13 @@ async function checkExport(nobody: Views, model: Model, key: VerifierKey): Promi
   const lines = text.trimEnd().split('\n')
   const events = lines
     .map((line) => JSON.parse(line) as Line)
-    .filter(({ type, room }) => ['event', 'tombstone'].includes(type) && room !== postOffice.name)
+    .filter(({ type, room }) => ['event', 'tombstone'].includes(type) && room !== receiverRoom.name)
   const byPlace = events.sort((a, b) => a.log.index! - b.log.index!)
   const expected = model.publicVersions().filter(({ room }) => room.isArchived)
   same(
     'export',
     byPlace.map((line) => [shape(line), line.command_sha256]),
-    expected.map((said) => [model.version(said), said.sha256]),
+    expected.map((posted) => [model.version(posted), posted.sha256]),
   )
   byPlace.forEach((line, n) => {
     checkPayload(model, expected[n]!, line)
@@ -135,22 +144,22 @@ async function checkExport(nobody: Views, model: Model, key: VerifierKey): Promi
 
 /** Every acknowledged post is in the log; if its text is gone its signed bytes are not. */
 async function checkProofs(nobody: Views, model: Model, key: VerifierKey): Promise<void> {
-  await each(model.publicVersions(), async (said) => {
-    const answer = await nobody.client.get(`/api/log/proof?message=${said.id}`)
-    if (answer.status !== 200) throw new Error(`no proof of ${said.id}: ${answer.text}`)
+  await each(model.publicVersions(), async (posted) => {
+    const answer = await nobody.client.get(`/api/log/proof?message=${posted.id}`)
+    if (answer.status !== 200) throw new Error(`no proof of ${posted.id}: ${answer.text}`)
     nobody.texts!.push(answer.text)
     const facts = verifyProofJson(answer.data as Json, key)
     const { entry } = answer.data as ProofJson
     nobody.texts!.push(Buffer.from(entry, 'base64').toString())
-    const hasBytes = model.goneOf(said) === undefined
+    const hasBytes = model.removalOf(posted) === undefined
     const told = [facts.eventId, facts.index, facts.hasSignedBytes]
-    same(`proof of ${said.id}`, told, [said.id, said.leaf, hasBytes])
+    same(`proof of ${posted.id}`, told, [posted.id, posted.leaf, hasBytes])
   })
 }
 
 /** Reads everything as a stranger and unsigned: the canary word appears nowhere, and private things are not revealed to exist. */
-export async function checkSecrecy(stage: Stage, model: Model, texts: string[]): Promise<void> {
-  const { client } = stage
+export async function checkSecrecy(restartingBoard: RestartingBoard, model: Model, texts: string[]): Promise<void> {
+  const { client } = restartingBoard
   const nobody = new Views(client, undefined, texts)
   const other = new Views(client, stranger, texts)
   for (const path of ['/', '/capabilities', '/metrics', '/api/stats', '/api/log/checkpoint', '/checkpoint', '/healthz'])
@@ -198,14 +207,14 @@ async function changesOf(reader: Views): Promise<Json[]> {
 }
 
 /** A request for anything private is refused. The refusal names what was requested, and nothing else. */
-async function checkClosed(nobody: Views, other: Views, { book }: Model): Promise<void> {
+async function checkClosed(nobody: Views, other: Views, { history }: Model): Promise<void> {
   for (const reader of [nobody, other]) {
     const plain = new Views(reader.client, reader.who)
     for (const { name, guests } of privateRooms) {
-      const said = book.byRoom.get(name)!.at(-1)!
+      const posted = history.byRoom.get(name)!.at(-1)!
       const readers = [
         plain,
-        ...guests.filter((who) => !book.members.get(name)!.has(who)).map((who) => new Views(plain.client, who)),
+        ...guests.filter((who) => !history.members.get(name)!.has(who)).map((who) => new Views(plain.client, who)),
       ]
       for (const each of readers) {
         for (const [operation, fields] of [
@@ -217,9 +226,9 @@ async function checkClosed(nobody: Views, other: Views, { book }: Model): Promis
           ['docs.list', { room: name }],
           ['room.read_token', { room: name }],
           ['updates.get', { data: JSON.stringify({ schema: 1, wait: 0, rooms: [name] }) }],
-          ['event.get', { event_id: said.id }],
-          ['thread.get', { event_id: said.id }],
-          ['event.history', { event_id: said.id }],
+          ['event.get', { event_id: posted.id }],
+          ['thread.get', { event_id: posted.id }],
+          ['event.history', { event_id: posted.id }],
         ] as const) {
           const { status, code, text } = await each.answer(operation, fields)
           // Some reads cannot be unsigned: they say so before they look at the room.
@@ -229,7 +238,7 @@ async function checkClosed(nobody: Views, other: Views, { book }: Model): Promis
         }
       }
       for (const path of [
-        `/api/log/proof?message=${said.id}`,
+        `/api/log/proof?message=${posted.id}`,
         `/tail/${name}`,
         `/api/events?room=${name}`,
         `/v1/export?room=${name}`,

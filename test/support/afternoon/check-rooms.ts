@@ -2,42 +2,42 @@
 import { createHash } from 'node:crypto'
 import type { EventJson } from '../client.ts'
 import { blockIds, StreamReader } from '../stream-reader.ts'
-import type { Said } from './book.ts'
+import type { SentEvent } from './history.ts'
 import { type Entry, type Model, shape } from './model.ts'
-import type { Stage } from './stage.ts'
-import { people, postOffice, type Room, rooms, stranger } from './town.ts'
+import { people, type Room, receiverRoom, rooms, stranger } from './people-and-rooms.ts'
+import type { RestartingBoard } from './restarting-board.ts'
 import { each, same, Views } from './views.ts'
 
-export type Post = (said: Said) => unknown
+export type Post = (posted: SentEvent) => unknown
 
 /** Moderation logs come first: the state of each event follows from them. */
-export async function takeLogs(stage: Stage, model: Model): Promise<void> {
+export async function takeLogs(restartingBoard: RestartingBoard, model: Model): Promise<void> {
   for (const room of rooms) {
-    const [reader] = readersOf(stage, room)
+    const [reader] = readersOf(restartingBoard, room)
     const entries = await reader!.list<Entry>('room.modlog', 'entries', { room: room.name })
     model.takeLog(room, entries.reverse())
   }
 }
 
 /** Everybody who reads a room: its members, or for a public one anybody, signed or not. */
-function readersOf({ client }: Stage, { isPrivate, owner, core }: Room): Views[] {
+function readersOf({ client }: RestartingBoard, { isPrivate, owner, core }: Room): Views[] {
   const who = isPrivate ? [owner!, core[0]!, core[2]!] : [undefined, stranger]
   return who.map((each) => new Views(client, each))
 }
 
-export async function checkRooms(stage: Stage, model: Model): Promise<void> {
+export async function checkRooms(restartingBoard: RestartingBoard, model: Model): Promise<void> {
   for (const room of rooms) {
-    if (room === postOffice) continue
-    for (const reader of readersOf(stage, room)) await checkLists(reader, model, room)
-    await checkEvents(readersOf(stage, room)[0]!, model, room)
-    await checkTail(stage, model, room)
+    if (room === receiverRoom) continue
+    for (const reader of readersOf(restartingBoard, room)) await checkLists(reader, model, room)
+    await checkEvents(readersOf(restartingBoard, room)[0]!, model, room)
+    await checkTail(restartingBoard, model, room)
   }
 }
 
 async function checkLists(reader: Views, model: Model, room: Room): Promise<void> {
   const { name, isPrivate } = room
   const what = (view: string) => `${view} of ${name} by ${reader.who ?? 'nobody'}`
-  const visible = model.visible(name).map((said) => model.item(said))
+  const visible = model.visible(name).map((posted) => model.item(posted))
   const rising = { room: name, data: '{"schema":1,"order":"asc"}' }
   const falling = await reader.list<EventJson>('events.list', 'events', {
     room: name,
@@ -54,7 +54,7 @@ async function checkLists(reader: Views, model: Model, room: Room): Promise<void
     ({ name: page, count, threads, last_event_id }) => ({ name: page, count, threads, last_event_id }),
   )
   same(what('room.pages'), pages, model.pages(name))
-  const members = [...model.book.members.get(name)!].map((who) => people[who]!.id)
+  const members = [...model.history.members.get(name)!].map((who) => people[who]!.id)
   const owner = room.owner === undefined ? [] : [people[room.owner]!.id]
   const { room: found } = await reader.ask('room.get', { room: name })
   same(
@@ -91,57 +91,57 @@ export function roomShape({ name, visibility, owner = '', members, count, thread
 async function checkEvents(reader: Views, model: Model, room: Room): Promise<void> {
   const all = model.versions(room.name)
   const originals = model.originals(room.name)
-  const threads = new Map<string, Said[]>()
-  for (const said of originals) threads.set(said.thread, [...(threads.get(said.thread) ?? []), said])
+  const threads = new Map<string, SentEvent[]>()
+  for (const posted of originals) threads.set(posted.thread, [...(threads.get(posted.thread) ?? []), posted])
   await each([...threads], async ([root, list]) => {
     const any = list[list.length - 1]!
     const found = await reader.list<EventJson>('thread.get', 'events', { event_id: any.id })
     same(
       `thread ${root}`,
       found.map(shape),
-      list.map((said) => model.item(said)),
+      list.map((posted) => model.item(posted)),
     )
   })
-  await each(all, async (said) => {
-    const { event } = await reader.ask('event.get', { event_id: said.id })
-    const expected = said.original === undefined ? model.item(said) : model.version(said)
+  await each(all, async (posted) => {
+    const { event } = await reader.ask('event.get', { event_id: posted.id })
+    const expected = posted.original === undefined ? model.item(posted) : model.version(posted)
     // An original without versions is itself; with them it is shown as the newest.
-    same(`event ${said.id}`, [shape(event as EventJson)], [expected])
-    checkPayload(model, said.original === undefined ? model.book.newest(said) : said, event as EventJson)
+    same(`event ${posted.id}`, [shape(event as EventJson)], [expected])
+    checkPayload(model, posted.original === undefined ? model.history.newest(posted) : posted, event as EventJson)
   })
   await each(
-    originals.filter(({ id }) => model.book.edits.has(id)),
-    async (said) => {
-      const edits = all.filter(({ original }) => original === said.id)
+    originals.filter(({ id }) => model.history.edits.has(id)),
+    async (posted) => {
+      const edits = all.filter(({ original }) => original === posted.id)
       const found = await reader.list<EventJson>('event.history', 'events', { event_id: edits.at(-1)!.id, limit: 2 })
       same(
-        `history of ${said.id}`,
+        `history of ${posted.id}`,
         found.map(shape),
-        [said, ...edits].map((version) => model.version(version)),
+        [posted, ...edits].map((version) => model.version(version)),
       )
       found.forEach((event, n) => {
-        checkPayload(model, [said, ...edits][n]!, event)
+        checkPayload(model, [posted, ...edits][n]!, event)
       })
     },
   )
 }
 
 /** The signed bytes are those that were sent, or none. */
-export function checkPayload(model: Model, said: Said, { signed_payload: payload, signature }: EventJson): void {
-  const isGone = model.goneOf(said) !== undefined
+export function checkPayload(model: Model, posted: SentEvent, { signed_payload: payload, signature }: EventJson): void {
+  const isGone = model.removalOf(posted) !== undefined
   if (isGone !== (payload === undefined) || isGone !== (signature === undefined))
-    throw new Error(`${said.id} is ${isGone ? 'gone' : 'there'}, its signed bytes are ${payload}`)
+    throw new Error(`${posted.id} is ${isGone ? 'gone' : 'there'}, its signed bytes are ${payload}`)
   if (payload === undefined) return
-  if (createHash('sha256').update(payload).digest('hex') !== said.sha256)
-    throw new Error(`${said.id}: these are not the bytes that were signed: ${payload}`)
+  if (createHash('sha256').update(payload).digest('hex') !== posted.sha256)
+    throw new Error(`${posted.id}: these are not the bytes that were signed: ${payload}`)
 }
 
 /** What a tail begins with. */
-async function checkTail(stage: Stage, model: Model, room: Room): Promise<void> {
-  const [reader] = readersOf(stage, room)
+async function checkTail(restartingBoard: RestartingBoard, model: Model, room: Room): Promise<void> {
+  const [reader] = readersOf(restartingBoard, room)
   const token = room.isPrivate ? `&token=${(await reader!.ask('room.read_token', { room: room.name })).token}` : ''
   const newest = model.versions(room.name).slice(-200)
-  const tail = new StreamReader(stage.board.address, `/tail/${room.name}?last=200${token}`)
+  const tail = new StreamReader(restartingBoard.board.address, `/tail/${room.name}?last=200${token}`)
   const text = await tail.until((all) => blockIds(all).length >= newest.length)
   tail.close()
   same(

@@ -4,10 +4,10 @@
  */
 
 import type { EventJson } from '../client.ts'
-import { ask, type UpdateJson, type UpdatesJson } from '../poller.ts'
 import { StreamReader } from '../stream-reader.ts'
-import type { Stage } from './stage.ts'
-import { people, type Room } from './town.ts'
+import { requestUpdates, type UpdateJson, type UpdatesJson } from '../updates.ts'
+import { people, type Room } from './people-and-rooms.ts'
+import type { RestartingBoard } from './restarting-board.ts'
 import type { Random } from './world.ts'
 
 export type PollerOptions = {
@@ -23,12 +23,12 @@ export class Poller {
   readonly seen: UpdateJson[] = []
   /** Answers, including those with nothing new. */
   polls = 0
-  readonly #stage: Stage
+  readonly #restartingBoard: RestartingBoard
   #cursor: string | undefined
   #isLast = false
 
-  constructor(stage: Stage, options: PollerOptions) {
-    this.#stage = stage
+  constructor(restartingBoard: RestartingBoard, options: PollerOptions) {
+    this.#restartingBoard = restartingBoard
     this.options = options
   }
 
@@ -64,7 +64,9 @@ export class Poller {
       ...(limit === undefined ? {} : { limit }),
       ...(this.#cursor === undefined ? {} : { cursor: this.#cursor }),
     }
-    const { result } = await this.#stage.insist((client) => ask(client, asked, who === undefined ? who : people[who]))
+    const { result } = await this.#restartingBoard.retry((client) =>
+      requestUpdates(client, asked, who === undefined ? who : people[who]),
+    )
     if (result.status !== 200) throw new Error(`${this.name}: ${result.status} ${result.text}`)
     const page = result.data as unknown as UpdatesJson
     this.seen.push(...page.updates)
@@ -89,12 +91,19 @@ export class Tail {
   /** Contents of server-sent events. */
   readonly events: EventJson[] = []
   opened = 0
-  readonly #stage: Stage
+  readonly #restartingBoard: RestartingBoard
   readonly #random: Random
 
   /** `first`: the event of the room after which it begins. */
-  constructor(stage: Stage, random: Random, room: Room, format: TailFormat, first: string, who?: number) {
-    this.#stage = stage
+  constructor(
+    restartingBoard: RestartingBoard,
+    random: Random,
+    room: Room,
+    format: TailFormat,
+    first: string,
+    who?: number,
+  ) {
+    this.#restartingBoard = restartingBoard
     this.#random = random
     this.room = room
     this.format = format
@@ -146,17 +155,17 @@ export class Tail {
   async #open(): Promise<StreamReader> {
     const since = this.ids.at(-1)!
     const token = this.who === undefined ? '' : `&token=${await this.#token(this.who)}`
-    await this.#stage.up
+    await this.#restartingBoard.running
     const isSse = this.format === 'sse'
     const query = isSse ? `last=1${token}` : `since=${since}${this.format === 'line' ? '&format=line' : ''}${token}`
     const headers = isSse ? { accept: 'text/event-stream', 'last-event-id': since } : {}
     this.opened++
-    return new StreamReader(this.#stage.board.address, `/tail/${this.room.name}?${query}`, headers)
+    return new StreamReader(this.#restartingBoard.board.address, `/tail/${this.room.name}?${query}`, headers)
   }
 
   async #token(who: number): Promise<string> {
     const fields = { operation: 'room.read_token', room: this.room.name }
-    const { result } = await this.#stage.insist((client) => client.command(people[who]!, fields))
+    const { result } = await this.#restartingBoard.retry((client) => client.command(people[who]!, fields))
     if (result.status !== 200) throw new Error(`${this.name}: ${result.text}`)
     return (result.data as unknown as { token: string }).token
   }

@@ -1,10 +1,10 @@
 /**
- * The model: what every view of a room must show according to the book. Concurrent acts on events by several people are ordered by the
+ * The model: what every view of a room must show according to the history. Concurrent acts on events by several people are ordered by the
  * room's moderation log, once that is known to contain every act once, and none before its time.
  */
 import type { EventJson } from '../client.ts'
-import { type Book, type Deed, type Gone, keepsTime, type Said } from './book.ts'
-import { operator, people, type Room, rooms } from './town.ts'
+import { checkTimes, type History, type ModerationAction, type Removal, type SentEvent } from './history.ts'
+import { operator, people, type Room, rooms } from './people-and-rooms.ts'
 
 export type Entry = {
   readonly seq: number
@@ -16,110 +16,113 @@ export type Entry = {
 }
 
 export class Model {
-  readonly book: Book
-  readonly #gone = new Map<string, Gone>()
+  readonly history: History
+  readonly #removals = new Map<string, Removal>()
   /** Originals that were ever hidden or redacted. */
-  readonly everGone = new Set<string>()
+  readonly everRemoved = new Set<string>()
   readonly #redacted = new Set<string>()
 
-  constructor(book: Book) {
-    this.book = book
+  constructor(history: History) {
+    this.history = history
   }
 
   /** Applies the moderation log of a room, oldest entry first, to the room's events. */
   takeLog(room: Room, entries: readonly Entry[]): void {
-    const byId = new Map(this.book.deeds.filter((deed) => deed.room === room).map((deed) => [deed.id, deed]))
-    const deeds = entries.map((entry, n): Deed => {
-      const deed = byId.get(entry.event_id)
+    const byId = new Map(
+      this.history.moderation.filter((action) => action.room === room).map((action) => [action.id, action]),
+    )
+    const actions = entries.map((entry, n): ModerationAction => {
+      const action = byId.get(entry.event_id)
       byId.delete(entry.event_id)
-      if (deed === undefined)
+      if (action === undefined)
         throw new Error(`${room.name}: ${JSON.stringify(entry)} was never acknowledged, or is there twice`)
       const told = [entry.seq, entry.action, entry.actor.id, entry.target, entry.reason]
-      const expected = [n + 1, deed.op, people[deed.by]!.id, deed.target, deed.reason]
+      const expected = [n + 1, action.op, people[action.by]!.id, action.target, action.reason]
       if (JSON.stringify(told) !== JSON.stringify(expected))
         throw new Error(`${room.name}: entry ${JSON.stringify(told)} is not ${JSON.stringify(expected)}`)
-      return deed
+      return action
     })
     for (const lost of byId.values()) throw new Error(`${room.name}: the moderation log lost ${JSON.stringify(lost)}`)
-    keepsTime(deeds, `moderation log of ${room.name}`)
-    for (const deed of deeds) this.#apply(deed)
+    checkTimes(actions, `moderation log of ${room.name}`)
+    for (const action of actions) this.#apply(action)
   }
 
-  #apply({ op, target, room, by, reason = '' }: Deed): void {
+  #apply({ op, target, room, by, reason = '' }: ModerationAction): void {
     if (!['room.hide', 'room.restore', 'event.redact'].includes(op)) return
-    const said = this.book.said.get(target!)!
-    const id = said.original ?? said.id
-    const isGone = this.#gone.has(id)
+    const posted = this.history.events.get(target!)!
+    const id = posted.original ?? posted.id
+    const isGone = this.#removals.has(id)
     const isRedacted = this.#redacted.has(id)
     const isLegal = op === 'room.hide' ? !isGone : op === 'room.restore' ? isGone && !isRedacted : !isRedacted
-    if (!isLegal) throw new Error(`${room.name}: ${op} of ${id} was taken after ${JSON.stringify(this.#gone.get(id))}`)
+    if (!isLegal)
+      throw new Error(`${room.name}: ${op} of ${id} was taken after ${JSON.stringify(this.#removals.get(id))}`)
     if (op === 'room.restore') {
-      this.#gone.delete(id)
+      this.#removals.delete(id)
       return
     }
-    this.everGone.add(id)
+    this.everRemoved.add(id)
     const isRunner = room.owner === by || room.moderator === by
-    const power = op === 'event.redact' && said.by === by ? 'author' : isRunner ? 'room' : 'operator'
+    const power = op === 'event.redact' && posted.by === by ? 'author' : isRunner ? 'room' : 'operator'
     if (power === 'operator' && by !== operator) throw new Error(`${by} has no power over ${id}`)
-    this.#gone.set(id, { reason, by: power })
+    this.#removals.set(id, { reason, by: power })
     if (op === 'event.redact') this.#redacted.add(id)
   }
 
-  goneOf({ id, original }: Said): Gone | undefined {
-    return this.#gone.get(original ?? id)
+  removalOf({ id, original }: SentEvent): Removal | undefined {
+    return this.#removals.get(original ?? id)
   }
 
-  isRedacted({ id, original }: Said): boolean {
+  isRedacted({ id, original }: SentEvent): boolean {
     return this.#redacted.has(original ?? id)
   }
 
   /** Everything posted in a room, with versions listed separately. */
-  versions(room: string): Said[] {
-    return this.book.inOrder(room)
+  versions(room: string): SentEvent[] {
+    return this.history.inOrder(room)
   }
 
-  originals(room: string): Said[] {
+  originals(room: string): SentEvent[] {
     return this.versions(room).filter(({ original }) => original === undefined)
   }
 
-  visible(room: string): Said[] {
-    return this.originals(room).filter((said) => this.goneOf(said) === undefined)
+  visible(room: string): SentEvent[] {
+    return this.originals(room).filter((posted) => this.removalOf(posted) === undefined)
   }
 
   /** An original as lists and threads show it. */
-  item(said: Said): unknown {
-    const newest = this.book.newest(said)
-    const versions = (this.book.edits.get(said.id)?.length ?? 0) + 1
-    return this.#shape(said, newest, versions === 1 ? {} : { version_id: newest.id, versions })
+  item(posted: SentEvent): unknown {
+    const newest = this.history.newest(posted)
+    const versions = (this.history.edits.get(posted.id)?.length ?? 0) + 1
+    return this.#shape(posted, newest, versions === 1 ? {} : { version_id: newest.id, versions })
   }
 
   /** A single version, as tails, histories and exports show it. */
-  version(said: Said): unknown {
-    const { original, id } = said
-    const line = [...(this.book.edits.get(original ?? id) ?? [])].sort((a, b) => a.seq - b.seq)
-    const next = original === undefined ? line[0] : line[line.indexOf(said) + 1]
-    return this.#shape(said, said, { supersedes: original, superseded_by: next?.id })
+  version(posted: SentEvent): unknown {
+    const { original, id } = posted
+    const line = [...(this.history.edits.get(original ?? id) ?? [])].sort((a, b) => a.seq - b.seq)
+    const next = original === undefined ? line[0] : line[line.indexOf(posted) + 1]
+    return this.#shape(posted, posted, { supersedes: original, superseded_by: next?.id })
   }
 
-  #shape(said: Said, shown: Said, more: object): unknown {
-    const gone = this.goneOf(said)
-    const to = this.isRedacted(said) ? undefined : shown.to
+  #shape(posted: SentEvent, shown: SentEvent, more: object): unknown {
+    const gone = this.removalOf(posted)
+    const to = this.isRedacted(posted) ? undefined : shown.to
     // The leaf of the shown text; if it is gone, that of the original.
-    const { leaf } = gone === undefined ? shown : said
+    const { leaf } = gone === undefined ? shown : posted
     return shape({
       type: gone === undefined ? 'event' : 'tombstone',
-      event_id: said.id,
-      room: said.room.name,
-      page: said.page,
-      seq: said.seq,
-      kind: said.kind,
-      author: { id: people[said.by]!.id },
-      thread: said.thread,
-      created_at: said.at,
+      event_id: posted.id,
+      room: posted.room.name,
+      page: posted.page,
+      seq: posted.seq,
+      kind: posted.kind,
+      author: { id: people[posted.by]!.id },
+      thread: posted.thread,
+      created_at: posted.at,
       hidden: gone !== undefined,
-      votes: this.book.votesOf(said.original ?? said.id),
+      votes: this.history.votesOf(posted.original ?? posted.id),
       log: leaf === undefined ? { state: 'none' } : { state: 'included', index: leaf },
-      ...(said.replyTo === undefined ? {} : { reply_to: said.replyTo }),
+      ...(posted.replyTo === undefined ? {} : { reply_to: posted.replyTo }),
       ...(gone === undefined ? { text: shown.text } : { reason: gone.reason, hidden_by: gone.by }),
       ...(to === undefined ? {} : { to }),
       ...more,
@@ -127,12 +130,12 @@ export class Model {
   }
 
   pages(room: string): { name: string; count: number; threads: number; last_event_id: string }[] {
-    const pages = new Map<string, Said[]>()
-    for (const said of this.originals(room)) pages.set(said.page, [...(pages.get(said.page) ?? []), said])
+    const pages = new Map<string, SentEvent[]>()
+    for (const posted of this.originals(room)) pages.set(posted.page, [...(pages.get(posted.page) ?? []), posted])
     return [...pages]
       .sort(([, a], [, b]) => b.at(-1)!.seq - a.at(-1)!.seq)
       .flatMap(([name, all]) => {
-        const shown = all.filter((said) => this.goneOf(said) === undefined)
+        const shown = all.filter((posted) => this.removalOf(posted) === undefined)
         const threads = shown.filter(({ replyTo }) => replyTo === undefined).length
         return shown.length === 0 ? [] : [{ name, count: shown.length, threads, last_event_id: shown.at(-1)!.id }]
       })
@@ -145,7 +148,7 @@ export class Model {
   }
 
   /** Every public event, by leaf. */
-  publicVersions(): Said[] {
+  publicVersions(): SentEvent[] {
     return rooms
       .filter(({ isPrivate }) => !isPrivate)
       .flatMap(({ name }) => this.versions(name))

@@ -1,9 +1,10 @@
 /** A board as one reader sees it: every list read to its end. */
-import type { Answer, Client, Fields } from '../client.ts'
-import { dataOf, type Json, walk } from '../told.ts'
-import { people } from './town.ts'
 
-export type Asked = { readonly [field: string]: string | number }
+import { dataOf, type Json, walk } from '../answers.ts'
+import type { Answer, Client, Fields } from '../client.ts'
+import { people } from './people-and-rooms.ts'
+
+export type QueryFields = { readonly [field: string]: string | number }
 
 export class Views {
   readonly client: Client
@@ -18,7 +19,7 @@ export class Views {
     this.texts = texts
   }
 
-  async answer(operation: string, fields: Asked = {}): Promise<Answer> {
+  async answer(operation: string, fields: QueryFields = {}): Promise<Answer> {
     const command = { operation, ...fields } as Fields
     const { client, who } = this
     const sent = who === undefined ? client.send(JSON.stringify(command)) : client.command(people[who]!, command)
@@ -27,11 +28,11 @@ export class Views {
     return answer
   }
 
-  async ask(operation: string, fields: Asked = {}): Promise<Json> {
+  async ask(operation: string, fields: QueryFields = {}): Promise<Json> {
     return dataOf(await this.answer(operation, fields))
   }
 
-  list<Item = Json>(operation: string, name: string, fields: Asked = {}): Promise<Item[]> {
+  list<Item = Json>(operation: string, name: string, fields: QueryFields = {}): Promise<Item[]> {
     return walk(name, (cursor) =>
       this.ask(operation, { limit: 200, ...fields, ...(cursor === undefined ? {} : { cursor }) }),
     ) as Promise<unknown> as Promise<Item[]>

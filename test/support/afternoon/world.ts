@@ -1,16 +1,16 @@
 /**
- * What the people of the afternoon share: the stage, the book, and who is busy. One person does one thing at a time, so the order of their
+ * What the people of the afternoon share: the board, the history, and who is busy. One person does one thing at a time, so the order of their
  * own acts is known; the board orders concurrent acts of several people.
  */
 import { expect } from 'vitest'
-import type { Fields, ReceiptJson, Signing } from '../client.ts'
-import { type Heads, takeReceipt } from '../judge.ts'
-import type { Book, Said } from './book.ts'
-import type { Outcome, Stage } from './stage.ts'
-import { canary, handleOf, people, type Room } from './town.ts'
+import type { Fields, ReceiptJson, SigningOptions } from '../client.ts'
+import { type Heads, recordReceipt } from '../log-checks.ts'
+import type { History, SentEvent } from './history.ts'
+import { canary, handleOf, people, type Room } from './people-and-rooms.ts'
+import type { Outcome, RestartingBoard } from './restarting-board.ts'
 
 export type Random = (below: number) => number
-export type Words = { readonly [field: string]: string | number }
+export type PostFields = { readonly [field: string]: string | number }
 
 const fillers = [
   'lorem ipsum ',
@@ -23,17 +23,17 @@ const fillers = [
 ]
 
 export class World {
-  readonly stage: Stage
-  readonly book: Book
+  readonly restartingBoard: RestartingBoard
+  readonly history: History
   readonly heads: Heads
   readonly #busy = new Set<number>()
   /** By room and person: whether the owner admits them now, and how often that changed. */
   readonly #standing = new Map<string, { isIn: boolean; isChanging: boolean; changes: number }>()
   #texts = 0
 
-  constructor(stage: Stage, book: Book, heads: Heads) {
-    this.stage = stage
-    this.book = book
+  constructor(restartingBoard: RestartingBoard, history: History, heads: Heads) {
+    this.restartingBoard = restartingBoard
+    this.history = history
     this.heads = heads
   }
 
@@ -77,48 +77,53 @@ export class World {
     who: number,
     fields: Fields,
     codes: readonly string[] = [],
-    signing: Signing = {},
+    signing: SigningOptions = {},
   ): Promise<Outcome | undefined> {
-    const outcome = await this.stage.command(people[who]!, fields, signing)
+    const outcome = await this.restartingBoard.command(people[who]!, fields, signing)
     const { status, code, text } = outcome.answer
-    if (outcome.tries > 1) this.book.insisted++
+    if (outcome.tries > 1) this.history.retried++
     if (status === 200) {
-      this.book.acknowledged++
+      this.history.acknowledged++
       return outcome
     }
     if (code === undefined || !codes.includes(code))
       throw new Error(`${JSON.stringify(fields)} by ${who} after ${outcome.tries} tries: ${status} ${text}`)
     const name = `${fields.operation} ${code}`
-    this.book.refused.set(name, (this.book.refused.get(name) ?? 0) + 1)
+    this.history.refused.set(name, (this.history.refused.get(name) ?? 0) + 1)
     return undefined
   }
 
-  /** Posts, and records what was acknowledged in the book; undefined: refused with one of these codes. */
-  async say(
+  /** Posts, and records what was acknowledged in the history; undefined: refused with one of these codes. */
+  async post(
     who: number,
     room: Room,
-    fields: Words,
+    fields: PostFields,
     codes: readonly string[] = [],
-    signing: Signing = {},
-  ): Promise<Said | undefined> {
+    signing: SigningOptions = {},
+  ): Promise<SentEvent | undefined> {
     const command = { operation: 'post', room: room.name, ...fields } as Fields
     const outcome = await this.run(who, command, codes, signing)
-    return outcome === undefined ? undefined : this.said(who, room, fields, outcome)
+    return outcome === undefined ? undefined : this.recordEvent(who, room, fields, outcome)
   }
 
-  said(who: number, room: Room, fields: Words, { signed, answer, sent, answered, tries }: Outcome): Said {
+  recordEvent(
+    who: number,
+    room: Room,
+    fields: PostFields,
+    { signed, answer, sent, answered, tries }: Outcome,
+  ): SentEvent {
     const { event, receipt } = answer.data
     expect(receipt).toMatchObject({ event_id: signed.eventId, command_sha256: signed.sha256 })
     expect([event!.event_id, event!.room, event!.author.id]).toEqual([signed.eventId, room.name, people[who]!.id])
-    this.#takeReceipt(receipt!, room.isPrivate)
+    this.#recordReceipt(receipt!, room.isPrivate)
     if (receipt!.duplicate === true) expect(tries).toBeGreaterThan(1)
     const { supersedes } = fields.data === undefined ? {} : (JSON.parse(String(fields.data)) as { supersedes?: string })
-    const named = supersedes === undefined ? undefined : this.book.said.get(supersedes)!
+    const named = supersedes === undefined ? undefined : this.history.events.get(supersedes)!
     const original = named?.original ?? named?.id
-    const first = original === undefined ? undefined : this.book.said.get(original)!
-    const target = fields.reply_to === undefined ? undefined : this.book.said.get(String(fields.reply_to))!
+    const first = original === undefined ? undefined : this.history.events.get(original)!
+    const target = fields.reply_to === undefined ? undefined : this.history.events.get(String(fields.reply_to))!
     const parent = target?.original ?? target?.id ?? first?.replyTo
-    const said: Said = {
+    const recorded: SentEvent = {
       id: signed.eventId,
       sha256: signed.sha256,
       body: signed.body,
@@ -130,19 +135,19 @@ export class World {
       kind: String(fields.kind ?? 'note'),
       ...(parent === undefined ? {} : { replyTo: parent }),
       ...(fields.to === undefined ? {} : { to: String(fields.to) }),
-      thread: first?.thread ?? (parent === undefined ? signed.eventId : this.book.said.get(parent)!.thread),
+      thread: first?.thread ?? (parent === undefined ? signed.eventId : this.history.events.get(parent)!.thread),
       ...(original === undefined ? {} : { original }),
       at: event!.created_at,
       ...(receipt!.log_index === undefined ? {} : { leaf: receipt!.log_index }),
       sent,
       answered,
     }
-    this.book.take(said)
-    return said
+    this.history.addEvent(recorded)
+    return recorded
   }
 
-  #takeReceipt(receipt: ReceiptJson, isPrivate: boolean): void {
-    if (!isPrivate) return takeReceipt(this.heads, receipt)
+  #recordReceipt(receipt: ReceiptJson, isPrivate: boolean): void {
+    if (!isPrivate) return recordReceipt(this.heads, receipt)
     expect([receipt.log_index, receipt.tree_size, receipt.checkpoint]).toEqual([undefined, undefined, undefined])
   }
 }

@@ -1,6 +1,0 @@
-/** Progress lines, which a long command prints every five seconds without a terminal: how many there are depends on the machine. */
-
-/** The rest of a command's standard error. */
-export function withoutProgress(words: string): string {
-  return words.replace(/^.*\d\/s(, .*)?\n/gm, '')
-}

@@ -82,21 +82,6 @@ describe.each(randomPart(variants))('without a stream, $shards shards, engine $e
     expect(answered.headers.get('broadside-behind')).toMatch(/^0\.\d{3}$/)
   })
 
-  test('a follower without a stream shows a post in its tails, and a forwarded write as soon as it is answered', async () => {
-    const client = await Client.of(follower)
-    const tail = await fetch(`${follower.address}/tail/lobby?last=0`)
-    const reader = tail.body!.pipeThrough(new TextDecoderStream()).getReader()
-    const direct = await Client.of(leader)
-    expect((await direct.post(operator, { room: 'lobby', text: 'to the leader' })).status).toBe(200)
-    direct.close()
-    for (let text = ''; !text.includes('to the leader'); ) text += (await reader.read()).value ?? ''
-    await reader.cancel()
-    const forwarded = await client.post(operator, { room: 'lobby', text: 'to the follower' })
-    expect(forwarded.status).toBe(200)
-    expect((await client.get(`/api/events/${forwarded.data.event_id}`)).data.event?.text).toBe('to the follower')
-    client.close()
-  })
-
   test('a follower forwards reads that only its leader can answer, and refuses sign-ins', async () => {
     const followerClient = await Client.of(follower)
     const target = await HookTarget.open()
@@ -150,11 +135,12 @@ function journalIn(directory: string) {
   return { firsts, frames }
 }
 
-describe.skipIf(skipWithout(missing))(`with a stream${skipNote(missing)}`, () => {
+/** Facts about a follower, wherever it gets the leader's frames. */
+function describeFollower({ isStreamed }: { readonly isStreamed: boolean }): void {
   const directory = boardDirectory()
   const ada = person('ada of followers')
   const ben = person('ben of followers')
-  let cluster: NatsCluster
+  let cluster: NatsCluster | undefined
   let replicas: Replicas
   let leader: Board
   let follower: Board
@@ -162,16 +148,17 @@ describe.skipIf(skipWithout(missing))(`with a stream${skipNote(missing)}`, () =>
   let followerClient: Client
 
   beforeAll(async () => {
-    cluster = await NatsCluster.start(boardDirectory())
+    if (isStreamed) cluster = await NatsCluster.start(boardDirectory())
     // With clerks, threads pass on answers as bytes.
     const placement = { SHARDS: '2', PLACEMENT: 'clerks' }
     const env = { ...placement, SEGMENT_BYTES: '65536', COMPACT_SECONDS: '1', OPERATORS: operator.id }
-    replicas = Replicas.create(env, { leader: cluster.env, follower: cluster.readEnv })
+    replicas = Replicas.create(env, cluster && { leader: cluster.env, follower: cluster.readEnv })
     leader = await replicas.leader()
     follower = await replicas.follower(leader.address, directory)
     client = await Client.of(leader)
     followerClient = await Client.of(follower)
-    await vi.waitFor(() => expect(follower.lines.join('\n')).toContain('following.begun'), patience)
+    const begun = isStreamed ? 'following.begun' : 'following.leader'
+    await vi.waitFor(() => expect(follower.lines.join('\n')).toContain(begun), patience)
     for (const fields of [{ room: 'live' }, { room: 'cellar', visibility: 'private' }])
       expect((await client.command(ada, { operation: 'room.create', ...fields })).status).toBe(200)
   })
@@ -180,7 +167,7 @@ describe.skipIf(skipWithout(missing))(`with a stream${skipNote(missing)}`, () =>
     followerClient.close()
     await follower.stop()
     await leader.stop()
-    await cluster.stop()
+    await cluster?.stop()
   })
 
   test('a follower that is killed at any moment resumes, and has the same journals as its leader', async () => {
@@ -301,6 +288,14 @@ describe.skipIf(skipWithout(missing))(`with a stream${skipNote(missing)}`, () =>
     expect((await client.command(ada, redaction)).status).toBe(200)
     await vi.waitFor(() => expect(filesWithText().map(([name]) => name)).toEqual([]), { ...patience, interval: 500 })
   })
+}
+
+describe.skipIf(skipWithout(missing))(`a follower that reads a stream${skipNote(missing)}`, () => {
+  describeFollower({ isStreamed: true })
+})
+
+describe('a follower that gets everything from its leader', () => {
+  describeFollower({ isStreamed: false })
 })
 
 describe('a follower and its leader', () => {

@@ -193,7 +193,7 @@ describe.skipIf(skipWithout(missing))(`a board that answers when its stream has 
     const board = await launched.promise
     await vi.waitFor(() => expect(board.lines.join('\n')).toContain('replication.interrupted'), patience)
     board.signal('SIGTERM')
-    expect(await ended).toMatchObject({ code: 0, words: expect.stringContaining('start.stopped') })
+    expect(await ended).toMatchObject({ code: 0, output: expect.stringContaining('start.stopped') })
   })
 
   test('a board that another has replaced exits, and says why', async () => {

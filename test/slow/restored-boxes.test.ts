@@ -150,8 +150,8 @@ describe.skipIf(skipWithout(missing))(`boxes of one board${skipNote(missing)}`, 
     }
     rmSync(`${first.directory}.mark`)
     const ended = await tryStartBoard(first.options('serve'))
-    expect(ended).toMatchObject({ words: expect.stringContaining('more than the journals of this board') })
-    expect(ended).toMatchObject({ words: expect.stringContaining('another box has the rest. Empty this directory') })
+    expect(ended).toMatchObject({ output: expect.stringContaining('more than the journals of this board') })
+    expect(ended).toMatchObject({ output: expect.stringContaining('another box has the rest. Empty this directory') })
 
     const next = await second.join()
     await leads(next)
@@ -181,9 +181,9 @@ describe.skipIf(skipWithout(missing))(`boxes of one board${skipNote(missing)}`, 
     cpSync(copy, box.directory, { recursive: true })
     rmSync(`${box.directory}.mark`)
     const ended = await tryStartBoard(quorum)
-    expect(ended).toMatchObject({ words: expect.stringContaining('more than the journals of this board') })
-    expect(ended).toMatchObject({ words: expect.stringContaining('another box has the rest. Empty this directory') })
-    expect(ended).not.toMatchObject({ words: expect.stringContaining('Then stop the board, delete the stream') })
+    expect(ended).toMatchObject({ output: expect.stringContaining('more than the journals of this board') })
+    expect(ended).toMatchObject({ output: expect.stringContaining('another box has the rest. Empty this directory') })
+    expect(ended).not.toMatchObject({ output: expect.stringContaining('Then stop the board, delete the stream') })
   })
 
   test('a redacted text is in no tail of a box that was deposed while it wrote it', async () => {

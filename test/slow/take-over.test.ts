@@ -304,7 +304,7 @@ describe.skipIf(skipWithout(missing))(`a board with several boxes${skipNote(miss
       await sleep(2_000)
       await expect(fetch(box.address)).rejects.toThrow()
       board.signal('SIGTERM')
-      expect(await ended).toMatchObject({ code: 0, words: expect.stringContaining('start.stopped') })
+      expect(await ended).toMatchObject({ code: 0, output: expect.stringContaining('start.stopped') })
     })
   })
 

@@ -86,7 +86,7 @@ export class BlobIntake {
           done(
             refusal(
               'internal',
-              `the file could not be written: a fault of this board, logged as ${this.#fault(error)}`,
+              `the file could not be written: an internal error of this board, logged as ${this.#fault(error)}`,
             ),
           )
       },

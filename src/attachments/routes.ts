@@ -68,7 +68,7 @@ export function blobRoute(options: BlobRouteOptions): RouteHandler {
     options.actors.read({ op: 'blob.file', args: { target }, reader: '' }, (answer) => {
       answered(options, exchange, answer)
         .catch((error: unknown) => {
-          const message = `the file of this blob cannot be read: a fault of this board, logged as ${logFault(error)}`
+          const message = `the file of this blob cannot be read: an internal error of this board, logged as ${logFault(error)}`
           send(refusal('internal', message))
         })
         .finally(leave)

@@ -51,7 +51,7 @@ export function portOptions(connections: ConnectionCount, { monotonicMs }: Clock
     onFault: (error) =>
       JSON.stringify({
         ok: false,
-        error: { code: 'internal', message: `a fault of this board, logged as ${logFault(error)}` },
+        error: { code: 'internal', message: `an internal error of this board, logged as ${logFault(error)}` },
       }),
     connections,
     connectionsMax,

@@ -458,7 +458,7 @@ export abstract class EngineSocket<Native> implements WebSocketConnection {
       action()
     } catch (error) {
       this.options.report(error)
-      this.end(1011, 'a fault of this board')
+      this.end(1011, 'an internal error of this board')
     }
   }
 }

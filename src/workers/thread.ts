@@ -104,7 +104,10 @@ export function readFault(report: Report, error: unknown): { readonly ok: false;
   const id = randomUUID()
   const { name, message, stack } = error instanceof Error ? error : new Error(String(error))
   report('error', 'fault', { id, problem: message, stack })
-  return { ok: false, refusal: refusal('internal', `${faults[name] ?? 'a fault of this board'}, logged as ${id}`) }
+  return {
+    ok: false,
+    refusal: refusal('internal', `${faults[name] ?? 'an internal error of this board'}, logged as ${id}`),
+  }
 }
 
 /** Returns the result of `make`, to be sent to followers. If it throws, the error is logged and only that message is lost. */

@@ -102,6 +102,11 @@ export async function startServer(
       `"${address}" is not an address of a website. Set HOST to a name or an IP address, or set BASE_URL.`,
     )
   }
+  if (acceptsFollowers(config)) {
+    // Before a new board gets its permanent name, or an old one reads its files.
+    const { replicaKeyIn } = await import('../replication/replica-key.ts')
+    replicaKeyIn(platform.disk, config.replicaKeyFile)
+  }
   platform.disk.makeDirectory(config.dataDirectory)
   const lock = await lockDirectory(config.dataDirectory)
   const parts = new Parts()
@@ -249,10 +254,16 @@ async function followedBy(config: Config, { disk, clock, random }: Platform): Pr
   return { directory, logs, front: (parts) => new FollowerFront({ ...parts, clock, leader }), keptFromLeading }
 }
 
+type ReplicaRoutes = {
+  readonly routes: Readonly<Record<string, RouteHandler>>
+  /** Answers the followers that wait for frames. */
+  readonly close: () => void
+}
+
 /** Endpoints for followers of this board; none if it accepts no followers. */
-export async function replicaRoutes(board: OpenBoard): Promise<Readonly<Record<string, RouteHandler>>> {
+export async function replicaRoutes(board: OpenBoard): Promise<ReplicaRoutes> {
   const { config } = board
-  if (!acceptsFollowers(config)) return {}
+  if (!acceptsFollowers(config)) return { routes: {}, close: () => {} }
   const [{ AwaitedFrames }, { replicaRoute }, { replicaKeyIn }, { streamStateIn }] = await Promise.all([
     import('../replication/awaited-frames.ts'),
     import('../replication/routes.ts'),
@@ -266,16 +277,19 @@ export async function replicaRoutes(board: OpenBoard): Promise<Readonly<Record<s
   })
   actorHost.listen({ endsMoved: frames.moved })
   return {
-    '/replica/': replicaRoute({
-      ...board,
-      key: replicaKeyIn(disk, config.replicaKeyFile),
-      epoch: streamStateIn(disk, directory.path)?.epoch ?? 1,
-      answered: () => actorHost.answered,
-      ends: () => actorHost.ends,
-      durable: () => actorHost.durable,
-      frames: (places, withinMs, answer) => frames.ask(places, withinMs, answer),
-      deliveries: () => webhookThread.leaderPositions(),
-    }),
+    close: () => frames.close(),
+    routes: {
+      '/replica/': replicaRoute({
+        ...board,
+        key: replicaKeyIn(disk, config.replicaKeyFile),
+        epoch: streamStateIn(disk, directory.path)?.epoch ?? 1,
+        answered: () => actorHost.answered,
+        ends: () => actorHost.ends,
+        durable: () => actorHost.durable,
+        frames: frames.ask,
+        deliveries: () => webhookThread.leaderPositions(),
+      }),
+    },
   }
 }
 
@@ -313,7 +327,8 @@ export async function resumeBoard(parts: Parts, board: OpenBoard): Promise<void>
 async function startBoard(parts: Parts, place: Place): Promise<BoardFigures> {
   const board = await openBoard(parts, place)
   const { config, news, connections, actorHost, verifier, followers, streams, screeningQueue, follower } = board
-  const { routes, exports, pages, described } = boardRoutes({ ...board, replicaRoutes: await replicaRoutes(board) })
+  const replica = await replicaRoutes(board)
+  const { routes, exports, pages, described } = boardRoutes({ ...board, replicaRoutes: replica.routes })
   prepareEngineEnvironment(headBytesMax)
   const handle = (exchange: Exchange) => routes.handle(follower?.front.mark(exchange) ?? exchange)
   const httpThreads = httpThreadsOf(config)
@@ -332,6 +347,7 @@ async function startBoard(parts: Parts, place: Place): Promise<BoardFigures> {
   await parts.start(
     { name: 'followers', stop: () => followers.close() },
     { name: 'streams', stop: () => streams.close() },
+    { name: 'waiting followers of this board', stop: () => replica.close() },
     { name: 'listener', start: () => http.listen(config.host, place.port), stop: () => http.stopAccepting() },
   )
   actorHost.started()

@@ -14,6 +14,7 @@ type AwaitedFramesOptions = {
 export class AwaitedFrames {
   readonly #options: AwaitedFramesOptions
   readonly #waiting = new Set<() => void>()
+  #isClosed = false
   /** Counts how often there were more frames. */
   #moves = 0
 
@@ -27,15 +28,21 @@ export class AwaitedFrames {
     for (const retry of [...this.#waiting]) retry()
   }
 
+  /** Answers everyone who waits, and lets nobody wait from now on. */
+  close(): void {
+    this.#isClosed = true
+    this.moved()
+  }
+
   /** Returns the frames after these places; if there are none, waits up to this many milliseconds for some. */
-  ask(places: readonly JournalPlace[], withinMs: number, answer: Answer): void {
+  readonly ask = (places: readonly JournalPlace[], withinMs: number, answer: Answer): void => {
     const { clock, frames } = this.#options
     const until = clock.monotonicMs() + withinMs
     const attempt = (): void => {
       const moves = this.#moves
       frames(places, (found) => {
         const leftMs = until - clock.monotonicMs()
-        if (found !== undefined || leftMs <= 0) return answer(found)
+        if (found !== undefined || leftMs <= 0 || this.#isClosed) return answer(found)
         if (this.#moves !== moves) return attempt()
         const retry = (): void => {
           this.#waiting.delete(retry)

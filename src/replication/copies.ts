@@ -10,17 +10,9 @@ type Report = (level: 'error', event: string, facts: Readonly<Record<string, unk
 
 /** Readers kept open for followers. Each starts where its follower is, and opening one takes a scan of a segment. */
 const openMax = 4
-
-/**
- * `asked`: the places after which frames were last read. `given`: the result; undefined if it had no frames. A batch without
- * frames, which only says that a segment ends, is not cached: the follower asks for the same places next, and would get it
- * forever.
- */
-type Open = {
-  readonly journals: JournalsOut
-  readonly asked: readonly JournalPlace[]
-  given: FrameShares | undefined
-}
+/** Bytes of recent answers that are kept. A follower that is a few answers behind another gets those, and needs no reader of its own. */
+const recentBytesMax = 8 * 1024 * 1024
+const recentMax = 4_096
 
 /** Says what cannot be read. Damage affects only the followers that reach it. */
 export function framesAfter(places: readonly JournalPlace[], copies: Copies, report: Report): FramesAnswer {
@@ -38,7 +30,13 @@ export class Copies {
   readonly #directories: JournalDirectories
   #ends: Ends
   /** The most recently used one is last. */
-  #open: Open[] = []
+  #open: JournalsOut[] = []
+  /**
+   * Recent answers, by the places after which they were asked for, oldest first. An answer without frames, which only says that a segment
+   * ends, is not kept: the follower asks for the same places next, and would get it forever.
+   */
+  readonly #recent = new Map<string, FrameShares>()
+  #recentBytes = 0
 
   constructor(disk: Disk, directories: JournalDirectories, ends: Ends) {
     this.#disk = disk
@@ -48,15 +46,14 @@ export class Copies {
 
   advance(ends: Ends): void {
     this.#ends = ends
-    for (const { journals } of this.#open) journals.advance(ends)
+    for (const journals of this.#open) journals.advance(ends)
   }
 
   rewritten(shard: number): void {
-    for (const each of this.#open) {
-      each.journals.rewritten(shard)
-      // It may contain a text that was removed from the files.
-      each.given = undefined
-    }
+    for (const journals of this.#open) journals.rewritten(shard)
+    // They may contain a text that was removed from the files.
+    this.#recent.clear()
+    this.#recentBytes = 0
   }
 
   /** The frames after these places, the shards by number and then the log; undefined if there are none. Throws Damage. */
@@ -66,24 +63,36 @@ export class Copies {
     // The stream may have brought it frames that this board has not released yet.
     if (places.some(({ last }, index) => last > ends[index]!))
       return { problem: 'the follower is ahead of what its leader has released', isForGood: false }
-    // The follower did not get this answer the first time: it should not have to wait for the files to be read again.
-    const again = this.#open.find(({ asked, given }) => given !== undefined && isSame(asked, places))
-    if (again !== undefined) return again.given
-    const known = this.#open.findIndex(({ journals }) => isSame(journals.places, places))
+    // Another follower got this answer, or this one did not get it the first time.
+    const key = keyOf(places)
+    const recent = this.#recent.get(key)
+    if (recent !== undefined) return recent
+    const known = this.#open.findIndex((open) => isSame(open.places, places))
     const [found] = known === -1 ? [] : this.#open.splice(known, 1)
-    const journals = found?.journals ?? this.#begin(places)
+    const journals = found ?? this.#begin(places)
     if (!isSame(journals.places, places)) {
       journals.close()
       return otherJournals
     }
     const given = journals.next()
-    this.#open.push({ journals, asked: places, given: given?.payload.length === 0 ? undefined : given })
-    if (this.#open.length > openMax) this.#open.shift()!.journals.close()
+    this.#open.push(journals)
+    if (this.#open.length > openMax) this.#open.shift()!.close()
+    if (given !== undefined && given.payload.length > 0) this.#keep(key, given)
     return given
   }
 
   close(): void {
-    for (const { journals } of this.#open.splice(0)) journals.close()
+    for (const journals of this.#open.splice(0)) journals.close()
+  }
+
+  #keep(key: string, given: FrameShares): void {
+    this.#recent.set(key, given)
+    this.#recentBytes += given.payload.length
+    for (const [oldest, { payload }] of this.#recent) {
+      if (this.#recentBytes <= recentBytesMax && this.#recent.size <= recentMax) break
+      this.#recent.delete(oldest)
+      this.#recentBytes -= payload.length
+    }
   }
 
   #begin(places: readonly JournalPlace[]): JournalsOut {
@@ -100,6 +109,11 @@ const otherJournals = {
     'the journals of the follower differ from those of its leader. Was the leader resharded, or a backup restored? Then create a new follower in an empty directory',
   isForGood: true,
 } as const
+
+/** The same for places that are the same. */
+function keyOf(places: readonly JournalPlace[]): string {
+  return places.map(({ id, last, chain }) => (last === 0 ? '0' : `${id} ${last} ${chain}`)).join()
+}
 
 function isSame(some: readonly JournalPlace[], others: readonly JournalPlace[]): boolean {
   return some.every(({ id, last, chain }, index) => {

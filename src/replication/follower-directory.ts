@@ -82,7 +82,12 @@ async function begin(disk: Disk, path: string, leader: Leader): Promise<Known> {
     throw new UnusableDirectory(
       `${path} contains a board of its own, and a follower needs an empty directory: choose another DATA_DIR.`,
     )
-  const known = await leader.facts()
+  const known = await leader.facts().catch((error: unknown) => {
+    if (!(error instanceof OutOfReach)) throw error
+    throw new UnusableDirectory(
+      `${error.message}. A new follower begins with a copy from its leader: start the leader, or correct FOLLOW.`,
+    )
+  })
   keep(disk, path, known)
   return { known, log: known.log }
 }

@@ -306,6 +306,8 @@ export class Follower {
     const found = await this.#options.leader.frames(this.#places, wait)
     if (found === undefined) return false
     await this.#take(openPayload(found, found.payload))
+    // The next outage is a new one.
+    if (this.#stream === undefined) this.#problem = undefined
     return true
   }
 
@@ -490,7 +492,9 @@ export class Follower {
         `${address} has less than this follower: another board has replaced it, or an old copy was restored there. Trying the other addresses in FOLLOW.`,
       )
     if (this.#pollsAhead < pollsAheadMax) return
-    throw new Diverged('the leader has less than this follower. Was a backup of the leader restored?')
+    throw new Diverged(
+      'the leader has less than this follower: if a backup of the leader was restored, empty this directory and start the follower again',
+    )
   }
 
   /** Forgets answers that this follower has caught up with. */

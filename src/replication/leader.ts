@@ -231,7 +231,10 @@ export class Leader {
       // Every board with followers has these paths.
       if (answer.status === 404) {
         this.#skipped.add(address)
-        throw new OutOfReach(`${address} leads no followers`, address)
+        throw new OutOfReach(
+          `${address} accepts no followers: set REPLICA_KEY_FILE on the leader and restart it, and let FOLLOW name the leader and not another follower`,
+          address,
+        )
       }
       if (answer.status === 200) this.#leading = address
       return answer
@@ -270,7 +273,8 @@ export function askOverHttp(clock: Pick<Clock, 'later'>): AskBox {
       })
     } catch (error) {
       const { code }: { readonly code?: unknown } = Object(error instanceof Error ? error.cause : undefined)
-      throw new OutOfReach(`${address} is out of reach`, unsent.has(String(code)) ? address : undefined)
+      const why = code === undefined ? '' : ` (${code})`
+      throw new OutOfReach(`${address} is out of reach${why}`, unsent.has(String(code)) ? address : undefined)
     } finally {
       begun()
     }

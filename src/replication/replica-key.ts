@@ -9,7 +9,15 @@ export function replicaKeyIn(disk: Disk, file: string): string {
     throw new UnusableDirectory(
       `REPLICA_KEY_FILE names ${file}, but there is no such file. Create it once with broadside keygen --replica, and copy it to every machine of this board.`,
     )
-  return readSecret(disk, file).toString('hex')
+  try {
+    return readSecret(disk, file).toString('hex')
+  } catch (error) {
+    const { code }: { readonly code?: unknown } = Object(error)
+    if (code !== 'EACCES') throw error
+    throw new UnusableDirectory(
+      `The user of this process may not read ${file}, the file of REPLICA_KEY_FILE. Make that user its owner, mode 0600, on every machine of this board.`,
+    )
+  }
 }
 
 /** Whether a request carries this secret. */

@@ -227,6 +227,7 @@ export class ActorHost implements Actors {
   /** The board now answers, to followers too: from here on a write may wait for them. */
   started(): void {
     this.#isStarted = true
+    // Only the thread that publishes waits for this.
     if (this.#options.replication !== undefined) this.#replication?.tell('started' satisfies ReplicationTell)
   }
 
@@ -609,10 +610,10 @@ export class ActorHost implements Actors {
     return this.#late('copies', (front) => ({ dataDirectory: path, ends: this.#ends!, front }) satisfies CopiesThread)
   }
 
-  /** The log's first message says where the journals end, and so starts the thread that publishes them. */
+  /** The log's first message says where the journals end, and so starts the thread that publishes them. Followers start the other one. */
   #receiveEnds(message: CopiesTell): void {
     if (!('rewritten' in message)) this.#ends = message
-    if (this.#ends !== undefined) this.#replication?.wake()
+    if (this.#ends !== undefined && this.#options.replication !== undefined) this.#replication?.wake()
     this.#replication?.tell(message)
     if (!this.#waitsForStream) this.#noteEnds()
   }

@@ -211,7 +211,7 @@ export class SimulatedBoard {
       standing: ({ problem }) => must(problem === undefined, `a follower has stopped accepting frames: ${problem}`),
     })
     if (follower === undefined) await resumeBoard(this.#parts, open)
-    this.#replicaRoute = (await replicaRoutes(open))['/replica/']
+    this.#replicaRoute = (await replicaRoutes(open)).routes['/replica/']
     this.#life = life
     actorHost.started()
   }

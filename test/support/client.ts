@@ -2,7 +2,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { Agent, type IncomingHttpHeaders, request } from 'node:http'
 import type { Socket } from 'node:net'
-import { setTimeout as sleep } from 'node:timers/promises'
+import { setImmediate as immediate, setTimeout as sleep } from 'node:timers/promises'
 import { opensslSigner, type Signer } from '../../src/cli/sign.ts'
 import { type FieldValue, signingBytes } from '../../src/format/signing.ts'
 import { patience } from './patience.ts'
@@ -194,13 +194,15 @@ export class Client {
       if (this.#freeSince.get(socket)! < oldest) socket.destroy()
   }
 
-  #request(
+  async #request(
     method: string,
     path: string,
     body: string | Uint8Array | undefined,
     headers: Readonly<Record<string, string>>,
   ): Promise<Answer> {
     const length = body === undefined ? {} : { 'content-length': Buffer.byteLength(body) }
+    // A thousand commands may be signed in one go. Meanwhile connections grow older, and nothing is sent.
+    await immediate()
     this.#dropIdle()
     return new Promise((resolve, reject) => {
       const sent = request(

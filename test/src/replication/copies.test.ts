@@ -14,7 +14,7 @@ import { scratchDirectory } from '../../support/scratch.ts'
 const nothing: JournalPlace = { id: '0'.repeat(32), last: 0, chain: '0'.repeat(64) }
 
 /** `opened`: the number of files opened so far. */
-function copiesOf(posts: number): { readonly copies: Copies; readonly opened: () => number } {
+function copiesOf(posts: number) {
   const directory = scratchDirectory()
   writePosts({ directory, posts })
   integrate({ directory, posts })
@@ -31,7 +31,8 @@ function copiesOf(posts: number): { readonly copies: Copies; readonly opened: ()
     },
   }
   const directories = { log: logDirectory(directory), shards: [shardDirectory(directory, 0)] }
-  return { copies: new Copies(disk, directories, { log, shards: [last] }), opened: () => opened }
+  const ends = { log, shards: [last] }
+  return { copies: new Copies(disk, directories, ends), ends, opened: () => opened }
 }
 
 function sharesIn(answer: FramesAnswer): FrameShares {
@@ -51,5 +52,26 @@ test('a follower that missed an answer gets it again, without another read of a 
   expect(copies.after([nothing, nothing])).toEqual(first)
   expect(opened()).toBeGreaterThan(before)
   expect(copies.after(first.journals)).toBeUndefined()
+  copies.close()
+})
+
+test('a follower that is some answers behind another gets those, without another read of a file', () => {
+  const { copies, opened, ends } = copiesOf(40)
+  const answers: FrameShares[] = []
+  let places: readonly JournalPlace[] = [nothing, nothing]
+  for (const grown of [{ log: 0, shards: [10] }, { log: 0, shards: [20] }, { log: 0, shards: [30] }, ends]) {
+    copies.advance(grown)
+    const answer = sharesIn(copies.after(places))
+    answers.push(answer)
+    places = answer.journals
+  }
+  const before = opened()
+  places = [nothing, nothing]
+  for (const answer of answers) {
+    expect(copies.after(places)).toBe(answer)
+    places = answer.journals
+  }
+  expect(copies.after(places)).toBeUndefined()
+  expect(opened()).toBe(before)
   copies.close()
 })

@@ -235,7 +235,7 @@ function restarted(boxes: Record<string, Box>, stream?: readonly number[]) {
 }
 
 const found = { behindMs: 0, problem: undefined, leader: second }
-const diverged = { problem: expect.stringContaining('Was a backup of the leader restored?') }
+const diverged = { problem: expect.stringContaining('the leader has less than this follower') }
 
 for (const [name, stream] of [
   ['while the stream is away', undefined],

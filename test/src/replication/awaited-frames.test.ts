@@ -74,3 +74,14 @@ test('several moves without frames for this follower do not prolong its wait', (
   vi.advanceTimersByTime(withinMs / 4)
   expect(answers).toEqual([undefined])
 })
+
+test('once the leader stops, followers that wait are answered, and no other waits', () => {
+  const { frames, reads, answers } = leader()
+  reads[0]!(undefined)
+  frames.close()
+  reads[1]!(undefined)
+  expect(answers).toEqual([undefined])
+  frames.ask(places, withinMs, (found) => answers.push(found))
+  reads[2]!(undefined)
+  expect(answers).toEqual([undefined, undefined])
+})

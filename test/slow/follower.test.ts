@@ -290,13 +290,13 @@ function describeFollower({ isStreamed }: { readonly isStreamed: boolean }): voi
   })
 }
 
-describe.skipIf(skipWithout(missing))(`a follower that reads a stream${skipNote(missing)}`, () => {
-  describeFollower({ isStreamed: true })
-})
-
-describe('a follower that gets everything from its leader', () => {
-  describeFollower({ isStreamed: false })
-})
+for (const isStreamed of randomPart([true, false])) {
+  if (isStreamed)
+    describe.skipIf(skipWithout(missing))(`a follower that reads a stream${skipNote(missing)}`, () => {
+      describeFollower({ isStreamed })
+    })
+  else describe('a follower that gets everything from its leader', () => describeFollower({ isStreamed }))
+}
 
 describe('a follower and its leader', () => {
   const directory = boardDirectory()

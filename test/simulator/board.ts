@@ -27,6 +27,7 @@ import type { Leader } from '../../src/replication/leader.ts'
 import { keptFromLeading } from '../../src/replication/may-lead.ts'
 import type { FeedAsk } from '../../src/workers/feed-answers.ts'
 // A board loads them when it needs them, which takes real time, so they have to be loaded before.
+import '../../src/replication/awaited-frames.ts'
 import '../../src/replication/replica-key.ts'
 import '../../src/replication/routes.ts'
 import '../../src/replication/writer.ts'

@@ -67,7 +67,7 @@ test('every command refuses a directory that a newer release has opened, and nam
   ]) {
     const { code, output, errors } = await broadside(...command, '--data', directory)
     expect
-      .soft({ command, code, words: output + errors })
+      .soft({ command, code, output: output + errors })
       .toMatchObject({ code: 1, output: expect.stringMatching(sentence) })
   }
   expect(contents(directory)).toEqual(before)

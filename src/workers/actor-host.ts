@@ -418,11 +418,7 @@ export class ActorHost implements Actors {
   #startBack(): Writing {
     let feedPort: Port | undefined
     const end = Promise.withResolvers<number>()
-    const log = Promise.withResolvers<Facts>()
-    const onKnown = (facts: Facts): void => {
-      end.resolve(Number(facts.through))
-      if (facts.log !== undefined) log.resolve(facts.log as Facts)
-    }
+    const onKnown = (facts: Facts): void => end.resolve(Number(facts.through))
     const thread = this.#supervise({
       name: 'back',
       file: threadFile('back'),
@@ -442,8 +438,9 @@ export class ActorHost implements Actors {
     })
     this.#shardThreads[0] = thread
     const start = thread.start()
-    start.then(onKnown, log.reject)
-    return { ends: [end.promise], log: log.promise, feedPort: feedPort!, starts: [start] }
+    start.then(onKnown, () => {})
+    const log = start.then((facts) => facts.log as Facts)
+    return { ends: [end.promise], log, feedPort: feedPort!, starts: [start] }
   }
 
   /** The options for starting a shard, with a new link to it. */

@@ -11,33 +11,21 @@ export type BackThread = { readonly shard: ShardStart; readonly log: LogStart }
 export const thread: ThreadStarter<BackThread> = ({ shard, log }, here) => {
   let receiveFromLog: (message: FromLog) => void
   let receiveFromShard: ((message: ToLog) => void) | undefined
-  /** Messages of the log from before the shard has its state. */
-  const early: FromLog[] = []
-  let sendToShard = (message: FromLog): void => void early.push(message)
-  const openLog = (through: number): LogRun =>
-    new LogRun(log, { through: [through] }, here, (_shard, receive) => {
-      receiveFromShard = receive
-      return directSink((message) => sendToShard(message))
-    })
-  let opened: LogRun | undefined
   const shardRun = new ShardRun(
     shard,
     here,
-    (receive, through) => {
+    (receive) => {
       receiveFromLog = receive
-      // The feed builds its state from log and journal while the shard builds its own. In an empty journal the first rooms come first.
-      if (through > 0) {
-        opened = openLog(through)
-        here.tellKnown({ through, log: opened.facts })
-      }
       // Until the log exists, the shard's messages may be dropped: the log starts by reading the journal up to its end.
       return directSink((message) => receiveFromShard?.(message))
     },
     true,
   )
-  const logRun = opened ?? openLog(shardRun.facts.through)
-  sendToShard = (message) => receiveFromLog(message)
-  for (const message of early) receiveFromLog!(message)
+  const { through } = shardRun.facts
+  const logRun = new LogRun(log, { through: [through] }, here, (_shard, receive) => {
+    receiveFromShard = receive
+    return directSink((message) => receiveFromLog(message))
+  })
   return {
     facts: { ...shardRun.facts, log: logRun.facts },
     stop: async () => {

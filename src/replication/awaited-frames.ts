@@ -28,7 +28,7 @@ export class AwaitedFrames {
     for (const retry of [...this.#waiting]) retry()
   }
 
-  /** Answers everyone who waits, and lets nobody wait from now on. */
+  /** Answers all requests that wait. Later ones do not wait. */
   close(): void {
     this.#isClosed = true
     this.moved()

@@ -67,10 +67,10 @@ export class Copies {
     const key = keyOf(places)
     const recent = this.#recent.get(key)
     if (recent !== undefined) return recent
-    const known = this.#open.findIndex((open) => isSame(open.places, places))
+    const known = this.#open.findIndex((open) => keyOf(open.places) === key)
     const [found] = known === -1 ? [] : this.#open.splice(known, 1)
     const journals = found ?? this.#begin(places)
-    if (!isSame(journals.places, places)) {
+    if (keyOf(journals.places) !== key) {
       journals.close()
       return otherJournals
     }
@@ -110,15 +110,7 @@ const otherJournals = {
   isForGood: true,
 } as const
 
-/** The same for places that are the same. */
+/** The same text for the same places. A journal without frames has no id yet. */
 function keyOf(places: readonly JournalPlace[]): string {
-  return places.map(({ id, last, chain }) => (last === 0 ? '0' : `${id} ${last} ${chain}`)).join()
-}
-
-function isSame(some: readonly JournalPlace[], others: readonly JournalPlace[]): boolean {
-  return some.every(({ id, last, chain }, index) => {
-    const other = others[index]!
-    // A journal without frames has no id yet.
-    return last === other.last && chain === other.chain && (id === other.id || other.last === 0)
-  })
+  return places.map(({ id, last, chain }) => `${last === 0 ? '' : id} ${last} ${chain}`).join()
 }

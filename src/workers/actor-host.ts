@@ -36,7 +36,7 @@ import { withCause } from '../runtime/slow-turns.ts'
 import type { SearchAnswer, SearchAsk } from '../search/search.ts'
 import type { ToolsAnswer, ToolsAsk } from '../tools/asks.ts'
 import type { BackThread } from './back.ts'
-import type { CopiesTell, CopiesThread, ReplicationAsk } from './copies.ts'
+import type { CopiesTell, CopiesThread, FramesAsk } from './copies.ts'
 import type { FeedNews, FeedThread, FeedTold, FeedWord, LogBegun } from './feed.ts'
 import type { FeedAsk } from './feed-answers.ts'
 import type { FollowingAnswer, FollowingAsk, FollowingTell, FollowingThread } from './following.ts'
@@ -661,7 +661,7 @@ export class ActorHost implements Actors {
   /** Returns the frames that a follower of this board lacks, after these places. */
   framesAfter(places: readonly JournalPlace[], answer: (found: FramesAnswer | 'busy') => void): void {
     if (this.ends === undefined || this.#replication === undefined) return answer('busy')
-    this.#replication.ask<FramesAnswer | null>(['frames', places] satisfies ReplicationAsk, (found) =>
+    this.#replication.ask<FramesAnswer | null>(['frames', places] satisfies FramesAsk, (found) =>
       answer(found !== null && found !== undefined && 'refusal' in found ? 'busy' : (found ?? undefined)),
     )
   }

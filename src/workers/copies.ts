@@ -22,7 +22,7 @@ export type CopiesThread = {
 export type CopiesTell = Ends | Rewritten
 
 /** A follower's request for the frames that it lacks, after these places. */
-export type ReplicationAsk = readonly ['frames', readonly JournalPlace[]]
+export type FramesAsk = readonly ['frames', readonly JournalPlace[]]
 
 export const thread: ThreadStarter<CopiesThread> = ({ dataDirectory, ends, front: port }, { disk, clock, report }) => {
   const directories = { log: logDirectory(dataDirectory), shards: shardDirectories(dataDirectory, ends.shards.length) }
@@ -33,7 +33,7 @@ export const thread: ThreadStarter<CopiesThread> = ({ dataDirectory, ends, front
     patienceMs: internalLimits.patienceMs,
     now: clock.monotonicMs,
     timers: clock,
-    onAsk: (body, id) => front.answer(id, framesAfter((body as ReplicationAsk)[1], copies, report) ?? null),
+    onAsk: (body, id) => front.answer(id, framesAfter((body as FramesAsk)[1], copies, report) ?? null),
     onTell: (body) => {
       const message = body as CopiesTell
       if ('rewritten' in message) copies.rewritten(message.rewritten)

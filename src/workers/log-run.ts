@@ -29,9 +29,9 @@ export type LogStart = {
   /** High-water marks, which are consulted before signing: log/mark.ts. */
   readonly marks: readonly HighWaterMark[]
   /**
-   * Set if another thread publishes the journals, or copies them for followers: the main thread is then told how far each journal is durable. Unless it is `local`,
-   * shards, feed and main thread are notified of a frame only once the stream has acknowledged it. Undefined if the journals stay
-   * here.
+   * Set if another thread publishes the journals, or copies them for followers: the main thread is then told how far each journal is
+   * durable. Unless it is `local`, shards, feed and main thread are notified of a frame only once the stream has acknowledged it. Undefined
+   * if the journals are not published and there are no followers.
    */
   readonly publishing: ReplicationSettings['ack'] | undefined
   /** Set on a follower: the logs are another machine's, and the main thread passes on their frames. Undefined if the log is signed here. */

@@ -13,7 +13,7 @@ import { type OpenStream, openStream } from '../replication/open-stream.ts'
 import { Pump } from '../replication/pump.ts'
 import { forgetEveryMs, StreamSeal } from '../replication/stream-seal.ts'
 import { StreamWriter } from '../replication/writer.ts'
-import type { CopiesTell, ReplicationAsk } from './copies.ts'
+import type { CopiesTell, FramesAsk } from './copies.ts'
 import type { Acknowledged } from './log-run.ts'
 import type { ThreadPlatform, ThreadStarter } from './thread.ts'
 
@@ -68,7 +68,7 @@ export function publishing(
     patienceMs: internalLimits.patienceMs,
     now: clock.monotonicMs,
     timers: clock,
-    onAsk: (body, id) => front.answer(id, framesAfter((body as ReplicationAsk)[1], copies, report) ?? null),
+    onAsk: (body, id) => front.answer(id, framesAfter((body as FramesAsk)[1], copies, report) ?? null),
     onTell: (body) => {
       const message = body as ReplicationTell
       if (message === 'started') held.started()

@@ -204,10 +204,11 @@ test('webhooks continue after a reshard: nothing is delivered twice, and old del
       data: JSON.stringify({ schema: 1, event: oldest!.event }),
     }
     await run(client, owner, redeliver)
-    await target.waitUntil(() => texts().length === 4)
-    const [repeated, ...others] = target.receivedAt('/moved').toReversed()
-    const original = others.find(({ id }) => id === repeated!.id)
-    expect([repeated!.body.eventId, repeated!.body.data.excerpt]).toEqual([oldest!.event, original!.body.data.excerpt])
+    // A busy machine may also have an unanswered delivery retried, so only those of the requested event count.
+    const ofOldest = () => target.receivedAt('/moved').filter(({ body }) => body.eventId === oldest!.event)
+    await target.waitUntil(() => ofOldest().length >= 2)
+    const [original, repeated] = ofOldest()
+    expect([repeated!.id, repeated!.body.data.excerpt]).toEqual([original!.id, original!.body.data.excerpt])
   })
 })
 

@@ -130,9 +130,13 @@ type ActorHostFacts = {
 type BegunFacts = Omit<ActorHostFacts, 'newest'>
 type Handles = readonly (readonly [identity: string, handle: string])[]
 
-/** The threads that write, while they start: where each journal ends, and the facts that the log and the others report when ready. */
+/**
+ * The threads that write, while they start: where each shard's journal ends, the facts of the log once it is open and once it signs, and
+ * those that each shard reports when ready.
+ */
 type Writing = {
   readonly ends: readonly Promise<number>[]
+  readonly openLog: Promise<Facts>
   readonly log: Promise<Facts>
   readonly feedPort: Port
   readonly starts: readonly Promise<Facts>[]
@@ -213,11 +217,12 @@ export class ActorHost implements Actors {
 
   static async start(options: ActorHostOptions): Promise<{ actorHost: ActorHost; facts: ActorHostFacts }> {
     const host = new ActorHost(options)
-    const { ends, log, feedPort, starts } = options.placement === 'back' ? host.#startBack() : host.#startThreads()
-    const feed = host.#startFeed(feedPort)
-    const facts = host.#begin(ends, log, feed)
+    const writing = options.placement === 'back' ? host.#startBack() : host.#startThreads()
+    const feed = host.#startFeed(writing.feedPort)
+    const facts = host.#begin(writing, feed)
     // Await all of them, so that a thread that fails to start is noticed in any case.
-    const [begun, , , ...begunShards] = await Promise.all([facts, log, feed, ...starts])
+    const { openLog, log, starts } = writing
+    const [begun, , , , ...begunShards] = await Promise.all([facts, openLog, log, feed, ...starts])
     // Texts that an earlier run indexed may be redacted in this one.
     if (options.disk.fileExists(searchDirectory(options.directory.path))) host.#search.wake()
     const newest = begunShards.map((shard) => shard.newest as number)
@@ -236,10 +241,16 @@ export class ActorHost implements Actors {
     this.#listeners.push(listener)
   }
 
-  /** All threads are created at once and do what they can; each is then told what it needs to know from those before it. */
-  async #begin(ends: readonly Promise<number>[], log: Promise<Facts>, feed: Promise<Facts>): Promise<BegunFacts> {
+  /**
+   * All threads are created at once and do what they can; each is then told what it needs to know from those before it. The log is opened
+   * early, so that shards and feed build their state at the same time, and signs once the shards have theirs.
+   */
+  async #begin({ ends, openLog, log, starts }: Writing, feed: Promise<Facts>): Promise<BegunFacts> {
     const through = await Promise.all(ends)
     this.#logThread?.send({ through } satisfies LogWord)
+    this.#tellFeed(await openLog)
+    const shards = await Promise.all(starts)
+    this.#logThread?.send({ through: shards.map((shard) => shard.through as number) } satisfies LogWord)
     const logFacts = await log
     const published: Published = {
       seq: logFacts.seq as number,
@@ -252,10 +263,19 @@ export class ActorHost implements Actors {
     if (this.#waitsForStream) await this.#acknowledgedStart(published.seq)
     else if (this.#options.replication?.isAwaited) await this.#acknowledgedStart(0)
     const { logs, closed } = logFacts as Pick<ActorHostFacts, 'logs' | 'closed'>
-    const vkeys = new Map(logs.map(({ origin, vkey }) => [origin, vkey]))
-    this.#feedThread!.send({ through: published.seq, logId: this.#logId, vkeys } satisfies FeedWord)
+    this.#tellFeed(logFacts)
     const { handles, people } = (await feed) as Pick<ActorHostFacts, 'handles' | 'people'>
     return { logs, closed, published, handles, people }
+  }
+
+  #tellFeed(log: Facts): void {
+    const { logs } = log as Pick<ActorHostFacts, 'logs'>
+    const vkeys = new Map(logs.map(({ origin, vkey }) => [origin, vkey]))
+    this.#feedThread!.send({
+      through: log.seq as number,
+      logId: log.logId as Uint8Array,
+      vkeys,
+    } satisfies FeedWord)
   }
 
   write<Reply extends Facts>(letter: WriteLetter<object, Reply>, answer: TakeReply<Reply>): void {
@@ -411,14 +431,23 @@ export class ActorHost implements Actors {
       shards.map(({ logPort }) => logPort),
       port1,
     )
-    return { ends: shards.map(({ through }) => through), log, feedPort, starts: shards.map(({ start }) => start) }
+    return {
+      ends: shards.map(({ through }) => through),
+      ...log,
+      feedPort,
+      starts: shards.map(({ start }) => start),
+    }
   }
 
   /** Runs the only shard and the log in one thread. */
   #startBack(): Writing {
     let feedPort: Port | undefined
     const end = Promise.withResolvers<number>()
-    const onKnown = (facts: Facts): void => end.resolve(Number(facts.through))
+    const openLog = Promise.withResolvers<Facts>()
+    const onKnown = (facts: Facts): void => {
+      end.resolve(Number(facts.through))
+      if ('logId' in facts) openLog.resolve(facts)
+    }
     const thread = this.#supervise({
       name: 'back',
       file: threadFile('back'),
@@ -438,9 +467,8 @@ export class ActorHost implements Actors {
     })
     this.#shardThreads[0] = thread
     const start = thread.start()
-    start.then(onKnown, () => {})
-    const log = start.then((facts) => facts.log as Facts)
-    return { ends: [end.promise], log, feedPort: feedPort!, starts: [start] }
+    start.then(onKnown, openLog.reject)
+    return { ends: [end.promise], openLog: openLog.promise, log: start, feedPort: feedPort!, starts: [start] }
   }
 
   /** The options for starting a shard, with a new link to it. */
@@ -539,15 +567,19 @@ export class ActorHost implements Actors {
     }
   }
 
-  #startLog(toShards: Port[], feed: Port): Promise<Facts> {
+  #startLog(toShards: Port[], feed: Port): Pick<Writing, 'openLog' | 'log'> {
+    const openLog = Promise.withResolvers<Facts>()
     const data: LogThread = { ...this.#logStart(feed), toShards }
     this.#logThread = this.#supervise({
       name: 'log',
       file: threadFile('log'),
       startData: () => ({ data, transfer: [data.front, feed, ...toShards] }),
+      onKnown: openLog.resolve,
       mayRestart: () => false,
     })
-    return this.#logThread.start()
+    const log = this.#logThread.start()
+    log.catch(openLog.reject)
+    return { openLog: openLog.promise, log }
   }
 
   #startFeed(logPort: Port): Promise<Facts> {

@@ -11,23 +11,32 @@ export type BackThread = { readonly shard: ShardStart; readonly log: LogStart }
 export const thread: ThreadStarter<BackThread> = ({ shard, log }, here) => {
   let receiveFromLog: (message: FromLog) => void
   let receiveFromShard: ((message: ToLog) => void) | undefined
+  const openLog = (through: number): LogRun =>
+    new LogRun(log, { through: [through] }, here, (_shard, receive) => {
+      receiveFromShard = receive
+      return directSink((message) => receiveFromLog(message))
+    })
+  let opened: LogRun | undefined
   const shardRun = new ShardRun(
     shard,
     here,
-    (receive) => {
+    (receive, through) => {
       receiveFromLog = receive
-      // Until the log exists, the shard's messages may be dropped: the log starts by reading the journal up to its end.
+      // The feed builds its state from log and journal while the shard builds its own. In an empty journal the first rooms come first.
+      if (through > 0) {
+        opened = openLog(through)
+        here.tellKnown({ through, ...opened.facts })
+      }
+      // Until the log begins, the shard's messages may be dropped: it first reads the journal up to its end.
       return directSink((message) => receiveFromShard?.(message))
     },
     true,
   )
   const { through } = shardRun.facts
-  const logRun = new LogRun(log, { through: [through] }, here, (_shard, receive) => {
-    receiveFromShard = receive
-    return directSink((message) => receiveFromLog(message))
-  })
+  const logRun = opened ?? openLog(through)
+  logRun.begin([through])
   return {
-    facts: { ...shardRun.facts, log: logRun.facts },
+    facts: { ...shardRun.facts, ...logRun.facts },
     stop: async () => {
       await shardRun.stop()
       await logRun.stop()

@@ -44,7 +44,7 @@ export type FeedThread = {
 /** The log has restarted: the new port to it. */
 export type LogBegun = { readonly log: Port }
 
-/** What the feed waits for at start: facts about the open log. */
+/** What the feed waits for at start, twice: facts about the log once it is open, and once it signs. */
 export type FeedWord = {
   readonly through: number
   /** Id of the log's journal, recorded in snapshots. */
@@ -153,8 +153,14 @@ class FeedFollower {
     this.#log = this.#linkLog(port)
   }
 
-  /** Applies what was durable at the start; from then on the main thread is notified of news. */
-  begin(): Readonly<Record<string, unknown>> {
+  /** Applies what the log had when it was opened. */
+  replay(): void {
+    this.#follow()
+  }
+
+  /** Applies what the log has signed since; from then on the main thread is notified of news. */
+  begin(through: number): Readonly<Record<string, unknown>> {
+    this.#durable = Math.max(this.#durable, through)
     this.#follow()
     const { state, head } = this.#feed
     const { authors } = state.board
@@ -279,11 +285,13 @@ export const thread: ThreadStarter<FeedThread, FeedWord> = async (data, here, wo
     journalIdIn(here.disk, logDirectory(data.dataDirectory)),
   )
   const kept = snapshots.take(unpacked)
-  const known = await word()
-  snapshots.begin(Buffer.from(known.logId), known.through)
-  const follower = new FeedFollower({ ...data, ...here }, known, kept, snapshots)
+  const opened = await word()
+  snapshots.begin(Buffer.from(opened.logId), opened.through)
+  const follower = new FeedFollower({ ...data, ...here }, opened, kept, snapshots)
+  follower.replay()
+  const { through } = await word()
   return {
-    facts: follower.begin(),
+    facts: follower.begin(through),
     stop: () => follower.close(),
     onMessage: (message) => follower.relink((message as LogBegun).log),
   }

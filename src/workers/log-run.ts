@@ -1,4 +1,7 @@
-/** Runs the log: opens the signed log, catches up with the shards' journals, and signs from then on. */
+/**
+ * Runs the log: opens the signed log, and signs once every shard has its state. A shard may refuse the start while it replays its journal,
+ * and a refused start must change nothing.
+ */
 
 import { internalLimits } from '../../actors/kernel/limits.ts'
 import { Link, type LinkOptions, type Port } from '../../actors/kernel/link.ts'
@@ -41,7 +44,7 @@ export type LogStart = {
   readonly feed: Port
 }
 
-/** What the log waits for at start: where each shard's durable journal ends. */
+/** What the log waits for at start, twice: where each shard's durable journal ends once it is open, and once the shard has its state. */
 export type LogWord = { readonly through: readonly number[] }
 
 /** `tree`: continue in the tree file that now has the name. The answer is the newest change in the old file. */
@@ -73,9 +76,12 @@ export class LogRun {
   readonly #front: Link
   readonly #feed: Link
   readonly #readers: readonly JournalReader[]
-  readonly #toShards: MessageSink<FromLog>[]
+  /** Empty until the log signs. */
+  #toShards: MessageSink<FromLog>[] = []
   readonly #linkShard: LinkShard
   readonly #report: Report
+  readonly #journalEnds: SharedEnds
+  readonly #published: LogOptions['published']
   readonly #ends: (() => void) | undefined
   /** Messages that wait for the stream; undefined if none ever do. */
   readonly #held: HeldWords | undefined
@@ -98,7 +104,8 @@ export class LogRun {
     this.#readers = through.map((_, shard) => JournalReader.open(disk, shardDirectory(start.dataDirectory, shard)))
     checkEntries(journal, journal.nextSeq - 1, this.#readers)
     const tellFront = paced<Published>(atPace(clock), (message) => this.#front.tell(message))
-    const published = (seq: number, head: Head, change: number): void => {
+    this.#journalEnds = start.ends
+    this.#published = (seq: number, head: Head, change: number): void => {
       this.#ends?.()
       this.#afterStream(seq, () => {
         this.#feed.tell({ seq, head, change } satisfies Published)
@@ -111,27 +118,33 @@ export class LogRun {
         published: (...change) => {
           storeLogEnd(start.ends, journal)
           this.#mark.after()
-          published(...change)
+          this.#published(...change)
         },
       })
       this.#log = this.#followed
     } else {
-      this.#writer = this.#signing(start, here, published)
+      this.#writer = this.#signing(start, here)
       this.#log = this.#writer
       if (start.publishing !== undefined) this.#ends = this.#tellingEnds(clock)
     }
+    storeLogEnd(start.ends, journal)
+  }
+
+  /** Signs everything up to these ends of the shards' journals, and from then on what the shards announce. Call once, when they have their state. */
+  begin(through: readonly number[]): void {
     this.#toShards = through.map((_, shard) => this.#link(shard))
     if (this.#writer !== undefined) {
       for (const [shard, end] of through.entries()) this.#writer.hint(shard, end)
       this.#writer.catchUp()
     }
-    storeLogEnd(start.ends, journal)
+    const { journal } = this.#signed
+    storeLogEnd(this.#journalEnds, journal)
     // An earlier thread may have made frames durable without announcing them. Readers wait for the newest frame that any writer knows of.
     const { head, change } = this.#log
-    published(journal.nextSeq - 1, head, change)
+    this.#published(journal.nextSeq - 1, head, change)
   }
 
-  #signing(start: LogStart, { clock }: ThreadPlatform, published: LogOptions['published']): Log {
+  #signing(start: LogStart, { clock }: ThreadPlatform): Log {
     const { journal } = this.#signed
     return this.#signed.writer({
       shards: this.#readers,
@@ -145,7 +158,7 @@ export class LogRun {
         })
         this.#mark.after()
       },
-      published,
+      published: this.#published,
       syncsFirst: this.#held !== undefined,
       soon: clock.soon,
       later: clock.later,
@@ -183,9 +196,11 @@ export class LogRun {
     return { seq: journal.nextSeq - 1, logId: journal.id, head, change, logs, closed, covered }
   }
 
-  /** A shard has restarted in its own thread: connects to it again. */
+  /** A shard has restarted in its own thread: connects to it again. Before `begin`, that does so. */
   relink(shard: number): void {
-    this.#toShards[shard]!.close()
+    const earlier = this.#toShards[shard]
+    if (earlier === undefined) return
+    earlier.close()
     this.#toShards[shard] = this.#link(shard)
   }
 

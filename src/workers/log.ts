@@ -12,9 +12,10 @@ export type ShardBegun = { readonly shard: number; readonly port: Port }
 
 export const thread: ThreadStarter<LogThread, LogWord> = async (data, here, word) => {
   const ports = [...data.toShards]
+  const opened = await word()
   const run = new LogRun(
     data,
-    await word(),
+    opened,
     here,
     (shard, receive) =>
       new Link({
@@ -26,6 +27,9 @@ export const thread: ThreadStarter<LogThread, LogWord> = async (data, here, word
         onTell: (message) => receive(message as ToLog),
       }),
   )
+  here.tellKnown(run.facts)
+  const { through } = await word()
+  run.begin(through)
   return {
     facts: run.facts,
     stop: () => run.stop(),

@@ -132,11 +132,14 @@ export class ShardRun {
   #held: (() => void)[] = []
   readonly #stopFirstSnapshot: Cancel
 
-  /** `linkLog`: connects to the log, whose messages go to `receive`. `isBusy`: the thread has other work too. */
+  /**
+   * `linkLog`: connects to the log, whose messages go to `receive`; `through`: where the journal ends. `isBusy`: the thread has other work
+   * too.
+   */
   constructor(
     data: ShardStart,
     here: ThreadPlatform,
-    linkLog: (receive: (message: FromLog) => void) => MessageSink<ToLog>,
+    linkLog: (receive: (message: FromLog) => void, through: number) => MessageSink<ToLog>,
     isBusy = false,
   ) {
     this.#data = data
@@ -158,7 +161,7 @@ export class ShardRun {
     storeShardEnd(data.ends, data.number, opened)
     if (opened > 0) here.tellKnown({ through: opened })
     const link = { openMax: 1, patienceMs: internalLimits.patienceMs, now: clock.monotonicMs, timers: clock }
-    this.#log = linkLog((message) => this.#receiveFromLog(message))
+    this.#log = linkLog((message) => this.#receiveFromLog(message), opened)
     this.#front = new Link({
       ...link,
       port: data.front,

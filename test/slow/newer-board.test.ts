@@ -167,6 +167,19 @@ test.each<[what: string, change: (directory: string) => void, sentence: RegExp]>
   expect(contents(directory)).toEqual(before)
 })
 
+test('the log signs nothing if a shard refuses the start', async () => {
+  const directory = boardDirectory()
+  const env = { SHARDS: '2', PLACEMENT: 'threads' }
+  await (await startBoard({ directory, env })).stop()
+  const { at } = unknownAct
+  const unsigned: BoardRecord = { type: RecordType.roomCreated, room: 'garden', at, visibility: 'public' }
+  append(directory, 'shard-00', toFrame(unsigned, Buffer.alloc(16, 2), true, []))
+  append(directory, 'shard-01', toFrame(unknownAct, Buffer.alloc(16, 1), true, []))
+  const before = contents(directory)
+  expect((await expectStartRefused({ directory, env })).output).toMatch(/frame \d+ of shard 1 is an act thread\.fold/)
+  expect(contents(directory)).toEqual(before)
+})
+
 test('webhook positions of a newer release are neither read nor set aside', () => {
   const directory = scratchDirectory()
   DeliveryStore.open(directory).close()

@@ -143,6 +143,11 @@ export class Supervised {
     this.#thread?.send(message, ports)
   }
 
+  /** Sends what the thread waits for while it starts. */
+  sendWord(word: unknown): void {
+    this.#thread?.send({ kind: 'word', word }, [])
+  }
+
   /** Zeros if it is not running. */
   async usage(): Promise<ThreadUsage> {
     // It may exit during the query.

@@ -247,10 +247,10 @@ export class ActorHost implements Actors {
    */
   async #begin({ ends, openLog, log, starts }: Writing, feed: Promise<Facts>): Promise<BegunFacts> {
     const through = await Promise.all(ends)
-    this.#logThread?.send({ through } satisfies LogWord)
+    this.#logThread?.sendWord({ through } satisfies LogWord)
     this.#tellFeed(await openLog)
     const shards = await Promise.all(starts)
-    this.#logThread?.send({ through: shards.map((shard) => shard.through as number) } satisfies LogWord)
+    this.#logThread?.sendWord({ through: shards.map((shard) => shard.through as number) } satisfies LogWord)
     const logFacts = await log
     const published: Published = {
       seq: logFacts.seq as number,
@@ -271,7 +271,7 @@ export class ActorHost implements Actors {
   #tellFeed(log: Facts): void {
     const { logs } = log as Pick<ActorHostFacts, 'logs'>
     const vkeys = new Map(logs.map(({ origin, vkey }) => [origin, vkey]))
-    this.#feedThread!.send({
+    this.#feedThread!.sendWord({
       through: log.seq as number,
       logId: log.logId as Uint8Array,
       vkeys,

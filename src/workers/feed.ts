@@ -155,7 +155,7 @@ class FeedFollower {
 
   /** Applies what the log had when it was opened. */
   replay(): void {
-    this.#follow()
+    this.#feed.follow(this.#durable)
   }
 
   /** Applies what the log has signed since; from then on the main thread is notified of news. */

@@ -1,6 +1,6 @@
 /**
- * Runs the log: opens the signed log, and signs once every shard has its state. A shard may refuse the start while it replays its journal,
- * and a refused start must change nothing.
+ * Runs the log: opens the signed log, and signs records once every shard has its state. A shard may refuse the start while it replays its
+ * journal, and a refused start must change nothing.
  */
 
 import { internalLimits } from '../../actors/kernel/limits.ts'
@@ -196,11 +196,9 @@ export class LogRun {
     return { seq: journal.nextSeq - 1, logId: journal.id, head, change, logs, closed, covered }
   }
 
-  /** A shard has restarted in its own thread: connects to it again. Before `begin`, that does so. */
+  /** A shard has restarted in its own thread: connects to it again. */
   relink(shard: number): void {
-    const earlier = this.#toShards[shard]
-    if (earlier === undefined) return
-    earlier.close()
+    this.#toShards[shard]!.close()
     this.#toShards[shard] = this.#link(shard)
   }
 

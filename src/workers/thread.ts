@@ -26,8 +26,8 @@ type Running = {
 }
 
 /**
- * Starts a thread's work. A thread created before everything it needs is known does what it can, and then waits for `word`, the first
- * message sent to it.
+ * Starts a thread's work. A thread created before everything it needs is known does what it can, and then waits for a `word` from its
+ * supervisor, as often as it needs one. Other messages wait until it is running.
  */
 export type ThreadStarter<Data, Word = never> = (
   data: Data,
@@ -54,22 +54,25 @@ export async function runThread<Data, Word>(
   die: (error: unknown) => void,
 ): Promise<void> {
   let running: Running | undefined
+  /** Words that came before they were asked for, and the callback of one that was asked for before it came. */
+  const words: Word[] = []
   let giveWord: ((word: Word) => void) | undefined
   /** Messages that came before they could be handled. */
   const early: unknown[] = []
   const take = (message: unknown): void => {
-    const isStop = (message as { readonly kind?: string }).kind === 'stop'
-    if (running === undefined && giveWord === undefined) early.push(message)
-    else if (isStop) {
+    const { kind } = message as { readonly kind?: string }
+    if (kind === 'word') {
+      const { word } = message as { readonly word: Word }
+      if (giveWord === undefined) words.push(word)
+      else giveWord(word)
+      giveWord = undefined
+    } else if (kind === 'stop' && (running !== undefined || giveWord !== undefined)) {
       Promise.resolve(running?.stop()).then(() => {
         send({ kind: 'stopped' })
         close()
       }, die)
-    } else if (running !== undefined) running.onMessage?.(message)
-    else {
-      giveWord?.(message as Word)
-      giveWord = undefined
-    }
+    } else if (running === undefined) early.push(message)
+    else running.onMessage?.(message)
   }
   onMessage(take)
   const { clock, random, disk } = machine
@@ -83,6 +86,7 @@ export async function runThread<Data, Word>(
   }
   const word = (): Promise<Word> =>
     new Promise((resolve) => {
+      if (words.length > 0) return resolve(words.shift()!)
       giveWord = resolve
       for (const message of early.splice(0)) take(message)
     })

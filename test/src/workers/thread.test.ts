@@ -1,11 +1,11 @@
-/** A thread accepts its first message and its stop at any time, and reports its state in order. */
+/** A thread accepts its words, messages and stop at any time, and reports its state in order. */
 import { expect, test } from 'vitest'
 import type { FromThread } from '../../../actors/kernel/supervisor.ts'
 import { machine } from '../../../src/platform.ts'
 import { runThread, type ThreadStarter } from '../../../src/workers/thread.ts'
 
 /** A thread on a line that the test controls, and what it reports. */
-function running(starter: ThreadStarter<string, { readonly word: string }>) {
+function running(starter: ThreadStarter<string, string>) {
   const said: FromThread[] = []
   const ended = Promise.withResolvers<void>()
   let take = (_message: unknown): void => {}
@@ -20,32 +20,36 @@ function running(starter: ThreadStarter<string, { readonly word: string }>) {
   return { said, started, ended: ended.promise, send: (message: unknown) => take(message) }
 }
 
-test('a first message that arrives early is kept, and later ones go to the thread', async () => {
+test('words that arrive early are kept, and other messages wait until the thread is running', async () => {
   const loaded = Promise.withResolvers<void>()
   const heard: unknown[] = []
   const thread = running(async (data, here, word) => {
     here.tellKnown({ data })
     await loaded.promise
-    const { word: first } = await word()
-    return { facts: { first }, stop: () => {}, onMessage: (message) => heard.push(message) }
+    const facts = { first: await word(), second: await word(), third: await word() }
+    return { facts, stop: () => {}, onMessage: (message) => heard.push(message) }
   })
-  thread.send({ word: 'go' })
+  thread.send({ kind: 'word', word: 'open' })
   thread.send({ more: 1 })
+  thread.send({ kind: 'word', word: 'go' })
   loaded.resolve()
-  await thread.started
+  await new Promise(setImmediate)
   thread.send({ more: 2 })
+  thread.send({ kind: 'word', word: 'on' })
+  await thread.started
+  thread.send({ more: 3 })
   thread.send({ kind: 'stop' })
   await thread.ended
-  expect(heard).toEqual([{ more: 1 }, { more: 2 }])
+  expect(heard).toEqual([{ more: 1 }, { more: 2 }, { more: 3 }])
   expect(thread.said).toEqual([
     { kind: 'known', facts: { data: 'data' } },
-    { kind: 'ready', facts: { first: 'go' } },
+    { kind: 'ready', facts: { first: 'open', second: 'go', third: 'on' } },
     { kind: 'stopped' },
   ])
 })
 
-test('a stop ends a thread that waits for a first message that never comes', async () => {
-  const thread = running(async (_data, _here, word) => ({ facts: await word(), stop: () => {} }))
+test('a stop ends a thread that waits for a word that never comes', async () => {
+  const thread = running(async (_data, _here, word) => ({ facts: { word: await word() }, stop: () => {} }))
   thread.send({ kind: 'stop' })
   await thread.ended
   expect(thread.said).toEqual([{ kind: 'stopped' }])

@@ -28,13 +28,16 @@ const complete = new Set([
 /** The remaining option if synced bytes are lost. */
 export const restoreBackup = 'restore the newest backup of the whole data directory'
 
+/** Often one file from a backup is enough, which loses nothing. */
+const runFsck = `Run broadside fsck --explain, which says what to do about each damaged file; if no backup has that file, ${restoreBackup}`
+
 /** The same if the disk cannot read them. */
-const readFix = `The disk cannot read data that was written to it: see the kernel log. Run broadside fsck for a full report, then ${restoreBackup} on a sound disk`
+const readFix = `The disk cannot read data that was written to it: see the kernel log. ${runFsck} on a sound disk`
 
 const fixes: Readonly<Record<string, string>> = {
-  Damage: `Bytes that were synced have changed, and nothing was repaired. Run broadside fsck for a full report, then ${restoreBackup}`,
+  Damage: `Bytes that were synced have changed, and nothing was repaired. ${runFsck}`,
   FailedRead: readFix,
-  RootMismatch: `Run broadside fsck for a full report, then ${restoreBackup}`,
+  RootMismatch: runFsck,
   RolledBack:
     'An older copy of the data directory was restored: to continue signing would publish two roots for one size, and anybody could prove it. Restore the newest data directory. If it is lost, this log cannot continue: broadside restored --lost ends it here and begins a new one',
   NewerFormat:

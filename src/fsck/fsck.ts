@@ -58,7 +58,7 @@ import {
   snapshotDirectories,
 } from '../board-directory.ts'
 import { missingLogProblem } from '../log/beginning.ts'
-import { durableOf, logBehind } from '../log/covered.ts'
+import { durableOf, logBehind, missingJournalProblem } from '../log/covered.ts'
 import type { LogIdentity } from '../log/signed-log.ts'
 import { BadPage, checkPages } from '../search/page-sums.ts'
 import { wipe } from '../search/search-index.ts'
@@ -147,7 +147,15 @@ function checkFiles(options: FsckOptions, onFinding: (finding: Finding) => void)
   const ends: number[] = []
   let isLogSound = true
   const records: Damaged[] = []
+  const missing = new Set<number>()
   for (const [shard, directory] of directories.entries()) {
+    const problem = shard < facts.shards ? missingProblem(options, shard) : undefined
+    if (problem !== undefined) {
+      missing.add(shard)
+      ends.push(0)
+      onFinding({ kind: 'damage', where: directory, what: problem })
+      continue
+    }
     const snapshots = snapshotDirectories(options.path, directory)
     const damaged: number[] = []
     const check = verifyJournal(
@@ -187,8 +195,14 @@ function checkFiles(options: FsckOptions, onFinding: (finding: Finding) => void)
   if (lost !== undefined) onFinding({ kind: 'damage', where: log, what: lost })
   const behind = isLogSound ? unlessUnreadable(() => logBehind(options.disk, options.path, facts.shards)) : undefined
   if (behind !== undefined) onFinding({ kind: 'damage', where: log, what: behind })
-  const leaves = new LogCheck(options, { ends, isLogSound, origin: facts.origin, onFinding }).run()
+  const setting = { ends, missing, isLogSound, isLogLost: lost !== undefined, origin: facts.origin, onFinding }
+  const leaves = new LogCheck(options, setting).run()
   return { frames, bytes, leaves }
+}
+
+/** Set if the journal of this shard is gone. Damage that prevents this is reported separately. */
+function missingProblem({ disk, path }: Pick<FsckOptions, 'disk' | 'path'>, shard: number): string | undefined {
+  return unlessUnreadable(() => missingJournalProblem(disk, path, shard))
 }
 
 const nothingDurable: Durable = { seq: 0, by: '' }
@@ -291,8 +305,12 @@ function checkReplay(
 
 type Setting = {
   readonly ends: readonly number[]
+  /** Shards whose journals are gone, which has been reported. */
+  readonly missing: ReadonlySet<number>
   /** Whether every segment of the log's journal is as it was written. */
   readonly isLogSound: boolean
+  /** The log is gone, which has been reported: its name and key are unknown. */
+  readonly isLogLost: boolean
   /** Origin of the first log, from board.json. */
   readonly origin: string
   readonly onFinding: (finding: Finding) => void
@@ -333,7 +351,8 @@ class LogCheck {
   /** Checks the log's frames up to the first that cannot be read: everything after it depends on it. */
   #log(): number {
     const { disk, path, markFile, keysIn = path, onProgress } = this.#options
-    const { ends, isLogSound, origin, onFinding } = this.#setting
+    const { ends, isLogSound, isLogLost, origin, onFinding } = this.#setting
+    if (isLogLost) return 0
     const through = ends.at(-1)!
     const directory = logDirectory(path)
     const logs = identitiesOf({ disk, path, keysIn }, origin, through, onFinding)
@@ -383,6 +402,10 @@ class LogCheck {
     const entries: Buffer[] = []
     let isWhole = true
     for (const { shard, first, last, changes } of log.ranges) {
+      if (this.#setting.missing.has(shard)) {
+        isWhole = false
+        continue
+      }
       const reader = this.#shards[shard]
       if (reader === undefined || last > this.#setting.ends[shard]!) {
         this.#damage(

@@ -104,6 +104,7 @@ function compareMark(mark: HighWaterMark, known: readonly KnownLog[], onFinding:
   try {
     checkMark(mark, known)
   } catch (error) {
+    if (error instanceof UnusableMark) return onFinding({ kind: 'start', where: mark.file, what: error.message })
     if (!(error instanceof RolledBack)) throw error
     onFinding({ kind: 'damage', where: mark.file, what: error.message })
   }

@@ -81,7 +81,10 @@ function* framesIn(disk: Disk, path: string): Generator<Standing, void, undefine
  * before anything is written, and the log is rebuilt from it with the same leaves. `directory`: of the board.
  */
 export function checkProofs(disk: Disk, directory: string, shards: number): void {
-  for (let shard = 0; shard < shards; shard++) checkThere(disk, directory, shard)
+  for (let shard = 0; shard < shards; shard++) {
+    const problem = missingJournalProblem(disk, directory, shard)
+    if (problem !== undefined) throw new UnusableDirectory(problem)
+  }
   if (shards === 1) return
   const newest = newestFrame(disk, logDirectory(directory))
   const ranges = newest === undefined ? [] : decodeLogFrame(newest.frame).ranges
@@ -95,15 +98,13 @@ export function checkProofs(disk: Disk, directory: string, shards: number): void
   if (missing !== undefined) throw new RolledBack(missing)
 }
 
-/** Throws UnusableDirectory if the log covers frames of a shard that has no journal: the start would create a new one in its place. */
-function checkThere(disk: Disk, directory: string, shard: number): void {
+/** Set if the log covers frames of a shard that has no journal: a start would create a new one in its place. The sentence names the fix. */
+export function missingJournalProblem(disk: Disk, directory: string, shard: number): string | undefined {
   const path = shardDirectory(directory, shard)
-  if (disk.fileExists(path) && listSegments(disk, path, 'log').length > 0) return
+  if (disk.fileExists(path) && listSegments(disk, path, 'log').length > 0) return undefined
   const { seq, by } = covered(disk, directory, shard)
-  if (seq === 0) return
-  throw new UnusableDirectory(
-    `${path} has no journal, but ${by} covers frame ${seq} of it. If it is on a separate volume, mount that volume. Otherwise restore the newest backup of the whole data directory as a new board.`,
-  )
+  if (seq === 0) return undefined
+  return `${path} has no journal, but ${by} covers frame ${seq} of it. If it is on a separate volume, mount that volume. Otherwise restore the newest backup of the whole data directory as a new board.`
 }
 
 /** How many frames of a log, or ranges of one shard in it, are searched for a public record. */

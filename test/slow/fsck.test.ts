@@ -324,6 +324,16 @@ test.each<[what: string, harm: (directory: string) => void, meaning: RegExp]>([
     /^ +The public log is damaged\. .* restore the newest backup/m,
   ],
   [
+    'a changed record in the newest segment',
+    (directory) => flipByte(join(directory, named(directory, 'shard-00', '.log').at(-1)!), 300),
+    /^ +Records of the board are damaged\. .* If the newest segment is damaged, every start is refused/m,
+  ],
+  [
+    'a shard that is missing',
+    (directory) => rmSync(join(directory, 'shard-00'), { recursive: true }),
+    /^damage +\S+shard-00: \S+ has no journal, but .* mount that volume\. .*\n +All records of a shard are missing/m,
+  ],
+  [
     'a segment that is missing',
     (directory) => rmSync(join(directory, named(directory, 'shard-00', '.log')[0]!)),
     /^ +A file of a journal is missing, or another one is in its place\. .* Restore the file of this name/m,
@@ -365,4 +375,13 @@ test.each<[what: string, harm: (directory: string) => void, meaning: RegExp]>([
   harm(directory)
   expect((await fsck(directory)).out).not.toMatch(meaning)
   expect((await fsck(directory, '--explain')).out).toMatch(meaning)
+})
+
+test('a missing shard and a missing log are one finding each, and nothing is said of what depends on them', async () => {
+  for (const part of ['shard-00', 'log']) {
+    const directory = copy()
+    rmSync(join(directory, part), { recursive: true })
+    const { out } = await fsck(directory)
+    expect([part, out.match(/^(damage|start) .*/gm)]).toEqual([part, [expect.stringContaining(join(directory, part))]])
+  }
 })

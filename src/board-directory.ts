@@ -118,6 +118,8 @@ type OpenOptions = {
   /** Unix seconds. */
   readonly now: number
   readonly random: Random
+  /** Called before a new board is created, and throws if it must not be. */
+  readonly beforeCreating?: () => void
 }
 
 /** Opens the data directory, or creates it. The caller must hold its lock. */
@@ -297,6 +299,7 @@ const missingFacts = (path: string) =>
 export function makeBoard(options: OpenOptions): BoardFacts {
   const { disk } = options
   if (holdsJournals(disk, options.path)) throw missingFacts(options.path)
+  options.beforeCreating?.()
   const { origin = `${options.publicHost}/log/${new Date(options.now * 1000).getUTCFullYear()}a` } = options
   if (!isOrigin(origin))
     throw new UnusableDirectory(

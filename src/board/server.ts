@@ -3,6 +3,7 @@
  */
 
 import { createHmac } from 'node:crypto'
+import { isIP } from 'node:net'
 import { availableParallelism } from 'node:os'
 import { streamPath } from '../../actors/follow/stream.ts'
 import { queuesOf, sizes } from '../../actors/kernel/limits.ts'
@@ -38,7 +39,7 @@ import { createHttpServer, logFault, portOptions } from '../http/engine.ts'
 import { type Exchange, type Handler, type HttpServer, headBytesMax, type RouteHandler } from '../http/port.ts'
 import { Replies } from '../http/replies.ts'
 import { freePort, hostText } from '../listening.ts'
-import { type HighWaterMark, readMarks } from '../log/mark.ts'
+import { type HighWaterMark, readMarks, refuseForeignMark, refuseNewBoard } from '../log/mark.ts'
 import type { LogIdentity } from '../log/signed-log.ts'
 import { judge } from '../moderation/advertising.ts'
 import { AuthorPosts } from '../moderation/author-posts.ts'
@@ -118,6 +119,13 @@ export async function startServer(
     const marks = readMarks(platform.disk, config)
     await refuseConflictingStart(config, platform)
     const followed = await followedBy(config, platform)
+    if (followed !== undefined)
+      for (const mark of marks)
+        refuseForeignMark(
+          mark,
+          followed.logs.map(({ vkey }) => vkey),
+        )
+    let isNew = false
     const directory =
       followed?.directory ??
       openBoardDirectory({
@@ -128,7 +136,12 @@ export async function startServer(
         shards: config.shards === 0 ? Math.max(1, availableParallelism() >> 1) : config.shards,
         now: platform.clock.wallSeconds(),
         random: platform.random,
+        beforeCreating: () => {
+          refuseNewBoard(marks, config.dataDirectory)
+          isNew = true
+        },
       })
+    if (isNew) log('info', 'board.created', { directory: directory.path, service_id: directory.facts.service_id })
     const placement = placementOf(config, directory.facts.shards)
     figures = await startBoard(parts, {
       ...platform,
@@ -434,16 +447,26 @@ function neededAttachments(actorHost: ActorHost): NeededAttachments {
 /** The name of a log is signed with each of its heads, so it stays as it was when the log began. */
 function reportLogName({ config, address }: Place, origin: string, size: number): void {
   const named = origin.slice(0, origin.indexOf('/'))
-  if (config.baseUrl === '' && size <= 1)
+  const { hostname } = new URL(`http://${named}`)
+  const isPublic = hostname !== 'localhost' && isIP(hostname.replace(/^\[|\]$/g, '')) === 0
+  const rotating = 'broadside log rotate closes this log and begins one that is named after BASE_URL.'
+  if (config.baseUrl === '' && !isPublic && size <= 1)
     log('info', 'log.named', {
       log: origin,
       note: 'The name of a log is permanent. Set BASE_URL to the public address before anybody uses this board: in a new DATA_DIR, or with broadside log rotate.',
     })
-  if (config.baseUrl !== '' && new URL(address).host !== named)
+  if (new URL(address).host === named) return
+  if (config.baseUrl === '' && isPublic)
+    log('warn', 'log.of_another_address', {
+      log: origin,
+      address,
+      note: `BASE_URL is not set, so links and answers name ${address}. Set BASE_URL to the public address of this board, such as https://${named}.`,
+    })
+  if (config.baseUrl !== '')
     log('warn', 'log.of_another_address', {
       log: origin,
       base_url: config.baseUrl,
-      note: 'broadside log rotate closes this log and begins one that is named after BASE_URL.',
+      note: isPublic ? `Correct BASE_URL if it is misspelled. If the board has moved: ${rotating}` : rotating,
     })
 }
 

@@ -81,12 +81,13 @@ async function continueLog(config: Config, terminal: Terminal): Promise<0> {
   if (pendingLoss(machine.disk, dataDirectory) !== undefined)
     throw new CommandFailed(`"broadside restored --lost" was begun in ${dataDirectory}: run it again to complete it.`)
   checkProofs(machine.disk, dataDirectory, shards)
+  const marks = readMarks(machine.disk, config)
   const log = SignedLog.open({
     disk: machine.disk,
     dataDirectory,
     origin,
     segmentBytesMax: config.segmentBytesMax,
-    marks: readMarks(machine.disk, config),
+    marks,
     begin: () => {
       throw new CommandFailed(`${dataDirectory} contains no signed log: nothing was published that could expire.`)
     },
@@ -99,12 +100,21 @@ async function continueLog(config: Config, terminal: Terminal): Promise<0> {
   machine.disk.removeFile(restoredFile(dataDirectory))
   print(
     terminal,
-    { ended: generation, generation: begun.generation, size, records_not_covered: tail },
+    { ended: generation, generation: begun.generation, size, records_not_covered: tail, has_mark: marks.length > 0 },
     `The recovery epoch ${generation} has ended, ${begun.generation} begins with the next start.\n` +
       `The log continues after its ${size} entries. If larger heads were published, readers who kept one can prove it.\n` +
+      (marks.length > 0 ? '' : noMarkWords(config.markFile, size)) +
       tailWords(tail, ranges.length),
   )
   return exitCodes.ok
+}
+
+/** Without a mark, only the host knows that nothing was signed after the backup. */
+function noMarkWords(markFile: string, size: number): string {
+  return (
+    `There is no mark at ${markFile}, so nothing here shows whether the board signed more than these ${size} entries.\n` +
+    'If the mark of the old directory still exists, set MARK_FILE to it and run this again before the first start.\n'
+  )
 }
 
 /** Describes records in the journals that the log does not cover: the copy was made while the board was running, or power was lost. */

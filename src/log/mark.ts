@@ -10,9 +10,9 @@
  *   after <vkey>            one line for each log that was closed before it, newest first
  *   <signed checkpoint>     a note
  *
- * The mark is a safeguard: losing it loses the check, never the log. So writes are rate limited and nobody waits for them. But a file in
- * its place that cannot be read as a mark stops the start. It may be the only evidence of an old copy, or an unrelated file that MARK_FILE
- * names by mistake and that the next head would overwrite.
+ * The mark is a safeguard: losing it loses the check, never the log. So writes are rate limited and nobody waits for them. But what is in
+ * its place stops the start if it cannot be read as a mark, or is the mark of another log. It may be the only evidence of an old copy, of a
+ * volume that is not mounted, or of another board that MARK_FILE names by mistake, and the next head would overwrite it.
  *
  * A mark inside the directory would be restored along with the copy. If DATA_DIR ends in a slash, some releases wrote it there: such a mark
  * is checked too, and removed once the one next to the directory is as new.
@@ -110,22 +110,46 @@ export type KnownLog = {
 
 /**
  * Throws RolledBack if one of these logs has signed more than it now has, or something different, or was closed and followed by a log that
- * is not among them. Returns false if the mark belongs to another board (none of the logs has its keys) and proves nothing.
+ * is not among them. Throws UnusableMark if none of them is in the mark.
  */
-export function checkMark({ vkey, closed, size, root }: HighWaterMark, logs: readonly KnownLog[]): boolean {
+export function checkMark(mark: HighWaterMark, logs: readonly KnownLog[]): void {
+  const { vkey, closed, size, root } = mark
+  refuseForeignMark(
+    mark,
+    logs.map((log) => log.vkey),
+  )
   const log = logs.find((each) => each.vkey === vkey)
   if (log === undefined) {
     const known = closed.find((each) => logs.some(({ vkey: own }) => own === each))
-    if (known === undefined) return false
-    if (logs.some(({ vkey: own, isLost }) => own === known && isLost)) return true
+    if (logs.some(({ vkey: own, isLost }) => own === known && isLost)) return
     throw new RolledBack(`the log of ${known} was closed, and ${vkey}, which follows it, is unknown in this directory`)
   }
-  if (size > log.size && (log.isLost || log.rootBeyond?.(size)?.equals(root))) return true
+  if (size > log.size && (log.isLost || log.rootBeyond?.(size)?.equals(root))) return
   if (size > log.size)
     throw new RolledBack(`this log has ${log.size} entries, but a head of ${size} was signed and published`)
   if (!log.rootOf(size).equals(root))
     throw new RolledBack(`the first ${size} entries of this log are not those that were signed and published`)
-  return true
+}
+
+/** Throws UnusableMark if the mark names none of these logs. `vkeys`: of the board's logs. */
+export function refuseForeignMark({ file, vkey, closed, size }: HighWaterMark, vkeys: readonly string[]): void {
+  if ([vkey, ...closed].some((each) => vkeys.includes(each))) return
+  throw new UnusableMark(
+    `${file} is the mark of the log ${originIn(vkey)} with ${size} entries, which this board does not have. If DATA_DIR or MARK_FILE names another board’s place, correct it. If this board is to be here instead of that one, move the mark away and start again.`,
+  )
+}
+
+/** Throws UnusableMark if a mark shows that another board was here. Call before a board is created. */
+export function refuseNewBoard([mark]: readonly HighWaterMark[], dataDirectory: string): void {
+  if (mark === undefined) return
+  throw new UnusableMark(
+    `There is no board in ${dataDirectory}, but according to ${mark.file} its log ${originIn(mark.vkey)} has ${mark.size} entries, and nothing was changed. If its volume is not mounted, mount it; if DATA_DIR is wrong, correct it. To create a new board here, move the mark away and start again.`,
+  )
+}
+
+/** The name of the log that a verifier key belongs to. */
+function originIn(vkey: string): string {
+  return vkey.slice(0, vkey.indexOf('+'))
 }
 
 const afterWord = 'after '

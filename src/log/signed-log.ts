@@ -77,7 +77,7 @@ export class SignedLog {
   #newest: LogFrame
   #tree: TreeWriter
 
-  /** Throws UnusableDirectory, RolledBack, RootMismatch, and the errors of Journal.open. */
+  /** Throws UnusableDirectory, UnusableMark, RolledBack, RootMismatch, and the errors of Journal.open. */
   static open(options: SignedLogOptions): SignedLog {
     const { disk, random, dataDirectory: path, segmentBytesMax } = options
     const journal = Journal.open({
@@ -309,7 +309,7 @@ export class SignedLog {
     return { disk, path: this.#nodes(origin), journal, first, last: last ?? journal.nextSeq - 1, report }
   }
 
-  /** Throws RolledBack if one of them is ahead of the log. */
+  /** Throws RolledBack if one of them is ahead of the log, UnusableMark if one is of another board. */
   checkMarks(marks: readonly HighWaterMark[]): void {
     const closed = this.#closed.map((log) => ({ ...log, rootOf: this.#rootsOf(log) }))
     const { dataDirectory, disk, report } = this.#options
@@ -323,8 +323,7 @@ export class SignedLog {
         rootBeyond: (size: number) => rootBeyond(disk, dataDirectory, this.#newest, frames(), size),
       },
     ]
-    for (const mark of marks)
-      if (!checkMark(mark, logs)) report('warn', 'mark.of_another_log', { file: mark.file, log: mark.vkey })
+    for (const mark of marks) checkMark(mark, logs)
     if (marks.length === 0 && this.#newest.size > 0)
       report('info', 'mark.missing', { problem: 'without a mark an old copy of this directory cannot be detected' })
   }

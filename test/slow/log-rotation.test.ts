@@ -338,5 +338,18 @@ test('a log named before BASE_URL was set is followed by one named after it', as
   expect((await again.post(ada, { text: 'with its name' })).status).toBe(200)
   again.close()
   await named.stop()
+  const notesOf = (board: Board) =>
+    board.lines.flatMap((line) => /"log\.of_another_address".*"note":"([^"]*)"/.exec(line)?.[1] ?? [])
+  expect([notesOf(nameless), notesOf(named)]).toEqual([[], []])
+  const forgotten = await startBoard({ directory: place })
+  await forgotten.stop()
+  expect(notesOf(forgotten)).toEqual([expect.stringContaining('Set BASE_URL to the public address of this board')])
+  const misspelled = await startBoard({
+    directory: place,
+    port: nameless.port,
+    env: { BASE_URL: 'https://bord.example' },
+  })
+  await misspelled.stop()
+  expect(notesOf(misspelled)).toEqual([expect.stringContaining('Correct BASE_URL if it is misspelled.')])
   expect((await run('fsck', '--data', place)).code).toBe(0)
 })

@@ -1,8 +1,10 @@
-import { cpSync, existsSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
+import { cpSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeEach, expect, test, vi } from 'vitest'
 import { boardDirectory, expectStartRefused, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
+import { program } from '../support/program.ts'
+import { runProgram } from '../support/run-program.ts'
 import { welcomeAuthor } from '../support/welcome-author.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
@@ -68,10 +70,47 @@ test('a copy that continued on its own is not taken for the log whose head was p
   expect(words).toContain('the first 4 entries of this log are not those that were signed and published')
 })
 
-test('a new board in the same place has another key, so the mark of the old one does not stop it', async () => {
+test('no new board is created next to a mark, as if a volume were not mounted, until the mark is moved away', async () => {
+  const mark = readFileSync(`${directory}.mark`)
   rmSync(directory, { recursive: true })
-  await posts(1)
+  mkdirSync(directory)
+  const { output } = await expectStartRefused({ directory })
+  expect(output).toMatch(
+    /There is no board in .*, but according to .*\.mark its log \S+\/log\/\d{4}a has 4 entries, and nothing was changed\. If its volume is not mounted/,
+  )
+  expect(readdirSync(directory).filter((name) => name !== 'LOCK')).toEqual([])
+  expect(readFileSync(`${directory}.mark`)).toEqual(mark)
+  rmSync(`${directory}.mark`)
+  const board = await startBoard({ directory })
+  await board.stop()
+  expect(board.lines.filter((line) => line.includes('"board.created"'))).toMatchObject([
+    expect.stringContaining(directory),
+  ])
   expect(existsSync(`${directory}.mark`)).toBe(true)
+})
+
+test('the mark of another board is never overwritten: the start is refused, and fsck says why', async () => {
+  const other = boardDirectory()
+  await (await startBoard({ directory: other })).stop()
+  const mark = readFileSync(`${directory}.mark`)
+  const env = { MARK_FILE: `${directory}.mark` }
+  const sentence = /\.mark is the mark of the log \S+ with 4 entries, which this board does not have\. .*correct it/
+  expect((await expectStartRefused({ directory: other, env })).output).toMatch(sentence)
+  const check = await runProgram(other, process.execPath, [program, 'fsck', '--data', other], { env })
+  expect([check.code, check.output]).toEqual([1, expect.stringMatching(sentence)])
+  expect(readFileSync(`${directory}.mark`)).toEqual(mark)
+})
+
+test('broadside restored says that it has no mark to compare with, if there is none', async () => {
+  const restored = (env: Readonly<Record<string, string>>) =>
+    runProgram(copy, process.execPath, [program, 'restored', '--data', copy], { env })
+  const without = await restored({})
+  expect([without.code, without.output]).toEqual([
+    0,
+    expect.stringContaining(`There is no mark at ${copy}.mark, so nothing here shows whether the board signed more`),
+  ])
+  const { code, errors } = await restored({ MARK_FILE: `${directory}.mark` })
+  expect([code, errors]).toEqual([1, expect.stringContaining('this log has 3 entries, but a head of 4 was signed')])
 })
 
 test('a mark with a changed byte is reported, and prevents the start', async () => {

@@ -13,7 +13,7 @@ import type { Exchange, Header } from '../http/port.ts'
 import type { Notices } from '../notices.ts'
 import type { Standing } from './follower.ts'
 import type { Ends } from './journals-out.ts'
-import { type Leader, OutOfReach } from './leader.ts'
+import { type Leader, OutOfReach, RefusedFollower } from './leader.ts'
 
 type FollowerFrontOptions = {
   readonly clock: Clock
@@ -124,9 +124,12 @@ export class FollowerFront {
       },
       (error: unknown) => {
         this.#forwarding--
-        const isUnsent = error instanceof OutOfReach && error.unsentTo !== undefined
-        const message = 'this is a follower, and its leader, which accepts the writes, is out of reach: try again'
-        respond(isUnsent ? refused(this.#naming(refusal('overloaded', message, undefined, 5))) : undefined)
+        const isUndone = error instanceof OutOfReach && error.undoneBy !== undefined
+        const message =
+          error instanceof RefusedFollower
+            ? 'this is a follower, and the board that accepts the writes refuses this follower, so nothing was done: send it to that board, or try again after the host of this follower has done what /healthz says'
+            : 'this is a follower, and its leader, which accepts the writes, is out of reach: try again'
+        respond(isUndone ? refused(this.#naming(refusal('overloaded', message, undefined, 5))) : undefined)
       },
     )
   }

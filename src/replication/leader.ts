@@ -30,14 +30,17 @@ const forWrites: Patience = { withinMs: 30_000, beginsWithinMs: 30_000 }
 /** The leader gave no useful answer. */
 export class OutOfReach extends Error {
   override name = 'OutOfReach'
-  /** The address to which the request was certainly not sent. */
-  readonly unsentTo: string | undefined
+  /** The address of a box that certainly did not carry out the request. */
+  readonly undoneBy: string | undefined
 
-  constructor(message: string, unsentTo?: string) {
+  constructor(message: string, undoneBy?: string) {
     super(message)
-    this.unsentTo = unsentTo
+    this.undoneBy = undoneBy
   }
 }
+
+/** A board answered, and refused this follower itself: nothing works until an operator has done what the message says. */
+export class RefusedFollower extends OutOfReach {}
 
 type Asked = Patience & {
   /** 64 hex. */
@@ -48,6 +51,9 @@ type Asked = Patience & {
 }
 
 type Answer = { readonly status: number; readonly bytes: Buffer }
+
+/** A write that the leader has answered. `ends`: how far a follower must be to show it. */
+type CarriedOut = { readonly reply: Reply; readonly ends: Ends | undefined }
 
 /** Sends a request to the box at an address, at `/replica/<path>`. Rejects with OutOfReach. */
 export type AskBox = (address: string, path: string, asked: Asked) => Promise<Answer>
@@ -172,7 +178,8 @@ export class Leader {
     const { problem }: { readonly problem?: unknown } = Object(foreignJson(bytes.toString('utf8')))
     if (status === 409 && typeof problem === 'string') throw new Diverged(problem)
     if (!isFault(answer)) this.next(address)
-    throw new OutOfReach(`${address} sent no frames: ${problem ?? `status ${status}`}`)
+    if (typeof problem === 'string') throw new OutOfReach(`${address} sent no frames: ${problem}`)
+    throw useless(address, answer)
   }
 
   /** Where this box would continue deliveries to webhooks, as text; undefined if there are none. */
@@ -189,18 +196,21 @@ export class Leader {
     if (status === goneStatus) return undefined
     if (status === 200) return bytes
     if (!isFault(answer)) this.next(address)
-    throw new OutOfReach(`${address} did not send an attachment: status ${status}`)
+    throw useless(address, answer)
   }
 
-  /** Carries out a write; undefined if its outcome is unknown. `ends`: how far a follower must be to show it. */
-  async command(
-    passed: ForwardedCommand,
-  ): Promise<{ readonly reply: Reply; readonly ends: Ends | undefined } | undefined> {
+  /** Carries out a write; undefined if its outcome is unknown. Throws OutOfReach. */
+  async command(passed: ForwardedCommand): Promise<CarriedOut | undefined> {
     const { address } = this
     const answer = await this.#ask('command', forWrites, JSON.stringify(passed))
     if (answer.status !== 200) {
-      // A proxy may have passed it on before it gave up.
+      const problem = useless(address, answer)
+      // The board's own refusal is for the client.
+      if (problem.undoneBy !== undefined && !(problem instanceof RefusedFollower))
+        return { reply: { status: answer.status, body: answer.bytes.toString('utf8') }, ends: undefined }
       this.next(address)
+      if (problem instanceof RefusedFollower) throw problem
+      // A proxy may have passed it on before it gave up.
       return undefined
     }
     const found = foreignJson(answer.bytes.toString('utf8'))
@@ -212,15 +222,11 @@ export class Leader {
 
   async #json(path: string): Promise<unknown> {
     const { address } = this
-    const { status, bytes } = await this.#ask(path, briefly)
-    if (status === 200) return foreignJson(bytes.toString('utf8'))
+    const answer = await this.#ask(path, briefly)
+    if (answer.status === 200) return foreignJson(answer.bytes.toString('utf8'))
     // A proxy answers for a box that is gone.
     this.next(address)
-    throw new OutOfReach(
-      status === 403
-        ? `${address} does not know this follower: both need the same REPLICA_KEY_FILE`
-        : `${address} answered with status ${status}`,
-    )
+    throw useless(address, answer)
   }
 
   async #ask(path: string, patience: Patience, body?: string): Promise<Answer> {
@@ -231,7 +237,7 @@ export class Leader {
       // Every board with followers has these paths.
       if (answer.status === 404) {
         this.#skipped.add(address)
-        throw new OutOfReach(
+        throw new RefusedFollower(
           `${address} accepts no followers: set REPLICA_KEY_FILE on the leader and restart it, and let FOLLOW name the leader and not another follower`,
           address,
         )
@@ -243,6 +249,25 @@ export class Leader {
       throw error
     }
   }
+}
+
+/** What an answer means that has not what was asked for. */
+function useless(address: string, answer: Answer): OutOfReach {
+  const { error }: { readonly error?: unknown } = Object(foreignJson(answer.bytes.toString('utf8')))
+  const { code, message }: { readonly code?: unknown; readonly message?: unknown } = Object(error)
+  // Guesses are counted, so a board soon refuses a wrong key with rate_limited.
+  if (code === 'forbidden' || code === 'rate_limited')
+    return new RefusedFollower(
+      `${address} does not accept the key of this follower: give both the same REPLICA_KEY_FILE, and restart them`,
+      address,
+    )
+  // Any other refusal of a board, except that the outcome of what failed inside is unknown.
+  if (typeof code === 'string' && typeof message === 'string')
+    return new OutOfReach(`${address} answered: ${message}`, code === 'internal' ? undefined : address)
+  if (isFault(answer)) return new OutOfReach(`${address} cannot answer now (status ${answer.status})`)
+  return new OutOfReach(
+    `${address} answered with status ${answer.status}, which is not a leader's answer: check that the leader is running, and that a proxy in front of it forwards /replica/`,
+  )
 }
 
 /** A board that cannot provide something now says so in JSON, and may still be the leader. A proxy sends a page, or nothing. */

@@ -55,6 +55,8 @@ const bytes: readonly Header[] = [['content-type', 'application/octet-stream'], 
 
 /** Enough for the places of as many shards as there can be. */
 const placesBytesMax = 64 * 1024
+/** A forwarded command is text in JSON, where each quote and backslash is escaped again; a file has none. */
+const forwardedBytesMax = Math.max(2 * sizes.command_bytes, sizes.body_bytes)
 
 export function replicaRoute(options: ReplicaRouteOptions): RouteHandler {
   return (exchange, path) => {
@@ -67,9 +69,10 @@ export function replicaRoute(options: ReplicaRouteOptions): RouteHandler {
       return exchange.reply(200, json, JSON.stringify(sealIn(options.disk, options.directory.path) ?? {}))
     if (path === 'deliveries') return sendDeliveries(options, exchange)
     if (path === 'ends') return sendEnds(options, exchange)
-    if (path === 'frames') return withBody(exchange, placesBytesMax, (body) => sendFrames(options, exchange, body))
+    if (path === 'frames')
+      return withBody(options, exchange, placesBytesMax, (body) => sendFrames(options, exchange, body))
     if (path === 'command')
-      return withBody(exchange, 2 * sizes.command_bytes, (body) => carryOut(options, exchange, body))
+      return withBody(options, exchange, forwardedBytesMax, (body) => carryOut(options, exchange, body))
     const [, room = '', sha256 = ''] = /^blob\/([\w-]{1,64})\/([0-9a-f]{64})$/.exec(path) ?? []
     const file = room === '' ? undefined : readBlob(options.disk, blobsDirectory(options.directory.path), room, sha256)
     if (file === undefined) return exchange.reply(goneStatus, json, '{}')
@@ -90,11 +93,23 @@ function refuse({ throttle, addressOf, replies }: ReplicaRouteOptions, exchange:
   )
 }
 
-function withBody(exchange: Exchange, limit: number, take: (body: Buffer) => void): void {
+function withBody(
+  { replies }: ReplicaRouteOptions,
+  exchange: Exchange,
+  limit: number,
+  take: (body: Buffer) => void,
+): void {
   exchange.readBody(limit, (result) => {
-    if (result.ok) take(result.body)
-    else exchange.reply(400, json, '{}')
+    if (result.ok) return take(result.body)
+    const message = `a follower forwarded at least ${result.sentAtLeast} bytes, and its leader accepts ${limit}: send a smaller command, or send it to the leader`
+    replies.refuse(exchange, refusal('too_large', message))
   })
+}
+
+/** The follower is of a release that this one does not understand. */
+function refuseUnknown({ replies }: ReplicaRouteOptions, exchange: Exchange): void {
+  const message = 'this board does not understand what a follower sent: run the same release on both'
+  replies.refuse(exchange, refusal('invalid_field', message))
 }
 
 function factsOf({ directory, log, logs }: ReplicaRouteOptions): LeaderFacts {
@@ -120,11 +135,11 @@ function sendDeliveries({ deliveries }: ReplicaRouteOptions, exchange: Exchange)
   })
 }
 
-function sendFrames({ frames }: ReplicaRouteOptions, exchange: Exchange, body: Buffer): void {
+function sendFrames(options: ReplicaRouteOptions, exchange: Exchange, body: Buffer): void {
   const { places, wait = 0 }: Readonly<Record<string, unknown>> = Object(foreignJson(body.toString('utf8')))
   if (!Array.isArray(places) || !places.every(isPlace) || typeof wait !== 'number')
-    return exchange.reply(400, json, '{}')
-  frames(places, Math.min(wait, framesWaitMaxMs), (found) => {
+    return refuseUnknown(options, exchange)
+  options.frames(places, Math.min(wait, framesWaitMaxMs), (found) => {
     if (exchange.ended) return
     if (found === undefined) exchange.reply(204, unshared, '')
     else if (found === 'busy') exchange.reply(503, json, '{}')
@@ -139,10 +154,11 @@ function isVia(via: unknown): via is string {
 }
 
 /** Replies with the answer for the follower's client, and how far a follower must be to show the result. */
-function carryOut({ front, answered }: ReplicaRouteOptions, exchange: Exchange, body: Buffer): void {
+function carryOut(options: ReplicaRouteOptions, exchange: Exchange, body: Buffer): void {
   const { command, address, via }: Readonly<Record<string, unknown>> = Object(foreignJson(body.toString('utf8')))
-  if (typeof command !== 'string' || typeof address !== 'string' || !isVia(via)) return exchange.reply(400, json, '{}')
+  if (typeof command !== 'string' || typeof address !== 'string' || !isVia(via)) return refuseUnknown(options, exchange)
   const source: CommandSource = { via, address }
+  const { front, answered } = options
   front.execute(Buffer.from(command), source, (reply) => {
     if (reply === undefined) return exchange.drop()
     const { status, retryAfter } = reply

@@ -5,7 +5,7 @@ import type { AddressInfo } from 'node:net'
 import { setTimeout as pause } from 'node:timers/promises'
 import { afterEach, expect, test } from 'vitest'
 import { systemClock } from '../../../src/clock.ts'
-import { askOverHttp, Leader, OutOfReach } from '../../../src/replication/leader.ts'
+import { askOverHttp, Leader, OutOfReach, RefusedFollower } from '../../../src/replication/leader.ts'
 import { goneStatus } from '../../../src/replication/leader-answers.ts'
 
 const servers: Server[] = []
@@ -96,6 +96,29 @@ for (const [name, ask] of Object.entries(questions))
       expect(await asked.facts()).toEqual(facts)
     }
   })
+
+const refusalOf = (code: string) => JSON.stringify({ ok: false, error: { code, message: `it is ${code}` } })
+
+test('a board that refuses the key of a follower says so to every question, and has carried out nothing', async () => {
+  for (const [status, code] of [
+    [403, 'forbidden'],
+    [429, 'rate_limited'],
+  ] as const)
+    for (const ask of Object.values(questions)) {
+      const asked = await leader(answers(status, refusalOf(code)))
+      const { address } = asked
+      const error = await ask(asked).catch((reason: unknown) => reason)
+      expect(error).toBeInstanceOf(RefusedFollower)
+      expect(error).toMatchObject({ undoneBy: address, message: expect.stringContaining('the same REPLICA_KEY_FILE') })
+    }
+})
+
+test('another refusal of the board itself is passed on to the client, and the outcome of an internal error is unknown', async () => {
+  const ask = async (status: number, code: string) => questions.command!(await leader(answers(status, refusalOf(code))))
+  const body = refusalOf('too_large')
+  expect(await ask(400, 'too_large')).toEqual({ reply: { status: 400, body }, ends: undefined })
+  expect(await ask(500, 'internal')).toBe(undefined)
+})
 
 test('with a single address that one is tried again', async () => {
   const asked = await leader(answers(502, ''))

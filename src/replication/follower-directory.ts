@@ -92,10 +92,14 @@ async function begin(disk: Disk, path: string, leader: Leader): Promise<Known> {
   return { known, log: known.log }
 }
 
-/** Updates the read key from the leader if it can be reached: `broadside rekey` replaces it. */
+/**
+ * Updates the read key from the leader if it can be reached: `broadside rekey` replaces it. Another board's is not taken; once started,
+ * this follower reports that FOLLOW names the wrong one.
+ */
 async function renewed(disk: Disk, path: string, kept: LeaderFacts, leader: Leader): Promise<Known> {
   try {
-    const { readKey, log } = await leader.facts()
+    const { facts, readKey, log } = await leader.facts()
+    if (facts.service_id !== kept.facts.service_id) return { known: kept, log: undefined }
     if (readKey === kept.readKey) return { known: kept, log }
     const known = { ...kept, readKey }
     keep(disk, path, known)

@@ -470,7 +470,7 @@ export class Follower {
 
   #recognize(leader: LeaderFacts): void {
     const { known, report } = this.#options
-    checkSame(known, leader)
+    checkSame(known, leader, this.#options.leader.address)
     this.#isRecognized = true
     const note =
       'The leader has a different cursor.key. Restart this follower: until then each refuses the cursors of the other.'
@@ -522,10 +522,19 @@ export class Follower {
   }
 }
 
-/** Throws Diverged if the leader has become another board, for which cursors and places here mean nothing. */
-function checkSame({ facts: known }: LeaderFacts, { facts }: LeaderFacts): void {
-  const names = ['service_id', 'origin', 'generation', 'layout', 'shards', 'delegations_ended'] as const
+/**
+ * Throws Halted if the board at this address is not the one that is followed, and Diverged if it has become one for which cursors and
+ * places here mean nothing.
+ */
+function checkSame({ facts: known }: LeaderFacts, { facts }: LeaderFacts, address: string): void {
+  if (facts.service_id !== known.service_id)
+    throw new Halted(
+      `the board at ${address} is ${facts.service_id}, and this follower is of ${known.service_id}: correct FOLLOW and restart this follower. Only if ${known.service_id} is gone and you want to follow ${facts.service_id}, use an empty directory`,
+    )
+  const names = ['origin', 'generation', 'layout', 'shards', 'delegations_ended'] as const
   const changed = names.filter((name) => facts[name] !== known[name])
   if (changed.length > 0)
-    throw new Diverged(`the leader is now a different board (${changed}): create a new follower in an empty directory`)
+    throw new Diverged(
+      `the leader was restored from a backup, resharded or created again (${changed} changed): empty the directory of this follower and start it again`,
+    )
 }

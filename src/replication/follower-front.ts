@@ -89,8 +89,11 @@ export class FollowerFront {
     if (standing.problem !== undefined)
       notices.set('following', `${standing.problem}. This follower applies no new writes.`)
     else if (standing.behindMs < noticedMs) notices.end('following')
-    else if (!Number.isFinite(standing.behindMs)) notices.set('following', starting)
-    else notices.set('following', `${Math.ceil(standing.behindMs / 1_000)} s behind the leader.`)
+    else {
+      const { behindMs, obstacle } = standing
+      const where = Number.isFinite(behindMs) ? `${Math.ceil(behindMs / 1_000)} s behind the leader.` : starting
+      notices.set('following', obstacle === undefined ? where : `${where} ${obstacle.replace(/\.$/, '')}.`)
+    }
   }
 
   /**

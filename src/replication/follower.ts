@@ -18,12 +18,13 @@ import type { SealName, StreamSeal } from './stream-seal.ts'
 
 /**
  * `behindMs`: how long the leader is known to have more than this follower, or to be out of reach; 0 if this follower has it
- * all; infinite if it has not heard from the leader. `problem`: what an operator must know. `leader`: the address being
- * queried.
+ * all; infinite if it has not heard from the leader. `problem`: why it applies nothing more. `obstacle`: why it may be behind,
+ * until the next attempt succeeds. `leader`: the address being queried.
  */
 export type Standing = {
   readonly behindMs: number
   readonly problem: string | undefined
+  readonly obstacle: string | undefined
   readonly leader: string | undefined
 }
 
@@ -73,6 +74,9 @@ type Vacancy = {
   /** `after`: the newest message of the stream. */
   readonly found: (after: number) => void
 }
+
+/** What can fail and continue independently of the rest. */
+type Activity = 'copying' | 'stream' | 'polling' | 'attachments'
 
 const pollMs = 1_000
 /** At most this much of the deliveries to webhooks is repeated if this follower takes over. */
@@ -132,8 +136,10 @@ export class Follower {
   /** Serializes batches, whichever way they came. */
   #work: Promise<void> = Promise.resolve()
   #halted: Error | undefined
-  /** The last reported problem. */
-  #problem: string | undefined
+  /** What has failed, with the logged problem, until it succeeds. */
+  readonly #failing = new Map<Activity, string>()
+  /** Why the leader did not answer when it was last asked. */
+  #unanswered: string | undefined
   #isStopped = false
   readonly #stopped = Promise.withResolvers<void>()
   readonly #stopPolling: Cancel
@@ -162,7 +168,7 @@ export class Follower {
         await this.#session()
       } catch (error) {
         if (this.#isStopped) return
-        this.#note(error)
+        this.#note('copying', error)
       }
       if (!this.#isOver) await this.#pause(retryMs)
     }
@@ -173,17 +179,29 @@ export class Follower {
     return this.#isStopped || this.#halted !== undefined
   }
 
-  #note(error: unknown): void {
+  #note(activity: Activity, error: unknown): void {
     const problem = error instanceof Error ? error.message : String(error)
     if (error instanceof Diverged || error instanceof Halted) this.#halted = error
-    else this.#warn('following.interrupted', problem)
+    else this.#warn(activity, 'following.interrupted', problem)
     this.#reportStanding()
   }
 
   /** Logs a persisting problem only once. */
-  #warn(event: string, problem: string): void {
-    if (problem !== this.#problem) this.#options.report('warn', event, { problem })
-    this.#problem = problem
+  #warn(activity: Activity, event: string, problem: string): void {
+    if (!this.#isLogged(problem)) this.#options.report('warn', event, { problem })
+    this.#failing.set(activity, problem)
+  }
+
+  /** Logs that a logged problem is over. */
+  #succeeded(activity: Activity): void {
+    const problem = this.#failing.get(activity)
+    if (problem === undefined) return
+    this.#failing.delete(activity)
+    if (!this.#isLogged(problem)) this.#options.report('info', 'following.resumed', { problem })
+  }
+
+  #isLogged(problem: string): boolean {
+    return [...this.#failing.values()].includes(problem)
   }
 
   async #pause(ms: number): Promise<void> {
@@ -199,7 +217,7 @@ export class Follower {
         return await this.#follow(this.#stream)
       } catch (error) {
         if (error instanceof Diverged || error instanceof Halted || this.#isStopped) throw error
-        this.#warn('following.without_stream', error instanceof Error ? error.message : String(error))
+        this.#warn('stream', 'following.without_stream', error instanceof Error ? error.message : String(error))
       } finally {
         await this.#stream?.close()
         this.#stream = undefined
@@ -240,7 +258,8 @@ export class Follower {
     for await (const { seq, part } of stream.from(from)) {
       if (this.#lastReceived < from) {
         this.#options.report('info', 'following.begun', { from })
-        this.#problem = undefined
+        this.#failing.delete('stream')
+        this.#succeeded('copying')
       }
       this.#quietSince = undefined
       if (part !== undefined) await this.#takeMessage(seq, part, assembly, seq >= newest)
@@ -304,11 +323,9 @@ export class Follower {
   /** Fetches the next frames; false if the leader has none, also after this many milliseconds. */
   async #copyNext(wait: number): Promise<boolean> {
     const found = await this.#options.leader.frames(this.#places, wait)
-    if (found === undefined) return false
-    await this.#take(openPayload(found, found.payload))
-    // The next outage is a new one.
-    if (this.#stream === undefined) this.#problem = undefined
-    return true
+    if (found !== undefined) await this.#take(openPayload(found, found.payload))
+    this.#succeeded('copying')
+    return found !== undefined
   }
 
   async #take({ shares, files }: Opened): Promise<void> {
@@ -367,7 +384,7 @@ export class Follower {
       const last = await (vacancy?.newest() ?? stream.last())
       if (this.#quietSince !== since) return
       if (last > this.#lastReceived) {
-        this.#warn('following.interrupted', 'the stream servers stopped sending messages: reconnecting')
+        this.#warn('stream', 'following.interrupted', 'the stream servers stopped sending messages: reconnecting')
         await stream.close()
       } else if (isVacant) {
         this.#vacantAt = now
@@ -376,7 +393,7 @@ export class Follower {
     } catch (error) {
       // If the leader answers, it could not reach the stream: it gets the full time again once the servers take messages.
       if (this.#quietSince === since && this.#isLeaderThere) this.#quietSince = clock.monotonicMs()
-      this.#warn('following.without_stream', error instanceof Error ? error.message : String(error))
+      this.#warn('stream', 'following.without_stream', error instanceof Error ? error.message : String(error))
     } finally {
       this.#isCheckingSilence = false
     }
@@ -417,6 +434,7 @@ export class Follower {
       this.#checkAhead(address, epoch, durable)
       this.#epoch = epoch
       this.#answeredAt = askedAt
+      this.#unanswered = undefined
       this.#noteLeader(address)
       if (this.#lacking.length < lackingMax) this.#lacking.push({ ends, askedAt })
       this.#compare()
@@ -425,10 +443,11 @@ export class Follower {
       const lacksSince = this.#lacking[0]?.askedAt ?? askedAt
       const isLate = askedAt - Math.max(this.#tookAt, lacksSince) > streamLateMs
       if (isLate && this.#stream !== undefined) await this.#inTurn(() => this.#copyAll())
+      this.#succeeded('polling')
     } catch (error) {
       this.#isRecognized = false
       if (error instanceof OutOfReach) this.#noteAway(error)
-      else if (!this.#isOver) this.#note(error)
+      else if (!this.#isOver) this.#note('polling', error)
       if (this.#halted !== undefined) await this.#stream?.close()
     } finally {
       this.#isPolling = false
@@ -443,6 +462,7 @@ export class Follower {
 
   #noteAway({ message }: OutOfReach): void {
     const { clock, report } = this.#options
+    this.#unanswered = message
     if (this.#loggedLeader === nobody || clock.monotonicMs() - (this.#answeredAt ?? this.#startedAt) < awayMs) return
     this.#loggedLeader = nobody
     report('warn', 'following.without_leader', { problem: message })
@@ -454,8 +474,9 @@ export class Follower {
     this.#isFetching = true
     try {
       await this.#options.attachments.fetchMissing()
+      this.#succeeded('attachments')
     } catch (error) {
-      if (!this.#isOver) this.#note(error)
+      if (!this.#isOver) this.#note('attachments', error)
     } finally {
       this.#isFetching = false
     }
@@ -510,7 +531,9 @@ export class Follower {
 
   #reportStanding(): void {
     const { tell, leader } = this.#options
-    tell({ behindMs: this.#behindMs, problem: this.#halted?.message, leader: leader.leading })
+    const [failing] = this.#failing.values()
+    const obstacle = this.#unanswered ?? failing
+    tell({ behindMs: this.#behindMs, problem: this.#halted?.message, obstacle, leader: leader.leading })
   }
 
   get #behindMs(): number {

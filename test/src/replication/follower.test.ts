@@ -171,6 +171,29 @@ test('it logs each second how far it is behind, while the leader it asks says no
   await follower.stop()
 })
 
+test('the end of each interruption is logged once, and says what is over', async () => {
+  const failure = (problem: string) => () => Promise.reject(new OutOfReach(problem))
+  const { lines, told, ways, pass, follower } = followed({}, { isWithoutStream: true, frames: failure('one') })
+  await pass(3_000)
+  ways.frames = failure('two')
+  await pass(3_000)
+  ways.answers = gone
+  await pass(3_000)
+  expect(told.at(-1)!.obstacle).toBe('http://leader.example is out of reach')
+  ways.answers = () => Promise.resolve({ epoch: 1, log: 1, shards: [1], durable: { log: 1, shards: [1] } })
+  await pass(2_000)
+  expect(told.at(-1)!.obstacle).toBe('two')
+  ways.frames = () => Promise.resolve(undefined)
+  await pass(10_000)
+  expect(told.at(-1)!.obstacle).toBe(undefined)
+  const interruptions = ['following.interrupted', 'following.interrupted', 'following.resumed']
+  expect(lines.filter((event) => event !== 'following.leader')).toEqual(interruptions)
+  ways.frames = failure('two')
+  await pass(3_000)
+  expect(lines.at(-1)).toBe('following.interrupted')
+  await follower.stop()
+})
+
 /** What a box answers its followers; `away`: nothing. */
 type Box = { epoch: number; last: number } | 'follows' | 'away'
 

@@ -142,8 +142,8 @@ export function openBoardDirectory(options: OpenOptions): BoardDirectory {
   return {
     path: options.path,
     facts,
-    identity: identityOf(readSecret(disk, boardKeyFile(options.path), facts.prints?.board)),
-    cursorKey: cursorKeys(disk, options.path, facts.prints),
+    identity: identityOf(readSecret(disk, boardKeyFile(options.path), { print: facts.prints?.board })),
+    cursorKey: cursorKeys(disk, options.path, { print: facts.prints?.cursor }),
   }
 }
 
@@ -175,9 +175,12 @@ export type KnownKeys = { readonly identity: Identity; readonly readKey: Uint8Ar
 /** What followers of this board know of its keys. Throws UnusableDirectory. */
 export function knownKeys(disk: Disk, path: string): KnownKeys {
   const { prints } = readFacts(disk, path)
-  const { id, publicKey } = identityOf(readSecret(disk, boardKeyFile(path), prints?.board))
-  return { identity: { id, publicKey }, readKey: readKeyOf(cursorKeys(disk, path, prints)) }
+  const { id, publicKey } = identityOf(readSecret(disk, boardKeyFile(path), { print: prints?.board }))
+  return { identity: { id, publicKey }, readKey: readKeyOf(cursorKeys(disk, path, { print: prints?.cursor })) }
 }
+
+/** What to do about a key on a follower that may lead. */
+export const copyKeysAgain = 'Copy the keys directory of the leader here again, mode 0600.'
 
 /** Throws UnusableDirectory unless this follower's directory contains the keys of the board; it does only if the follower may lead. */
 export function checkKeys(disk: Disk, path: string, { identity, readKey }: KnownKeys): void {
@@ -186,11 +189,11 @@ export function checkKeys(disk: Disk, path: string, { identity, readKey }: Known
     throw new UnusableDirectory(
       `The key file ${missing} is missing, and a box that may lead needs the keys of the board. Copy the keys directory of the leader to ${join(path, 'keys')}, mode 0600.`,
     )
-  const again = 'Copy the keys directory of the leader here again, mode 0600.'
-  if (identityOf(readSecret(disk, boardKeyFile(path))).id !== identity.id)
-    throw new UnusableDirectory(`${boardKeyFile(path)} is the key of another board. ${again}`)
-  if (Buffer.compare(readKeyOf(cursorKeys(disk, path, undefined)), readKey) !== 0)
-    throw new UnusableDirectory(`${cursorKeyFile(path)} differs from the one on the leader. ${again}`)
+  const wanted = { fix: copyKeysAgain }
+  if (identityOf(readSecret(disk, boardKeyFile(path), wanted)).id !== identity.id)
+    throw new UnusableDirectory(`${boardKeyFile(path)} is the key of another board. ${copyKeysAgain}`)
+  if (Buffer.compare(readKeyOf(cursorKeys(disk, path, wanted)), readKey) !== 0)
+    throw new UnusableDirectory(`${cursorKeyFile(path)} differs from the one on the leader. ${copyKeysAgain}`)
 }
 
 /** Turns a follower's directory into that of the deciding board. The caller must hold its lock, and have checked its keys. */
@@ -204,9 +207,9 @@ export function becomeLeader(disk: Disk, path: string): void {
 }
 
 /** The sealing key, followed by the keys that it has replaced, newest first. */
-function cursorKeys(disk: Disk, path: string, prints: BoardFacts['prints']): Buffer {
-  const current = readSecret(disk, cursorKeyFile(path), prints?.cursor)
-  const replaced = replacedKeys(disk, path).map((number) => readSecret(disk, replacedKeyFile(path, number)))
+function cursorKeys(disk: Disk, path: string, { print, fix }: WantedSecret): Buffer {
+  const current = readSecret(disk, cursorKeyFile(path), { print, fix })
+  const replaced = replacedKeys(disk, path).map((number) => readSecret(disk, replacedKeyFile(path, number), { fix }))
   return Buffer.concat([current, ...replaced])
 }
 
@@ -235,13 +238,13 @@ export function replaceCursorKey(disk: Disk, path: string, isLost: boolean, rand
     isPresent && known !== undefined && prints.includes(known) && fingerprintOf(readSecret(disk, file)) !== known
   if (!isStarted) {
     if (isPresent && !isLost) {
-      const old = readSecret(disk, file, known)
+      const old = readSecret(disk, file, { print: known })
       if (!prints.includes(fingerprintOf(old)))
         disk.writeAtomic(replacedKeyFile(path, (replaced[0] ?? 0) + 1), Buffer.from(`${old.toString('hex')}\n`), 0o600)
     } else if (!isPresent && !isLost) readSecret(disk, file)
     disk.writeAtomic(file, Buffer.from(`${random(32).toString('hex')}\n`), 0o600)
   }
-  const board = fingerprintOf(readSecret(disk, boardKeyFile(path), facts.prints?.board))
+  const board = fingerprintOf(readSecret(disk, boardKeyFile(path), { print: facts.prints?.board }))
   writeFacts(disk, path, { ...facts, prints: { board, cursor: fingerprintOf(readSecret(disk, file)) } })
 }
 
@@ -260,21 +263,30 @@ export function refuseIncomplete(disk: Disk, path: string): void {
   )
 }
 
+type WantedSecret = {
+  /** The fingerprint that the key must have. */
+  readonly print?: string | undefined
+  /** What to do about a missing or damaged key, as a sentence; by default, for a key of the board. */
+  readonly fix?: string | undefined
+}
+
+/** A backup has them only if it was made with --with-keys. */
+const restoreKey = 'Restore it from your copy of the keys directory'
+
 /** The 32 bytes of a key file. Refuses a file that others may read, and a key whose fingerprint has changed. */
-export function readSecret(disk: Disk, file: string, print?: string): Buffer {
-  if (!disk.fileExists(file)) {
+export function readSecret(disk: Disk, file: string, { print, fix }: WantedSecret = {}): Buffer {
+  if (!disk.fileExists(file))
     throw new UnusableDirectory(
-      `The key file ${file} is missing, but the board it belongs to exists. Restore it from a backup: a new key would create a different board.`,
+      `The key file ${file} is missing, but the board it belongs to exists. ${fix ?? `${restoreKey}: a new key would create a different board.`}`,
     )
-  }
   if ((disk.stat(file).mode & 0o077) !== 0)
     throw new UnusableDirectory(`The key file ${file} can be read by others. Run: chmod 600 ${file}`)
   const secret = Buffer.from(disk.readWhole(file).toString('latin1').trim(), 'hex')
   if (secret.length !== 32)
-    throw new UnusableDirectory(`The key file ${file} does not contain 32 bytes in hex. Restore it from a backup.`)
+    throw new UnusableDirectory(`The key file ${file} does not contain 32 bytes in hex. ${fix ?? `${restoreKey}.`}`)
   if (print !== undefined && print !== fingerprintOf(secret))
     throw new UnusableDirectory(
-      `The key file ${file} does not contain the key that this board was created with. Restore it from a backup: with another key, the board would have a different identity and could not open what was sealed.`,
+      `The key file ${file} does not contain the key that this board was created with. ${fix ?? `${restoreKey}: with another key, the board would have a different identity and could not open what was sealed.`}`,
     )
   return secret
 }

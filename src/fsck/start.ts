@@ -60,7 +60,7 @@ export function vkeyIn(disk: Disk, path: string, { name, origin }: NamedLog, onF
 
 function secretIn(disk: Disk, file: string, onFinding: OnFinding, print?: string): Buffer | undefined {
   try {
-    return readSecret(disk, file, print)
+    return readSecret(disk, file, { print })
   } catch (error) {
     if (!(error instanceof UnusableDirectory) && !isUnreadable(error)) throw error
     onFinding({ kind: 'start', where: file, what: error.message })

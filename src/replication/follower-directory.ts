@@ -10,6 +10,7 @@ import { openWhole } from '../../storage/whole-decisions.ts'
 import {
   type BoardDirectory,
   checkKeys,
+  copyKeysAgain,
   followerFile,
   knownKeys,
   logDirectory,
@@ -113,10 +114,8 @@ async function renewed(disk: Disk, path: string, kept: LeaderFacts, leader: Lead
 /** Throws UnusableDirectory unless the key of this log is here. `first`: origin of the first log of the board. */
 export function checkLogKey(disk: Disk, path: string, { origin, vkey }: LogIdentity, first: string): void {
   const file = logKeyFile(path, origin === first ? '' : nameOf(origin))
-  if (!disk.fileExists(file) || createNoteKey(origin, readSecret(disk, file)).vkey !== vkey)
-    throw new UnusableDirectory(
-      `${file} is missing, or is not the key of the log ${origin}. Copy the keys directory of the leader here again, mode 0600.`,
-    )
+  if (!disk.fileExists(file) || createNoteKey(origin, readSecret(disk, file, { fix: copyKeysAgain })).vkey !== vkey)
+    throw new UnusableDirectory(`${file} is missing, or is not the key of the log ${origin}. ${copyKeysAgain}`)
 }
 
 /** Turns the directory of a leading board into a follower's. `logs`: of the board, oldest first. */

@@ -3,6 +3,9 @@ import { hash, timingSafeEqual } from 'node:crypto'
 import type { Disk } from '../../storage/disk.ts'
 import { readSecret, UnusableDirectory } from '../board-directory.ts'
 
+const copyOrCreate =
+  'Copy the file of REPLICA_KEY_FILE here from another machine of this board. If none has it, remove it, create it again with broadside keygen --replica, copy it to every machine of this board, and restart them.'
+
 /** The key as it is sent: 64 hex digits. Throws UnusableDirectory. */
 export function replicaKeyIn(disk: Disk, file: string): string {
   if (!disk.fileExists(file))
@@ -10,7 +13,7 @@ export function replicaKeyIn(disk: Disk, file: string): string {
       `REPLICA_KEY_FILE names ${file}, but there is no such file. Create it once with broadside keygen --replica, and copy it to every machine of this board.`,
     )
   try {
-    return readSecret(disk, file).toString('hex')
+    return readSecret(disk, file, { fix: copyOrCreate }).toString('hex')
   } catch (error) {
     const { code }: { readonly code?: unknown } = Object(error)
     if (code !== 'EACCES') throw error

@@ -344,5 +344,5 @@ function json(res: ServerResponse, status: number, value: object): void {
 /** The key that signs tokens, created on first use. */
 function tokenKey({ disk, tokenKeyFile: file, random }: OauthOptions): KeyObject {
   if (!disk.fileExists(file)) disk.writeAtomic(file, Buffer.from(`${random(32).toString('hex')}\n`), 0o600)
-  return privateKeyOf(readSecret(disk, file))
+  return privateKeyOf(readSecret(disk, file, { fix: 'Remove it and start the board again: users then sign in again.' }))
 }

@@ -5,6 +5,7 @@ import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { beginEpoch, openBoardDirectory, readFacts, readSecret, UnusableDirectory } from '../../src/board-directory.ts'
 import { machine } from '../../src/platform.ts'
+import { replicaKeyIn } from '../../src/replication/replica-key.ts'
 import { machineDisk } from '../../storage/machine-disk.ts'
 import { openLog, writePosts } from '../support/posts-on-disk.ts'
 import { scratchDirectory } from '../support/scratch.ts'
@@ -89,4 +90,20 @@ test('a path that is not a directory is not taken for one without a board', () =
   expect(() => readFacts(machineDisk, file)).toThrow('ENAMETOOLONG')
   expect(() => readSecret(machineDisk, file)).toThrow('ENAMETOOLONG')
   expect(() => readFacts(machineDisk, join(scratchDirectory(), 'nowhere'))).toThrow('There is no board in')
+})
+
+test('a damaged key file is refused with where to get the key again, which no ordinary backup contains', () => {
+  const path = scratchDirectory()
+  openBoardDirectory({ disk: machineDisk, path, ...wanted })
+  const key = join(path, 'keys', 'board.key')
+  const open = () => openBoardDirectory({ disk: machineDisk, path, ...wanted })
+  for (const damage of [() => writeFileSync(key, '00'), () => writeFileSync(key, '00'.repeat(32)), () => rmSync(key)]) {
+    damage()
+    expect(open).toThrow('Restore it from your copy of the keys directory')
+  }
+  const replicaKey = join(path, 'replica.key')
+  writeFileSync(replicaKey, '00', { mode: 0o600 })
+  expect(() => replicaKeyIn(machineDisk, replicaKey)).toThrow(
+    /32 bytes in hex\. Copy the file of REPLICA_KEY_FILE here from another machine.* broadside keygen --replica/,
+  )
 })

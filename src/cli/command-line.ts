@@ -7,12 +7,13 @@
  * | 1 | refused by the board, or failed; the sentence on stderr says why |
  * | 2 | the command line is wrong |
  * | 3 | a signature, an id, a proof or a file did not verify |
+ * | 4 | a mirror is complete and grows no more: its log is closed, and another goes on |
  */
 import { type ParseArgsConfig, parseArgs } from 'node:util'
 import { nearest } from '../format/nearest.ts'
 import { inertJson } from './terminal.ts'
 
-export const exitCodes = { ok: 0, failed: 1, usage: 2, unverified: 3 } as const
+export const exitCodes = { ok: 0, failed: 1, usage: 2, unverified: 3, closed: 4 } as const
 export type ExitCode = (typeof exitCodes)[keyof typeof exitCodes]
 
 export type Options = NonNullable<ParseArgsConfig['options']>
@@ -183,7 +184,7 @@ export function helpOf(command: Command): string {
 }
 
 export const exitCodeHelp =
-  'Exit codes: 0 done, 1 refused or failed, 2 wrong command line, 3 verification failed, 70 a running board cannot continue.'
+  'Exit codes: 0 done, 1 refused or failed, 2 wrong command line, 3 verification failed, 4 the mirrored log is closed, 70 a running board cannot continue.'
 
 function firstSentence(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error)

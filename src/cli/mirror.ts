@@ -23,6 +23,10 @@ export const mirrorCommand: Command = {
     ],
     ['--prefix', 'checkpoint and tile/ are directly under URL, even without a path: a log at the root of its host'],
   ],
+  notes: [
+    'Exits with 4 once the log is closed and another one goes on (after "log rotate" or "restored --lost"): the mirror is complete, and the',
+    'new log needs a mirror of its own, in another directory, with the key that is printed.',
+  ],
   example: 'broadside mirror http://127.0.0.1:8787 board-mirror',
   options: { vkey: { type: 'string' }, prefix: { type: 'boolean' } },
   positionals: { min: 2, max: 2 },
@@ -81,7 +85,8 @@ export const mirrorCommand: Command = {
         terminal.out(
           `The board says that it was restored from a backup, and that this log is lost after ${grouped(loss.size)} entries. ${followedByWords(loss.next)}\n`,
         )
-      return exitCodes.ok
+      // Run by a timer, its output is read by nobody, so the mirror would silently stop growing.
+      return next === undefined && loss === undefined ? exitCodes.ok : exitCodes.closed
     } finally {
       progress.clear()
     }

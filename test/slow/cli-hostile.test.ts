@@ -117,7 +117,7 @@ const commands: Readonly<Record<string, () => string[]>> = {
 
 /** Why this is not an ending with a sentence; undefined if it is. A stack trace means that nobody foresaw the error. */
 function faultOf({ code, err }: { code: number; err: string }): string | undefined {
-  if (![0, 1, 2, 3].includes(code)) return `exit code ${code}`
+  if (![0, 1, 2, 3, 4].includes(code)) return `exit code ${code}`
   if (/\n\s+at |TypeError|RangeError|\[object/.test(err)) return err.slice(0, 300)
   return code !== 0 && err === '' ? 'no word of why' : undefined
 }

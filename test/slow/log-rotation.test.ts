@@ -247,15 +247,16 @@ test('one export holds both logs and verifies with either key, and an omitted or
   }
 })
 
-test('a mirror of the closed log is complete and names the next one, of which a separate mirror is made', async () => {
+test('a mirror of the closed log is complete, names the next one at each run and exits with 4; a separate mirror is made of that', async () => {
   const old = join(folder, 'old')
   const made = await run('mirror', client.address, old, '--vkey', oldVkey)
-  expect([made.code, made.err]).toEqual([0, ''])
+  expect([made.code, made.err]).toEqual([4, ''])
   expect(made.out).toContain(`This log is closed: ${newKey.name} follows it, with the key ${newVkey}`)
-  expect((await run('mirror', client.address, old)).code).toBe(0)
+  expect((await run('mirror', client.address, old)).code).toBe(4)
   expect((await run('verify', old)).code).toBe(0)
   const next = await run('mirror', client.address, join(folder, 'new'))
   expect(next.out).toContain(`${1 + after} new entries verified`)
+  expect(next.code).toBe(0)
 })
 
 test('fsck recomputes both logs', async () => {

@@ -200,7 +200,7 @@ test('a mirror that knew the newer head is told so and keeps it; one that is beh
   expect(known.err).toContain(`this log is lost after ${atBackup} entries. This mirror has ${atLoss}: keep it`)
   expect(readFileSync(join(mirror, 'checkpoint'), 'utf8')).toBe(before)
   const older = await run('mirror', client.address, behind)
-  expect([older.code, older.err]).toEqual([0, ''])
+  expect([older.code, older.err]).toEqual([4, ''])
   expect(older.out).toContain(`this log is lost after ${atBackup} entries`)
 })
 

@@ -198,7 +198,7 @@ describe('the key of the log', () => {
     const known = join(folder, 'mirror')
     expect(await run('mirror', forgerAddress, known)).toMatchObject({ code: 3 })
     expect(await run('mirror', board.address, known)).toMatchObject({
-      code: 0,
+      code: 4,
       out: expect.stringContaining('This log is closed'),
     })
   })

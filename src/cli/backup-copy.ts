@@ -21,6 +21,7 @@ import { lostActsFile } from '../board/lost-acts.ts'
 import {
   blobsDirectory,
   deliveryDirectory,
+  followerFile,
   logDirectory,
   readFacts,
   restoredFile,
@@ -28,6 +29,7 @@ import {
 } from '../board-directory.ts'
 import { checkCopy } from '../fsck/fsck.ts'
 import { copyDatabase } from '../sqlite.ts'
+import { adoptLeaderPositions } from '../webhooks/leader-positions.ts'
 import { storeFile } from '../webhooks/store.ts'
 import { type BackedUpFile, type Manifest, manifestName, readManifest, writeManifest } from './backup-manifest.ts'
 import { CommandFailed, Unverified } from './command-line.ts'
@@ -169,11 +171,17 @@ class BackupCopy {
     for (const path of within('log', /^cosigned-[^.]+$/)) this.#copy(path)
     for (const path of within('witness', /^(?!.*\.tmp$)/)) this.#copy(path)
     for (const path of withKeys ? within('keys', /\.key$/) : []) this.#copy(path)
+    await this.#deliveryPositions()
+  }
+
+  /** Of a follower: those of its leader, so that a board restored from this backup continues its leader's deliveries. */
+  async #deliveryPositions(): Promise<void> {
+    const { disk, source } = this.#options
     const store = storeFile(deliveryDirectory(source))
-    if (!existsSync(store)) return
     const path = store.slice(source.length + 1)
-    await copyDatabase(store, this.#place(path))
-    this.#note(path, undefined)
+    if (existsSync(followerFile(source))) adoptLeaderPositions(disk, source, this.directory)
+    else if (existsSync(store)) await copyDatabase(store, this.#place(path))
+    if (existsSync(join(this.directory, path))) this.#note(path, undefined)
   }
 
   #journal(directory: string, through: number): void {

@@ -11,11 +11,11 @@ export function saveLeaderPositions(disk: Disk, dataDirectory: string, text: str
   disk.writeAtomic(positionsFile(dataDirectory), Buffer.from(text))
 }
 
-/** Lets this box continue the deliveries from there. Repeating it changes nothing. */
-export function adoptLeaderPositions(disk: Disk, dataDirectory: string): void {
+/** Lets the board in `target`, by default this box, continue the deliveries from there. Repeating it changes nothing. */
+export function adoptLeaderPositions(disk: Disk, dataDirectory: string, target = dataDirectory): void {
   const file = positionsFile(dataDirectory)
   const found = disk.fileExists(file) ? foreignJson(disk.readWhole(file).toString('utf8')) : undefined
-  if (isLeaderPositions(found)) adoptPositions(deliveryDirectory(dataDirectory), found)
+  if (isLeaderPositions(found)) adoptPositions(deliveryDirectory(target), found)
 }
 
 /** Once a follower leads, what it had stored is outdated. */

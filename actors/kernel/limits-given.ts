@@ -21,6 +21,13 @@ const unused = new Set<string>()
 const given = read(process.env.LIMITS ?? '')
 for (const name of given.keys()) unused.add(name)
 
+/** LIMITS as one line of JSON, the same for every order of its names. */
+export const limitsText = JSON.stringify(Object.fromEntries(given), (_, value: unknown) =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
+    ? Object.fromEntries(Object.entries(value).sort(([a], [b]) => (a < b ? -1 : 1)))
+    : value,
+)
+
 function read(text: string): ReadonlyMap<string, unknown> {
   if (text === '') return new Map()
   try {

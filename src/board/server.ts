@@ -56,6 +56,7 @@ import { Deliveries } from '../receive-urls/deliveries.ts'
 import { ItemPosts } from '../receive-urls/item-posts.ts'
 import type { FollowerFront } from '../replication/follower-front.ts'
 import type { keptFromLeading, RefusedLead } from '../replication/may-lead.ts'
+import { sharedSettings } from '../replication/shared-settings.ts'
 import { chooseBackend } from '../verify/backends.ts'
 import { type Checks, ChecksHere, SharedChecks, Verifier } from '../verify/verifier.ts'
 import type { ActorHost } from '../workers/actor-host.ts'
@@ -295,6 +296,7 @@ export async function replicaRoutes(board: OpenBoard): Promise<ReplicaRoutes> {
       '/replica/': replicaRoute({
         ...board,
         key: replicaKeyIn(disk, config.replicaKeyFile),
+        settings: sharedSettings(config),
         epoch: streamStateIn(disk, directory.path)?.epoch ?? 1,
         answered: () => actorHost.answered,
         ends: () => actorHost.ends,

@@ -23,6 +23,7 @@ import type { Platform } from '../platform.ts'
 import { dataOf } from '../reads/read.ts'
 import type { FollowerFront } from '../replication/follower-front.ts'
 import type { keptFromLeading, RefusedLead } from '../replication/may-lead.ts'
+import { sharedSettings } from '../replication/shared-settings.ts'
 import { ActorHost, type Following } from '../workers/actor-host.ts'
 import { BufferedNews } from '../workers/buffered-news.ts'
 import type { FeedStats } from '../workers/feed-answers.ts'
@@ -223,10 +224,11 @@ async function isAwaited({ config: { replication }, disk, directory }: ActorsOpt
   return streamStateIn(disk, directory.path)?.ack === 'quorum'
 }
 
-function followingOf({ config: { follow }, follower }: ActorsOptions): Following | undefined {
+function followingOf({ config, follower }: ActorsOptions): Following | undefined {
+  const { follow } = config
   if (follow === undefined || follower === undefined) return undefined
   const { front, logs } = follower
-  return { settings: follow, logs, refusal: () => front.refusal, behind: front.behind }
+  return { settings: follow, shared: sharedSettings(config), logs, refusal: () => front.refusal, behind: front.behind }
 }
 
 /** The process cannot continue: its supervisor restarts it, and it recovers. */

@@ -130,7 +130,7 @@ export function logsOf({ log, logs = [log] }: LeaderFacts): readonly LogIdentity
   return logs
 }
 
-function keep(disk: Disk, path: string, known: LeaderFacts): void {
+function keep(disk: Disk, path: string, { settings: _, ...known }: LeaderFacts): void {
   disk.writeAtomic(followerFile(path), Buffer.from(`${JSON.stringify(known, null, 2)}\n`), 0o600)
 }
 

@@ -13,6 +13,7 @@ import { Halted } from './halted.ts'
 import type { Ends } from './journals-out.ts'
 import { type Leader, OutOfReach } from './leader.ts'
 import { framesWaitMaxMs, type LeaderFacts } from './leader-answers.ts'
+import { differingSettings, type SharedSettings } from './shared-settings.ts'
 import type { StreamReader } from './stream-reader.ts'
 import type { SealName, StreamSeal } from './stream-seal.ts'
 
@@ -36,6 +37,8 @@ type FollowerOptions = {
   readonly leader: Omit<Leader, 'blob' | 'close' | 'command'>
   /** The leader's facts when this follower was created. */
   readonly known: LeaderFacts
+  /** Of this follower. */
+  readonly settings: SharedSettings
   readonly attachments: Attachments
   /** Seals of the stream. */
   readonly seal: StreamSeal
@@ -138,6 +141,8 @@ export class Follower {
   #halted: Error | undefined
   /** What has failed, with the logged problem, until it succeeds. */
   readonly #failing = new Map<Activity, string>()
+  /** Names of settings that the leader has otherwise, as last logged. */
+  #differing = ''
   /** Why the leader did not answer when it was last asked. */
   #unanswered: string | undefined
   #isStopped = false
@@ -490,12 +495,21 @@ export class Follower {
   }
 
   #recognize(leader: LeaderFacts): void {
-    const { known, report } = this.#options
+    const { known, settings, report } = this.#options
     checkSame(known, leader, this.#options.leader.address)
     this.#isRecognized = true
     const note =
       'The leader has a different cursor.key. Restart this follower: until then each refuses the cursors of the other.'
     if (leader.readKey !== known.readKey) report('warn', 'following.other_read_key', { note })
+    this.#noteSettings(differingSettings(settings, leader.settings ?? {}).join(', '))
+  }
+
+  #noteSettings(differing: string): void {
+    const note =
+      'These settings differ from those of the leader, so this follower answers differently. Set them here as on the leader, and restart this follower.'
+    if (differing !== '' && differing !== this.#differing)
+      this.#options.report('warn', 'following.other_settings', { settings: differing, note })
+    this.#differing = differing
   }
 
   /**

@@ -5,6 +5,7 @@ import { foreignJson } from '../format/foreign-json.ts'
 import type { LogIdentity } from '../log/signed-log.ts'
 import { isShares } from './batch.ts'
 import type { Ends, FrameShares } from './journals-out.ts'
+import type { SharedSettings } from './shared-settings.ts'
 
 /** What a follower needs to know about its leader once. */
 export type LeaderFacts = {
@@ -16,6 +17,8 @@ export type LeaderFacts = {
   readonly logs?: readonly LogIdentity[]
   /** The key that seals cursors, 64 hex. */
   readonly readKey: string
+  /** Only in the answer of a leader; absent if it is of an older release. */
+  readonly settings?: SharedSettings
 }
 
 /**

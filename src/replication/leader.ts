@@ -16,6 +16,7 @@ import {
   unpackShares,
 } from './leader-answers.ts'
 import { replicaKeyIn } from './replica-key.ts'
+import { isSharedSettings } from './shared-settings.ts'
 import { isSealState, type SealState } from './stream-seal.ts'
 
 /** How long an answer may take in total, and until it begins. */
@@ -312,7 +313,7 @@ export function askOverHttp(clock: Pick<Clock, 'later'>): AskBox {
 }
 
 export function isFacts(value: unknown): value is LeaderFacts {
-  const { facts, identity, log, logs = [], readKey }: Readonly<Record<string, unknown>> = Object(value)
+  const { facts, identity, log, logs = [], readKey, settings = {} }: Readonly<Record<string, unknown>> = Object(value)
   const { service_id, generation, shards }: Readonly<Record<string, unknown>> = Object(facts)
   const { id, publicKey }: Readonly<Record<string, unknown>> = Object(identity)
   const texts = [service_id, generation, id, publicKey]
@@ -321,6 +322,7 @@ export function isFacts(value: unknown): value is LeaderFacts {
     Array.isArray(logs) &&
     [log, ...logs].every(isLog) &&
     Number.isSafeInteger(shards) &&
+    isSharedSettings(settings) &&
     typeof readKey === 'string' &&
     /^[0-9a-f]{64}$/.test(readKey)
   )

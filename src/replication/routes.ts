@@ -22,6 +22,7 @@ import { isPlace } from './batch.ts'
 import type { Ends } from './journals-out.ts'
 import { framesWaitMaxMs, goneStatus, type LeaderEnds, type LeaderFacts, packShares } from './leader-answers.ts'
 import { bears } from './replica-key.ts'
+import type { SharedSettings } from './shared-settings.ts'
 import { sealIn } from './stream-seal.ts'
 
 type ReplicaRouteOptions = {
@@ -33,6 +34,7 @@ type ReplicaRouteOptions = {
   readonly log: LogIdentity
   /** All logs, oldest first. */
   readonly logs: readonly LogIdentity[]
+  readonly settings: SharedSettings
   readonly front: Pick<CommandPath, 'execute'>
   /** Counts the boards that have led. */
   readonly epoch: number
@@ -112,13 +114,14 @@ function refuseUnknown({ replies }: ReplicaRouteOptions, exchange: Exchange): vo
   replies.refuse(exchange, refusal('invalid_field', message))
 }
 
-function factsOf({ directory, log, logs }: ReplicaRouteOptions): LeaderFacts {
+function factsOf({ directory, log, logs, settings }: ReplicaRouteOptions): LeaderFacts {
   const { id, publicKey } = directory.identity
   return {
     facts: directory.facts,
     identity: { id, publicKey },
     log,
     logs,
+    settings,
     readKey: Buffer.from(readKeyOf(directory.cursorKey)).toString('hex'),
   }
 }

@@ -32,6 +32,7 @@ import type { AnswerOf, ReadAnswer, ReadRequest, Take } from '../reads/read.ts'
 import type { FramesAnswer } from '../replication/copies.ts'
 import type { Standing } from '../replication/follower.ts'
 import type { Ends } from '../replication/journals-out.ts'
+import type { SharedSettings } from '../replication/shared-settings.ts'
 import { withCause } from '../runtime/slow-turns.ts'
 import type { SearchAnswer, SearchAsk } from '../search/search.ts'
 import type { ToolsAnswer, ToolsAsk } from '../tools/asks.ts'
@@ -87,6 +88,8 @@ export type Publishing = ReplicationSettings & { readonly isAwaited: boolean }
 /** The leader that a follower follows. */
 export type Following = {
   readonly settings: FollowSettings
+  /** Of this follower. */
+  readonly shared: SharedSettings
   /** The leader's logs at the time the follower was created. */
   readonly logs: readonly LogIdentity[]
   /** The current answer to a write that cannot be forwarded. */
@@ -211,7 +214,7 @@ export class ActorHost implements Actors {
     )
     if (options.replication !== undefined) this.#replication = this.#publishing(options.replication)
     else if (options.hasFollowers) this.#replication = this.#copying()
-    if (options.following !== undefined) this.#following = this.#follow(options.following.settings)
+    if (options.following !== undefined) this.#following = this.#follow(options.following)
     this.#tools = this.#late('tools', (front) => ({ ...following(), cursorKey, front }) satisfies ToolsThread)
   }
 
@@ -708,7 +711,7 @@ export class ActorHost implements Actors {
     this.#stopWaking = this.#options.clock.every(() => following.wake(), wakeEveryMs)
   }
 
-  #follow(settings: FollowSettings): LazyThread {
+  #follow({ settings, shared }: Following): LazyThread {
     const { directory, diskReserveBytes } = this.#options
     const { path, facts } = directory
     const start = (front: Port) =>
@@ -716,6 +719,7 @@ export class ActorHost implements Actors {
         dataDirectory: path,
         serviceId: facts.service_id,
         settings,
+        shared,
         diskReserveBytes,
         front,
       }) satisfies FollowingThread

@@ -9,6 +9,7 @@ import { knownOf } from '../replication/follower-directory.ts'
 import { type Leader, leaderOf } from '../replication/leader.ts'
 import { openStream } from '../replication/open-stream.ts'
 import { seedIn } from '../replication/seed.ts'
+import type { SharedSettings } from '../replication/shared-settings.ts'
 import { StreamReader } from '../replication/stream-reader.ts'
 import { forgetEveryMs, StreamSeal } from '../replication/stream-seal.ts'
 import { streamStateIn } from '../replication/writer.ts'
@@ -19,6 +20,7 @@ export type FollowingThread = {
   readonly dataDirectory: string
   readonly serviceId: string
   readonly settings: FollowSettings
+  readonly shared: SharedSettings
   /** With less free disk space than this, no frames are taken. */
   readonly diskReserveBytes: number
   readonly front: Port
@@ -100,6 +102,7 @@ export function following(
     seal,
     leader,
     known,
+    settings: data.shared,
     report,
     attachments: new Attachments(disk, dataDirectory, leader),
     openStream: stream && (() => openStream(stream)),

@@ -120,3 +120,30 @@ test('the largest attachment is accepted by way of a follower', async () => {
   await follower.stop()
   await leader.stop()
 })
+
+test('a follower names the settings that its leader has otherwise, once, and not those that mean the same', async () => {
+  const [one, two] = [person('an operator').id, person('another operator').id]
+  const shared = { SHARDS: '1', BOARD_NAME: 'The board' }
+  const limits = '{"text_bytes":16384,"networks":{"192.0.2.0/24":10,"198.51.100.0/24":20}}'
+  const replicas = Replicas.create({ ...shared, OPERATORS: `${one},${two}`, LIMITS: limits })
+  const leader = await replicas.leader()
+  const directory = boardDirectory()
+  const follow = (more: Readonly<Record<string, string>>) =>
+    startBoard({ directory, command: 'follow', env: { ...replicas.settings(leader.address), ...more } })
+  const same = '{"networks":{"198.51.100.0/24":20,"192.0.2.0/24":10},"text_bytes":16384}'
+  let follower = await follow({ OPERATORS: `${two}, ${one}`, LIMITS: same })
+  await waitUntilCaughtUp(leader, follower)
+  expect(linesOf(follower, 'following.other_settings')).toEqual([])
+  await follower.stop()
+  follower = await follow({ OPERATORS: one, LIMITS: '', BASE_URL: 'https://other.example', BOARD_NAME: 'Another' })
+  await vi.waitFor(() => expect(linesOf(follower, 'following.other_settings').length).toBe(1), patience)
+  expect(linesOf(follower, 'following.other_settings')).toMatchObject([
+    {
+      level: 'warn',
+      settings: 'OPERATORS, LIMITS, BASE_URL, BOARD_NAME',
+      note: expect.stringContaining('Set them here'),
+    },
+  ])
+  await follower.stop()
+  await leader.stop()
+})

@@ -26,6 +26,7 @@ function followed(
     newest?: () => Promise<number>
     frames?: (places: unknown, wait: number) => Promise<FrameShares | undefined>
     isWithoutStream?: boolean
+    settings?: Readonly<Record<string, string>> | undefined
   },
 ) {
   const ways = {
@@ -65,12 +66,13 @@ function followed(
       address: 'http://leader.example',
       next: () => {},
       select: () => {},
-      facts: () => Promise.resolve(known),
+      facts: () => Promise.resolve({ ...known, settings: given.settings }),
       ends: () => ways.answers(),
       frames: (places: unknown, wait: number) => ways.frames(places, wait),
       deliveries: () => Promise.resolve(undefined),
     },
     known,
+    settings: { LIMITS: '{}', BOARD_NAME: 'here' },
     attachments: { fetchMissing: async () => {} },
     seal: { isKnown: true, opens: () => true },
     openStream: given.isWithoutStream ? undefined : () => ways.openStream(),
@@ -171,6 +173,19 @@ test('it logs each second how far it is behind, while the leader it asks says no
   await follower.stop()
 })
 
+test('a leader of an older release sends no settings, and none are compared; a setting that it does not know is not either', async () => {
+  for (const [settings, count] of [
+    [undefined, 0],
+    [{ BOARD_NAME: 'here' }, 0],
+    [{ LIMITS: '{}', BOARD_NAME: 'there' }, 1],
+  ] as const) {
+    const { lines, pass, follower } = followed({}, { isWithoutStream: true, settings })
+    await pass(10_000)
+    expect(lines.filter((event) => event === 'following.other_settings').length).toBe(count)
+    await follower.stop()
+  }
+})
+
 test('the end of each interruption is logged once, and says what is over', async () => {
   const failure = (problem: string) => () => Promise.reject(new OutOfReach(problem))
   const { lines, told, ways, pass, follower } = followed({}, { isWithoutStream: true, frames: failure('one') })
@@ -242,6 +257,7 @@ function restarted(boxes: Record<string, Box>, stream?: readonly number[]) {
     clock: systemClock,
     leader,
     known: facts,
+    settings: {},
     attachments: { fetchMissing: async () => {} },
     seal: { isKnown: true, opens: () => true },
     openStream: stream === undefined ? undefined : () => Promise.resolve(opened),

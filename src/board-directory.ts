@@ -222,26 +222,34 @@ function replacedKeys(disk: Disk, path: string): number[] {
 const replacedKeyFile = (path: string, number: number) => join(path, 'keys', `cursor-${number}.key`)
 
 /**
- * Gives a stopped board a new sealing key, because the current one was stolen (`isLost`: is missing). Data already sealed in the journals
- * stays readable with the old key, which is retained. An interrupted call is completed by the next one. The caller must hold the lock.
+ * Gives a stopped board a new sealing key, because the current one was stolen (`isLost`: is missing, or is another one). Data already sealed
+ * in the journals stays readable with the old key, which is retained. An interrupted call is completed by the next one. The caller must hold
+ * the lock. Throws UnusableDirectory.
  */
 export function replaceCursorKey(disk: Disk, path: string, isLost: boolean, random: Random): void {
   refuseIncomplete(disk, path)
   const facts = readFacts(disk, path)
   const file = cursorKeyFile(path)
   const known = facts.prints?.cursor
-  const isPresent = disk.fileExists(file)
+  const current = isLost && !disk.fileExists(file) ? undefined : readSecret(disk, file)
+  const print = current === undefined ? '' : fingerprintOf(current)
   const replaced = replacedKeys(disk, path)
   const prints = replaced.map((number) => fingerprintOf(readSecret(disk, replacedKeyFile(path, number))))
   // Interrupted before board.json was written: the new key is in place, with the old one next to it.
-  const isStarted =
-    isPresent && known !== undefined && prints.includes(known) && fingerprintOf(readSecret(disk, file)) !== known
+  const isStarted = current !== undefined && known !== undefined && print !== known && prints.includes(known)
   if (!isStarted) {
-    if (isPresent && !isLost) {
-      const old = readSecret(disk, file, { print: known })
-      if (!prints.includes(fingerprintOf(old)))
-        disk.writeAtomic(replacedKeyFile(path, (replaced[0] ?? 0) + 1), Buffer.from(`${old.toString('hex')}\n`), 0o600)
-    } else if (!isPresent && !isLost) readSecret(disk, file)
+    if (current !== undefined && isLost && print === (known ?? print))
+      throw new UnusableDirectory(
+        `${file} is here: leave out --lost. Then the key is replaced and kept, so that what it sealed stays readable. Nothing was changed.`,
+      )
+    if (!isLost) readSecret(disk, file, { print: known })
+    // A key that is not this board's current one may be an earlier one, or the only copy of another board's.
+    if (current !== undefined && !prints.includes(print))
+      disk.writeAtomic(
+        replacedKeyFile(path, (replaced[0] ?? 0) + 1),
+        Buffer.from(`${current.toString('hex')}\n`),
+        0o600,
+      )
     disk.writeAtomic(file, Buffer.from(`${random(32).toString('hex')}\n`), 0o600)
   }
   const board = fingerprintOf(readSecret(disk, boardKeyFile(path), { print: facts.prints?.board }))

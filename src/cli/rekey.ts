@@ -10,7 +10,10 @@ export const rekeyCommand: Command = {
   summary:
     'Replaces keys/cursor.key of a stopped board, which seals cursors, read tokens and secrets of webhooks and receive URLs. All cursors and read tokens expire. Sealed secrets stay readable with the old key, which is kept as keys/cursor-N.key: their owners should change those that a thief can open. With --lost the old key is gone: webhooks send nothing, and receive URLs with a signature accept nothing, until their owners create new secrets.',
   usage: 'rekey [--data DIR] [--lost]',
-  optionHelp: [...settingsHelp, ['--lost', 'keys/cursor.key is missing, or is not the one of this board']],
+  optionHelp: [
+    ...settingsHelp,
+    ['--lost', 'keys/cursor.key is missing, or is not the one of this board; refused if it is here'],
+  ],
   example: 'broadside rekey --data ./data',
   options: { ...settingsOptions, lost: { type: 'boolean' } },
   positionals: { min: 0, max: 0 },

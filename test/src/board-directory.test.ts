@@ -4,11 +4,13 @@ import { existsSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'no
 import { join } from 'node:path'
 import { expect, test } from 'vitest'
 import { beginEpoch, openBoardDirectory, readFacts, readSecret, UnusableDirectory } from '../../src/board-directory.ts'
+import { main } from '../../src/cli/main.ts'
 import { machine } from '../../src/platform.ts'
 import { replicaKeyIn } from '../../src/replication/replica-key.ts'
 import { machineDisk } from '../../storage/machine-disk.ts'
 import { openLog, writePosts } from '../support/posts-on-disk.ts'
 import { scratchDirectory } from '../support/scratch.ts'
+import { capturedTerminal } from './cli/captured-terminal.ts'
 
 const wanted = { random: machine.random, serviceId: '', publicHost: 'board.example', shards: 2, now: 1_790_000_000 }
 
@@ -106,4 +108,43 @@ test('a damaged key file is refused with where to get the key again, which no or
   expect(() => replicaKeyIn(machineDisk, replicaKey)).toThrow(
     /32 bytes in hex\. Copy the file of REPLICA_KEY_FILE here from another machine.* broadside keygen --replica/,
   )
+})
+
+/** What `broadside rekey` answers for this directory. */
+async function rekey(path: string, ...options: string[]): Promise<{ readonly code: number; readonly err: string }> {
+  const terminal = capturedTerminal()
+  const code = await main(['rekey', '--data', path, ...options], terminal)
+  return { code, err: terminal.said.err }
+}
+
+/** The files in `keys/` whose names begin so, with their contents. */
+const keysOf = (path: string, begin: string) =>
+  Object.fromEntries(
+    readdirSync(join(path, 'keys'))
+      .filter((name) => name.startsWith(begin))
+      .map((name) => [name, readFileSync(join(path, 'keys', name), 'utf8').trim()]),
+  )
+
+test('rekey --lost refuses to replace the key of this board, and changes nothing', async () => {
+  const path = scratchDirectory()
+  openBoardDirectory({ disk: machineDisk, path, ...wanted })
+  const before = keysOf(path, 'cursor')
+  expect(await rekey(path, '--lost')).toEqual({
+    code: 1,
+    err: expect.stringContaining(`${join(path, 'keys', 'cursor.key')} is here: leave out --lost`),
+  })
+  expect(keysOf(path, 'cursor')).toEqual(before)
+  expect(await rekey(path)).toMatchObject({ code: 0 })
+  expect(keysOf(path, 'cursor')).toEqual({ 'cursor.key': expect.any(String), 'cursor-1.key': before['cursor.key'] })
+})
+
+test('rekey --lost keeps a key that is not the current one of this board, and makes a new one', async () => {
+  const path = scratchDirectory()
+  openBoardDirectory({ disk: machineDisk, path, ...wanted })
+  const other = '5a'.repeat(32)
+  writeFileSync(join(path, 'keys', 'cursor.key'), `${other}\n`, { mode: 0o600 })
+  expect(await rekey(path)).toMatchObject({ code: 1 })
+  expect(await rekey(path, '--lost')).toEqual({ code: 0, err: '' })
+  expect(keysOf(path, 'cursor')).toEqual({ 'cursor.key': expect.not.stringContaining(other), 'cursor-1.key': other })
+  expect(() => openBoardDirectory({ disk: machineDisk, path, ...wanted })).not.toThrow()
 })

@@ -23,7 +23,7 @@ export class Locked extends Error {
   readonly pid: number | undefined
   constructor(directory: string, pid: number | undefined) {
     const holder = pid === undefined ? 'another process' : `process ${pid}`
-    super(`${directory} is in use by ${holder}; stop that process, or choose another data directory`)
+    super(`${directory} is in use by ${holder}; stop that process, or choose another data directory.`)
     this.name = 'Locked'
     this.directory = directory
     this.pid = pid

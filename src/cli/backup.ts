@@ -3,11 +3,11 @@ import { spawnSync } from 'node:child_process'
 import { closeSync, existsSync, openSync, realpathSync, rmSync } from 'node:fs'
 import { basename, dirname, join, resolve } from 'node:path'
 import { DiskFull } from '../../storage/disk.ts'
-import { explainFailure, isDiskFull } from '../failure.ts'
+import { isDiskFull } from '../failure.ts'
 import { machine } from '../platform.ts'
 import { release } from '../release.ts'
 import { boardSettings, settingsHelp, settingsOptions } from './board-settings.ts'
-import { type Command, CommandFailed, exitCodes, print, Unverified, UsageError } from './command-line.ts'
+import { type Command, CommandFailed, commandError, exitCodes, print, UsageError } from './command-line.ts'
 import { grouped, inertLine } from './terminal.ts'
 
 export const backupCommand: Command = {
@@ -73,12 +73,11 @@ export const backupCommand: Command = {
         hold?.release()
       }
     } catch (error) {
-      if (error instanceof CommandFailed || error instanceof Unverified || error instanceof UsageError) throw error
       if (isDiskFull(error))
         throw new CommandFailed(
           `The disk of ${target} is full. Free space there, or name another place. The last backup is unchanged.`,
         )
-      throw new CommandFailed(explainFailure(error).problem)
+      throw commandError(error)
     }
   },
 }

@@ -1,9 +1,8 @@
 /** `broadside clock accept`: the operator confirms that the machine's clock is right after a jump. */
 import { acceptClock } from '../clock-jumps.ts'
-import { explainFailure } from '../failure.ts'
 import { machine } from '../platform.ts'
 import { boardSettings, settingsHelp, settingsOptions } from './board-settings.ts'
-import { type Command, CommandFailed, exitCodes, print, UsageError } from './command-line.ts'
+import { type Command, commandError, exitCodes, print, UsageError } from './command-line.ts'
 
 export const clockCommand: Command = {
   name: 'clock',
@@ -23,7 +22,7 @@ export const clockCommand: Command = {
       readFacts(machine.disk, dataDirectory)
       acceptClock(machine.disk, dataDirectory, at)
     } catch (error) {
-      throw new CommandFailed(explainFailure(error).problem)
+      throw commandError(error)
     }
     print(
       terminal,

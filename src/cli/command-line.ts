@@ -10,6 +10,7 @@
  * | 4 | a mirror is complete and grows no more: its log is closed, and another goes on |
  */
 import { type ParseArgsConfig, parseArgs } from 'node:util'
+import { explainFailure } from '../failure.ts'
 import { nearest } from '../format/nearest.ts'
 import { inertJson } from './terminal.ts'
 
@@ -93,6 +94,23 @@ export class CommandFailed extends Error {}
 
 /** Something does not verify: exit 3. The message names the place and the reason. */
 export class Unverified extends Error {}
+
+/**
+ * The error with which a command ends: one that is meant for the user as it is, or the explanation of any other. `consequence`: a sentence
+ * that follows.
+ */
+export function commandError(error: unknown, consequence = ''): Error {
+  if (error instanceof UsageError || (error instanceof CommandFailed && consequence === '')) return error
+  if (error instanceof Unverified) return new Unverified(followedBy(error.message, consequence))
+  const problem = error instanceof CommandFailed ? error.message : explainFailure(error).problem
+  return new CommandFailed(followedBy(problem, consequence))
+}
+
+/** A text that ends in a command to copy has no full stop, so the next sentence begins a line. */
+function followedBy(text: string, sentence: string): string {
+  if (sentence === '') return text
+  return /[.?!]$/.test(text) ? `${text} ${sentence}` : `${text}\n${sentence}`
+}
 
 const everyCommand: Options = { help: { type: 'boolean', short: 'h' }, json: { type: 'boolean' } }
 const everyCommandHelp: Command['optionHelp'] = [

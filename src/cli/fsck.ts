@@ -1,8 +1,8 @@
 /** `broadside fsck`: checks a data directory that no board is using. */
-import { explainFailure, restoreBackup } from '../failure.ts'
+import { restoreBackup } from '../failure.ts'
 import { machine } from '../platform.ts'
 import { boardSettings, settingsHelp, settingsOptions } from './board-settings.ts'
-import { type Command, CommandFailed, exitCodes, print } from './command-line.ts'
+import { type Command, commandError, exitCodes, print } from './command-line.ts'
 import { Progress } from './progress.ts'
 import { grouped, inertLine } from './terminal.ts'
 
@@ -48,7 +48,7 @@ export const fsckCommand: Command = {
       .then(() => readFacts(machine.disk, path))
       .then(() => lockDirectory(path, { reader: !args.flag('repair') }))
       .catch((error: unknown) => {
-        throw new CommandFailed(explainFailure(error).problem)
+        throw commandError(error)
       })
     try {
       const result = checkBoard({

@@ -7,7 +7,6 @@ import { join } from 'node:path'
 import { readFacts } from '../board-directory.ts'
 import { pause, systemClock } from '../clock.ts'
 import { recordOf, textOf } from '../export-check/signed-line.ts'
-import { explainFailure } from '../failure.ts'
 import { signingBytes } from '../format/signing.ts'
 import { machine } from '../platform.ts'
 import { release } from '../release.ts'
@@ -17,6 +16,7 @@ import {
   type Arguments,
   type Command,
   CommandFailed,
+  commandError,
   type ExitCode,
   exitCodes,
   print,
@@ -109,7 +109,7 @@ async function fromFiles<Found>(args: Arguments, read: (dataDirectory: string) =
   try {
     return read(dataDirectory)
   } catch (error) {
-    throw error instanceof CommandFailed ? error : new CommandFailed(explainFailure(error).problem)
+    throw commandError(error)
   }
 }
 

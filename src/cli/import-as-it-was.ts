@@ -4,11 +4,18 @@ import { importFile } from '../board-directory.ts'
 import type { Line } from '../board-import/checks.ts'
 import type { BoardImport, ImportOptions } from '../board-import/import.ts'
 import type { Config } from '../config.ts'
-import { explainFailure } from '../failure.ts'
 import { hostText } from '../listening.ts'
 import { machine } from '../platform.ts'
 import { boardSettings } from './board-settings.ts'
-import { type Arguments, CommandFailed, exitCodes, print, type Terminal, Unverified } from './command-line.ts'
+import {
+  type Arguments,
+  CommandFailed,
+  commandError,
+  exitCodes,
+  print,
+  type Terminal,
+  Unverified,
+} from './command-line.ts'
 import { lineBytesMax, openLines } from './lines.ts'
 import { Progress } from './progress.ts'
 import { counted, grouped, inertLine } from './terminal.ts'
@@ -35,7 +42,6 @@ export async function importAsItWas(path: string, args: Arguments, terminal: Ter
       lock.release()
     }
   } catch (error) {
-    if (error instanceof CommandFailed) throw error
     if (error instanceof BadLine)
       throw new Unverified(
         `Line ${grouped(line)} of ${path} was not accepted: ${inertLine(error.message)}. ${
@@ -44,7 +50,7 @@ export async function importAsItWas(path: string, args: Arguments, terminal: Ter
             : 'Nothing was written.'
         }`,
       )
-    throw new CommandFailed(explainFailure(error).problem)
+    throw commandError(error)
   }
 }
 

@@ -1,10 +1,18 @@
 /** `broadside reshard`: changes the number of shards of a stopped board. */
 import { lstatSync, readdirSync } from 'node:fs'
 import { join } from 'node:path'
-import { explainFailure } from '../failure.ts'
 import { machine } from '../platform.ts'
 import { boardSettings, settingsHelp, settingsOptions } from './board-settings.ts'
-import { type Command, CommandFailed, exitCodes, print, type Terminal, Unverified, UsageError } from './command-line.ts'
+import {
+  type Command,
+  CommandFailed,
+  commandError,
+  exitCodes,
+  print,
+  type Terminal,
+  Unverified,
+  UsageError,
+} from './command-line.ts'
 import { Progress } from './progress.ts'
 import { counted, grouped, inertLine } from './terminal.ts'
 
@@ -81,13 +89,11 @@ export const reshardCommand: Command = {
       }
     } catch (error) {
       progress.clear()
-      if (error instanceof UsageError || error instanceof CommandFailed) throw error
       if (error instanceof Differs)
         throw new Unverified(
           `The new journals differ from the old ones, and were removed: ${inertLine(error.message)}. The board is unchanged. Run broadside fsck; if it finds nothing, report this line.`,
         )
-      const { problem } = explainFailure(error)
-      throw new CommandFailed(`${problem.replace(/\.?$/, '.')} The number of shards is unchanged.`)
+      throw commandError(error, 'The number of shards is unchanged.')
     }
   },
 }

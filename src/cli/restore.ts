@@ -4,11 +4,19 @@ import { existsSync, mkdirSync, readdirSync, rmSync } from 'node:fs'
 import { dirname, join, resolve } from 'node:path'
 import { copyFile } from '../../storage/journal-copy.ts'
 import { restoredFile } from '../board-directory.ts'
-import { explainFailure, isDiskFull } from '../failure.ts'
+import { isDiskFull } from '../failure.ts'
 import { machine } from '../platform.ts'
 import { checkFiles, type Manifest, readManifest } from './backup-manifest.ts'
 import { boardSettings, configHelp, settingsOptions } from './board-settings.ts'
-import { type Command, CommandFailed, exitCodes, print, type Terminal, Unverified } from './command-line.ts'
+import {
+  type Command,
+  CommandFailed,
+  commandError,
+  exitCodes,
+  print,
+  type Terminal,
+  Unverified,
+} from './command-line.ts'
 import { grouped, inertLine } from './terminal.ts'
 
 export const restoreCommand: Command = {
@@ -40,12 +48,11 @@ export const restoreCommand: Command = {
         if (isTar) rmSync(backup, { recursive: true, force: true })
       }
     } catch (error) {
-      if (error instanceof CommandFailed || error instanceof Unverified) throw error
       if (isDiskFull(error))
         throw new CommandFailed(
           `The disk of ${target} is full, and the restoration is not complete. Free space there, remove that directory, and restore again.`,
         )
-      throw new CommandFailed(explainFailure(error).problem)
+      throw commandError(error)
     }
   },
 }

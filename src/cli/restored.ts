@@ -7,10 +7,17 @@
 
 import { beginEpoch, readFacts, restoredFile } from '../board-directory.ts'
 import type { Config } from '../config.ts'
-import { explainFailure } from '../failure.ts'
 import { machine } from '../platform.ts'
 import { boardSettings, settingsHelp, settingsOptions } from './board-settings.ts'
-import { type Command, CommandFailed, exitCodes, print, type Terminal, Unverified, UsageError } from './command-line.ts'
+import {
+  type Command,
+  CommandFailed,
+  commandError,
+  exitCodes,
+  print,
+  type Terminal,
+  UsageError,
+} from './command-line.ts'
 
 const noEpochBegun = 'No recovery epoch was begun.'
 
@@ -62,8 +69,7 @@ export const restoredCommand: Command = {
         lock.release()
       }
     } catch (error) {
-      if (error instanceof Unverified) throw new Unverified(`${error.message} ${noEpochBegun}`)
-      throw new CommandFailed(`${explainFailure(error).problem} ${noEpochBegun}`)
+      throw commandError(error, noEpochBegun)
     }
   },
 }

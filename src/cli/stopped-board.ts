@@ -1,10 +1,9 @@
 /** Shared by the commands that change the directory of a stopped board. */
-import { explainFailure } from '../failure.ts'
 import { machine } from '../platform.ts'
-import { CommandFailed, keepAlive, type Terminal } from './command-line.ts'
+import { commandError, keepAlive, type Terminal } from './command-line.ts'
 import { inertLine } from './terminal.ts'
 
-/** The result of `work`, done while the directory is locked. Throws CommandFailed with the sentence that names the fix. */
+/** The result of `work`, done while the directory is locked. Throws the errors of `commandError`. */
 export async function withStoppedBoard<Result>(dataDirectory: string, work: () => Promise<Result>): Promise<Result> {
   const [{ readFacts }, { lockDirectory }] = await Promise.all([
     import('../board-directory.ts'),
@@ -20,7 +19,7 @@ export async function withStoppedBoard<Result>(dataDirectory: string, work: () =
       lock.release()
     }
   } catch (error) {
-    throw new CommandFailed(explainFailure(error).problem)
+    throw commandError(error)
   }
 }
 

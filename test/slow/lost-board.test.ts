@@ -4,7 +4,7 @@
  */
 
 import { spawnSync } from 'node:child_process'
-import { cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { chmodSync, cpSync, existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
@@ -204,6 +204,22 @@ test('a mirror that knew the newer head is told so and keeps it; one that is beh
   expect(older.out).toContain(`this log is lost after ${atBackup} entries`)
 })
 
+test('a running board is not declared restored, and the sentence says what is unchanged', async () => {
+  expect((await run('restored', '--data', target)).err).toMatch(
+    /in use by process \d+; stop that process, or choose another data directory\. No recovery epoch was begun\.\n$/,
+  )
+})
+
+test('a command to copy at the end of a sentence stays on its own line', async () => {
+  restoredAgain()
+  const [key] = readdirSync(join(tried, 'keys')).filter((name) => name.startsWith('log'))
+  const file = join(tried, 'keys', key!)
+  chmodSync(file, 0o644)
+  expect((await run('restored', '--data', tried)).err).toContain(
+    `Run: chmod 600 ${file}\nNo recovery epoch was begun.\n`,
+  )
+})
+
 test('it starts again, fsck finds nothing, and a second call changes nothing', async () => {
   const entries = await size()
   client.close()
@@ -334,11 +350,15 @@ test('a copy that is changed, truncated or of another log is refused, and nothin
     const { code, err } = await lose(bad)
     expect([code, err]).toEqual([3, expect.stringContaining(words)])
   }
-  expect(await lose(join(folder, 'nowhere'))).toMatchObject({
+  const nowhere = join(folder, 'nowhere')
+  expect(await lose(nowhere)).toEqual({
     code: 1,
-    err: expect.stringContaining('There is no copy'),
+    out: '',
+    err: `There is no copy ${nowhere}. No recovery epoch was begun.\n`,
   })
-  expect(await lose(folder)).toMatchObject({ code: 1, err: expect.stringContaining('is not a mirror') })
+  const { code, err } = await lose(folder)
+  expect([code, err]).toEqual([1, expect.stringMatching(/is not a mirror.*board\. No recovery epoch was begun\.\n$/)])
+  expect(err).not.toContain('bug')
   expect(stateOf(tried)).toEqual(before)
 })
 

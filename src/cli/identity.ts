@@ -27,7 +27,7 @@ import { type ErasableContent, erasableContentOf, fileOf, recordsOf, shownRecord
 import { createKeyFile, openKeyFile } from './key-file.ts'
 import { capabilitiesToSign } from './known-boards.ts'
 import { Progress } from './progress.ts'
-import { keyFileOf, keyOptionHelp, urlOf, urlOption, urlOptionHelp } from './shared-options.ts'
+import { keyFileOf, keyOptionHelp, urlOf, urlOfOwnBoard, urlOption } from './shared-options.ts'
 import { type CommandFields, freshNonce, type Signer, signCommand } from './sign.ts'
 import { counted, grouped, inertJson, inertLine } from './terminal.ts'
 
@@ -41,7 +41,10 @@ export const identityCommand: Command = {
   usage:
     'identity rotate NEWFILE [options]\n       broadside identity export ID DIR [options]\n       broadside identity erase ID [options]',
   optionHelp: [
-    urlOptionHelp,
+    [
+      '--url URL',
+      'the board (default: BROADSIDE_URL; else erase takes the HOST and PORT of the settings, and rotate the board of "broadside login")',
+    ],
     keyOptionHelp,
     ...settingsHelp,
     ['--reason TEXT', 'erase: why, public (default: Its owner asked for it.)'],
@@ -145,7 +148,10 @@ async function exportAll(identity: string, to: string, args: Arguments, terminal
 }
 
 async function erase(identity: string, args: Arguments, terminal: Terminal): Promise<ExitCode> {
-  const content = await fromFiles(args, (dataDirectory) => erasableContentOf(machine.disk, dataDirectory, identity))
+  const { content, service } = await fromFiles(args, (dataDirectory) => ({
+    content: erasableContentOf(machine.disk, dataDirectory, identity),
+    service: readFacts(machine.disk, dataDirectory).service_id,
+  }))
   const { events, files, documents, isErased } = content
   const what = `${counted(events.length, 'post')}, ${counted(files.length, 'file')}, ${counted(documents.length, 'document')}`
   if (args.flag('dry-run')) {
@@ -158,19 +164,28 @@ async function erase(identity: string, args: Arguments, terminal: Terminal): Pro
     return exitCodes.ok
   }
   const { signer } = await openKeyFile(keyFileOf(args))
-  const client = new BoardClient({ url: urlOf(args), connections: 1 })
+  const client = new BoardClient({ url: urlOfOwnBoard(args, await boardSettings(args)), connections: 1 })
   const progress = new Progress({ terminal, unit: 'acts' })
   try {
-    const eraser = new Eraser(client, signer, terminal, progress)
+    const { serviceId } = await capabilitiesToSign(client, terminal)
+    if (serviceId !== service)
+      throw new CommandFailed(
+        `${client.url} is the board ${serviceId}, and the data directory is that of ${service}. Name the address of that board with --url. Nothing was erased.`,
+      )
+    const eraser = new Eraser({ client, signer, serviceId, terminal, progress })
     const { done, refused } = await eraser.run(identity, content, args.text('reason') ?? 'Its owner asked for it.')
     progress.clear()
     for (const words of refused.slice(0, refusedShownMax)) terminal.err(`${inertLine(words)}\n`)
+    const isComplete = refused.length === 0
+    const counts = `${counted(done, 'act')} signed and accepted, ${grouped(refused.length)} refused.\n`
     print(
       terminal,
-      { identity, done, refused: refused.length },
-      `${identity} is erased: ${what}. ${counted(done, 'act')} signed and accepted, ${grouped(refused.length)} refused.\n${remains}`,
+      { identity, done, refused: refused.length, complete: isComplete },
+      isComplete
+        ? `${identity} is erased: ${what}. ${counts}${remains}`
+        : `${identity} is NOT completely erased: it is closed, but what the refused acts name is still there. ${counts}${toFinish}`,
     )
-    return refused.length === 0 ? exitCodes.ok : exitCodes.failed
+    return isComplete ? exitCodes.ok : exitCodes.failed
   } finally {
     progress.clear()
     client.close()
@@ -182,20 +197,27 @@ const remains =
   'What stays: ids, hashes and signatures in the public log, votes, the ledger, names of rooms, and what others wrote. Texts leave the ' +
   'disk within COMPACT_SECONDS; backups, mirrors and exports that were made before keep them.\n'
 
+const eraseScopes = 'board:post,board:moderate,board:operate'
+const toFinish =
+  'See above why they were refused. Then run the same command again: it continues with what is left. The key must be that of an operator, ' +
+  `or one that an operator delegated with the scopes ${eraseScopes}.\n`
+
 /** Commands in one request. */
 const batchMax = 64
 
-class Eraser {
-  readonly #client: BoardClient
-  readonly #signer: Signer
-  readonly #terminal: Terminal
-  readonly #progress: Progress
+type EraserOptions = {
+  readonly client: BoardClient
+  readonly signer: Signer
+  readonly serviceId: string
+  readonly terminal: Terminal
+  readonly progress: Progress
+}
 
-  constructor(client: BoardClient, signer: Signer, terminal: Terminal, progress: Progress) {
-    this.#client = client
-    this.#signer = signer
-    this.#terminal = terminal
-    this.#progress = progress
+class Eraser {
+  readonly #options: EraserOptions
+
+  constructor(options: EraserOptions) {
+    this.#options = options
   }
 
   /** Erases the identity first, so that it adds nothing in the meantime. What an earlier call erased is skipped. */
@@ -204,21 +226,21 @@ class Eraser {
     { events, files, documents, isErased }: ErasableContent,
     reason: string,
   ): Promise<{ done: number; refused: readonly string[] }> {
-    const { serviceId } = await capabilitiesToSign(this.#client, this.#terminal)
+    const { client, progress } = this.#options
     const left: CommandFields[] = [
       ...(isErased ? [] : [{ operation: 'identity.erase', target: identity, reason }]),
       ...events.map((event_id) => ({ operation: 'event.redact', event_id, reason })),
       ...files.map((target) => ({ operation: 'blob.delete', target, reason })),
       ...documents.map((target) => ({ operation: 'docs.delete', target, reason })),
     ]
+    if (left.length > 0) await this.#refuseBeyondScope(reason)
     const refused: string[] = []
     let done = 0
     const total = left.length
     // The first command alone: if it is refused, nothing else is tried.
     for (let size = 1; left.length > 0; size = batchMax) {
       const batch = left.splice(0, size)
-      const options = { signer: this.#signer, serviceId, nowSeconds: this.#terminal.clock.wallSeconds() }
-      const answers = await this.#client.commands(batch.map((fields) => signCommand(fields, options).body))
+      const answers = await client.commands(batch.map((fields) => this.#signed(fields)))
       let waitSeconds = 0
       for (const [n, answer] of answers.entries()) {
         if (answer instanceof Refused && answer.code === 'wrong_state') continue
@@ -232,9 +254,34 @@ class Eraser {
         if (answer instanceof Refused) refused.push(`${batch[n]!.operation}: ${answer.message}`)
         else done++
       }
-      this.#progress.update(total - left.length, total, waitSeconds > 0 ? 'waiting for the limits of the board' : '')
+      progress.update(total - left.length, total, waitSeconds > 0 ? 'waiting for the limits of the board' : '')
       if (waitSeconds > 0) await pause(systemClock, waitSeconds * 1_000)
     }
     return { done, refused }
+  }
+
+  #signed(fields: CommandFields): Uint8Array {
+    const { signer, serviceId, terminal } = this.#options
+    return signCommand(fields, { signer, serviceId, nowSeconds: terminal.clock.wallSeconds() }).body
+  }
+
+  /**
+   * Sends commands about a post that does not exist, one for each scope that an erasure needs besides that of its first act. A delegated
+   * key that lacks one is refused here, before the identity is closed for good. Throws CommandFailed.
+   */
+  async #refuseBeyondScope(reason: string): Promise<void> {
+    const { client } = this.#options
+    const event_id = '0'.repeat(32)
+    for (const fields of [
+      { operation: 'event.redact', event_id, reason },
+      { operation: 'room.hide', event_id, reason },
+    ])
+      await client.command(this.#signed(fields)).catch((error: unknown) => {
+        if (!(error instanceof Refused)) throw error
+        if (error.code !== 'forbidden' || error.field !== 'operation') return
+        throw new CommandFailed(
+          `${error.message}. Nothing was erased. Sign with an operator's own key, or with one that has every scope that this needs:\nbroadside delegate FILE --scopes ${eraseScopes}`,
+        )
+      })
   }
 }

@@ -4,7 +4,9 @@
  */
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import type { Config } from '../config.ts'
 import { userSettings } from '../environment.ts'
+import { hostText } from '../listening.ts'
 import { type Arguments, type Options, UsageError } from './command-line.ts'
 
 const urlDefault = 'http://127.0.0.1:8787'
@@ -28,6 +30,12 @@ export function urlOf(args: Arguments): string {
 /** The file with the address stored by `broadside login`. */
 export function urlPlace(): string {
   return join(userSettings().directory, 'board')
+}
+
+/** The board that runs on this machine with these settings. */
+export function urlOfOwnBoard(args: Arguments, { host, port }: Pick<Config, 'host' | 'port'>): string {
+  const local = host === '0.0.0.0' ? '127.0.0.1' : host === '::' ? '::1' : host
+  return args.text('url') ?? userSettings().url ?? `http://${hostText(local)}:${port}`
 }
 
 function rememberedUrl(): string | undefined {

@@ -3,7 +3,7 @@
  * real program.
  */
 import { createHash } from 'node:crypto'
-import { readdirSync, readFileSync } from 'node:fs'
+import { cpSync, readdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { beforeAll, expect, test, vi } from 'vitest'
 import type { Signer } from '../../src/cli/sign.ts'
@@ -188,6 +188,54 @@ test('repeating the erasure does nothing; what a kill left is done by the next r
   expect((await client.get('/v1/export')).text).not.toContain('of frank')
 })
 
+const eraseScopes = ['board:post', 'board:moderate', 'board:operate']
+/** The identity that the next two tests are about: it wrote posts in public and in a private room, and a private document. */
+const grace = person('grace who leaves last')
+let privatePlan: string
+/** Erases grace with a key of the operator's that has these scopes, at the port that a settings file names. */
+async function eraseWith(scopes: readonly string[]): Promise<ProgramResult> {
+  const key = person(`delegate with ${scopes.join(' ')}`)
+  await createDelegation(client, operator, key, { scopes })
+  const settings = join(scratchDirectory(), 'settings.json')
+  writeFileSync(settings, JSON.stringify({ PORT: board.port }))
+  return broadside('erase', grace.id, '--config', settings, '--key', keyFileOf(key))
+}
+
+test('a delegated key that lacks a scope erases nothing, and the answer names the scopes', async () => {
+  await done(ada, { operation: 'room.member.add', room: 'closed', target: grace.id })
+  for (const room of ['lobby', 'closed']) await done(grace, { operation: 'post', room, text: 'of grace' })
+  const plan = { operation: 'docs.create', room: 'closed', text: 'a plan', data: '{"schema":1,"title":"Private plan"}' }
+  privatePlan = ((await done(grace, plan)) as unknown as { doc: { id: string } }).doc.id
+  for (const lacking of eraseScopes) {
+    const { code, output, errors } = await eraseWith(eraseScopes.filter((scope) => scope !== lacking))
+    expect([lacking, code, output, errors]).toEqual([
+      lacking,
+      1,
+      '',
+      expect.stringContaining(`needs the scope ${lacking}`),
+    ])
+    if (lacking !== 'board:operate')
+      expect(errors).toContain(`Nothing was erased. Sign with an operator's own key, or with one that has every scope`)
+  }
+  expect((await client.post(grace, { room: 'lobby', text: 'still here, of grace' })).status).toBe(200)
+})
+
+test('a delegated key with the scopes that HOSTING names erases everything, at the port that the settings name', async () => {
+  const found = await eraseWith(eraseScopes)
+  expect([found.errors, json(found)]).toMatchObject(['', { done: 5, refused: 0, complete: true }])
+  expect(await client.command(ada, { operation: 'docs.read', target: privatePlan })).toMatchObject({
+    code: 'not_found',
+  })
+  await vi.waitFor(() => expect(onDisk('of grace')).toEqual([]), patience)
+})
+
+test('an erasure at the address of another board is refused before anything is signed for it', async () => {
+  const other = await startBoard({ directory: boardDirectory(), env: { OPERATORS: operator.id } })
+  const found = await broadside('erase', eve.id, '--url', other.address, '--key', keyFileOf(operator))
+  expect([found.code, found.errors]).toEqual([1, expect.stringContaining('Name the address of that board with --url')])
+  await other.stop()
+})
+
 test('everything is proved, survives a restart without snapshots, and is in the moderation log', async () => {
   const vkey = (await client.get('/log/vkey')).text.trim()
   const folder = scratchDirectory()
@@ -206,4 +254,30 @@ test('everything is proved, survives a restart without snapshots, and is in the 
   expect(await client.command(ada, { operation: 'identity.register', handle: 'eve-leaves' })).toMatchObject({
     code: 'name_taken',
   })
+})
+
+test('an erasure of which an act is refused says that it is not complete, and how to complete it', async () => {
+  const heidi = person('heidi')
+  client.close()
+  await board.stop()
+  // The board goes back to a copy from before the post, so that it refuses to redact what the directory contains.
+  const older = join(scratchDirectory(), 'older')
+  cpSync(directory, older, { recursive: true })
+  await start()
+  await done(heidi, { operation: 'post', room: 'lobby', text: 'of heidi' })
+  client.close()
+  await board.stop()
+  const again = await startBoard({ directory: older, env: { SHARDS: '2', OPERATORS: operator.id } })
+  const by = ['--url', again.address, '--key', keyFileOf(operator)]
+  const found = await broadside('erase', heidi.id, ...by)
+  expect([found.code, json(found)]).toMatchObject([1, { done: 1, refused: 1, complete: false }])
+  expect(found.errors).toContain('event.redact: The board refused: there is nothing with the id')
+  const text = await runProgram(scratchDirectory(), process.execPath, [
+    ...[program, 'identity', 'erase', heidi.id, '--data', directory],
+    ...by,
+  ])
+  expect([text.code, text.output]).toEqual([1, expect.stringContaining(`${heidi.id} is NOT completely erased`)])
+  expect(text.output).toContain('run the same command again')
+  expect(text.output).not.toContain('What stays')
+  await again.stop()
 })

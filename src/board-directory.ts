@@ -300,7 +300,7 @@ export function readSecret(disk: Disk, file: string, { print, fix }: WantedSecre
 }
 
 /** Identifies a key without revealing anything about it, since the key is a random number of 256 bits. */
-function fingerprintOf(secret: Uint8Array): string {
+export function fingerprintOf(secret: Uint8Array): string {
   return hash('sha256', secret).slice(0, 16)
 }
 

@@ -17,6 +17,7 @@ import {
   type Terminal,
   Unverified,
 } from './command-line.ts'
+import { checkGivenKeys } from './restore-keys.ts'
 import { grouped, inertLine } from './terminal.ts'
 
 export const restoreCommand: Command = {
@@ -28,7 +29,7 @@ export const restoreCommand: Command = {
     ['--data DIR', 'the directory to create (default DATA_DIR or ./data)'],
     configHelp,
     ['--keys DIR', 'the board’s keys directory, for a backup that was taken without keys'],
-    ['--dry-run', 'check the backup and say what would be done; write nothing'],
+    ['--dry-run', 'check the backup and the keys, and say what would be done; write nothing'],
   ],
   example: 'broadside restore /backup/board --data /var/lib/broadside --keys /safe/keys',
   options: { ...settingsOptions, keys: { type: 'string' }, 'dry-run': { type: 'boolean' } },
@@ -43,7 +44,7 @@ export const restoreCommand: Command = {
       const backup = isTar ? `${target}.unpacked` : given
       try {
         if (isTar) unpack(given, backup)
-        return await restore({ backup, target, keys: args.text('keys'), isDry: args.flag('dry-run') }, terminal)
+        return await restore({ given, backup, target, keys: args.text('keys'), isDry: args.flag('dry-run') }, terminal)
       } finally {
         if (isTar) rmSync(backup, { recursive: true, force: true })
       }
@@ -58,26 +59,30 @@ export const restoreCommand: Command = {
 }
 
 type Restoration = {
+  /** The backup that was named. */
+  readonly given: string
+  /** The directory that contains it: the same, or that of an unpacked tar file. */
   readonly backup: string
   readonly target: string
   readonly keys: string | undefined
   readonly isDry: boolean
 }
 
-async function restore(restoration: Restoration, terminal: Terminal): Promise<0> {
-  const { backup, target, isDry } = restoration
+async function restore(restoration: Restoration, terminal: Terminal): Promise<0 | 1> {
+  const { given, backup, target, isDry } = restoration
   const manifest = readManifest(backup)
   checkFiles(backup, manifest)
   const keys = keyFilesOf(restoration, manifest)
   const [origin = '', size = '0'] = manifest.head.split('\n')
   terminal.out(
-    `${inertLine(backup)} was taken at ${new Date(manifest.taken_at * 1000).toISOString()} by release ${inertLine(manifest.release)}.\n` +
+    `${inertLine(given)} was taken at ${new Date(manifest.taken_at * 1000).toISOString()} by release ${inertLine(manifest.release)}.\n` +
       `It has ${grouped(Object.keys(manifest.files).length)} files, and ${inertLine(origin)} up to entry ${grouped(Number(size))}. Every file is the one that was backed up.\n`,
   )
   const { taken_at, release, is_of_running, has_keys } = manifest
-  const facts = { backup, taken_at, release, is_of_running, has_keys, log: origin, size: Number(size) }
+  const facts = { backup: given, taken_at, release, is_of_running, has_keys, log: origin, size: Number(size) }
   if (isDry) {
-    print(terminal, facts, `Nothing was written. Without --dry-run it is restored to ${target}.\n`)
+    const without = has_keys || keys.length > 0 ? '' : 'It contains no keys: give them with --keys.\n'
+    print(terminal, facts, `${without}Nothing was written. Without --dry-run it is restored to ${target}.\n`)
     return exitCodes.ok
   }
   const { disk } = machine
@@ -95,11 +100,11 @@ async function restore(restoration: Restoration, terminal: Terminal): Promise<0>
   }
   const { checkCopy } = await import('../fsck/fsck.ts')
   const { damages, problems } = checkCopy({ disk, path: target })
-  if (damages > 0) throw new Unverified(`${problems[0]}. Use another backup.`)
+  if (damages.length > 0) throw new Unverified(`${damages[0]}. Use another backup.`)
   const wasMarked = manifest.files['restored.json'] !== undefined
   if (!manifest.is_of_running && !wasMarked) disk.removeFile(restoredFile(target))
   print(terminal, { ...facts, data: target, problems }, nextSteps(manifest, target, problems))
-  return exitCodes.ok
+  return problems.length === 0 ? exitCodes.ok : exitCodes.failed
 }
 
 function nextSteps(manifest: Manifest, target: string, problems: readonly string[]): string {
@@ -107,7 +112,7 @@ function nextSteps(manifest: Manifest, target: string, problems: readonly string
   const missing =
     found === ''
       ? ''
-      : `${found}The board will not start until this is fixed. Put the keys in ${join(target, 'keys')}.\n`
+      : `${found}The board will not start until this is fixed. Put the keys from the time of the backup in ${join(target, 'keys')}.\n`
   if (!manifest.is_of_running)
     return `${missing}The board is in ${target}. It was stopped when the backup was taken: if it was not started since, start it here.\n`
   return (
@@ -117,13 +122,11 @@ function nextSteps(manifest: Manifest, target: string, problems: readonly string
   )
 }
 
-/** The key files to copy, and their destinations. */
-function keyFilesOf({ keys }: Restoration, manifest: Manifest): (readonly [from: string, path: string])[] {
+/** The key files to copy, and their destinations. Throws CommandFailed if they are those of another board or time. */
+function keyFilesOf({ backup, keys }: Restoration, manifest: Manifest): (readonly [from: string, path: string])[] {
   if (keys === undefined) return []
   if (manifest.has_keys) throw new CommandFailed('This backup contains the keys: leave out --keys.')
-  const names = existsSync(keys) ? readdirSync(keys).filter((name) => name.endsWith('.key')) : []
-  if (!names.includes('board.key'))
-    throw new CommandFailed(`${keys} has no board.key. Name the keys directory of the board, or a copy of it.`)
+  const names = checkGivenKeys(machine.disk, backup, keys)
   return names.map((name) => [join(keys, name), join('keys', name)] as const)
 }
 

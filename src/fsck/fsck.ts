@@ -101,16 +101,20 @@ type FsckResult = {
 export function checkCopy(
   copy: Pick<FsckOptions, 'disk' | 'path' | 'keysIn' | 'blobsIn'> & Partial<Pick<FsckOptions, 'onProgress'>>,
 ): {
-  readonly damages: number
+  /** What is damaged. */
+  readonly damages: readonly string[]
+  /** The same, and what a start would be refused for. */
   readonly problems: readonly string[]
 } {
+  const damages: string[] = []
   const problems: string[] = []
-  const { damages } = checkBoard({
+  checkBoard({
     onProgress: () => {},
     ...copy,
     verify: undefined,
     onFinding: ({ kind, where, what }) => {
       if (kind !== 'derived') problems.push(`${where}: ${what}`)
+      if (kind === 'damage') damages.push(`${where}: ${what}`)
     },
   })
   return { damages, problems }

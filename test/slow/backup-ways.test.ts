@@ -1,6 +1,7 @@
 /** Backups in various setups: into a tar file, through symbolic links, of a stopped board, onto a full disk, and killed midway. */
 import { spawn, spawnSync } from 'node:child_process'
 import {
+  cpSync,
   existsSync,
   mkdirSync,
   mkdtempSync,
@@ -88,6 +89,7 @@ test('a backup into a tar file works, also over an older one, and restores; a dr
   const dry = await run('restore', file, '--data', place('dry'), '--keys', keys, '--dry-run')
   expect(dry).toMatchObject({ code: 0, errors: '' })
   expect(dry.output).toContain('Nothing was written.')
+  expect(dry.output).toContain(`${file} was taken at`)
   expect(readdirSync(folder)).toEqual(['board.tar'])
   await expectWhole(file, 'from-tar')
   const bytes = readFileSync(file)
@@ -95,6 +97,35 @@ test('a backup into a tar file works, also over an older one, and restores; a dr
   const short = await run('restore', file, '--data', place('short'), '--keys', keys)
   expect([short.code, short.errors]).toEqual([1, expect.stringContaining('cannot be unpacked')])
   expect(readdirSync(folder)).toEqual(['board.tar'])
+})
+
+test('keys of another board or time are refused before anything is written, and a dry run checks them too', async () => {
+  const backup = place('for-keys')
+  expect(await backUp(backup)).toMatchObject({ code: 0 })
+  for (const name of readdirSync(keys)) {
+    const wrong = place('wrong-keys')
+    cpSync(keys, wrong, { recursive: true })
+    writeFileSync(join(wrong, name), `${'5a'.repeat(32)}\n`)
+    for (const more of [[], ['--dry-run']]) {
+      const { code, errors } = await run('restore', backup, '--data', place('new'), '--keys', wrong, ...more)
+      expect([code, errors]).toEqual([1, expect.stringContaining(`${join(wrong, name)} is not the key of the board`)])
+      expect(errors).toMatch(/from the time of the backup.*\.\n$/)
+    }
+    expect(existsSync(place('new'))).toBe(false)
+    rmSync(wrong, { recursive: true })
+  }
+})
+
+test('a restoration without keys is complete but for them, and a script sees that the board cannot start', async () => {
+  const backup = place('for-no-keys')
+  expect(await backUp(backup)).toMatchObject({ code: 0 })
+  expect((await run('restore', backup, '--data', place('keyless'), '--dry-run')).output).toContain(
+    'give them with --keys',
+  )
+  const { code, output } = await run('restore', backup, '--data', place('keyless'))
+  expect([code, output]).toEqual([1, expect.stringContaining('The board will not start until this is fixed.')])
+  cpSync(keys, join(place('keyless'), 'keys'), { recursive: true })
+  expect(findDamage(place('keyless'))).toEqual([])
 })
 
 test('a backup follows links: of the data directory, of a part of it, and of the target', async () => {

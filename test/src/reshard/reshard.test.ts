@@ -93,7 +93,7 @@ test('interrupted after any change of a name, it is the old board or the new one
     completeReshard(machineDisk, path)
     const { shards } = readFacts(machineDisk, path)
     ends.add(shards)
-    expect([changes, checkCopy({ disk: machineDisk, path })]).toEqual([changes, { damages: 0, problems: [] }])
+    expect([changes, checkCopy({ disk: machineDisk, path })]).toEqual([changes, { damages: [], problems: [] }])
     expect([changes, recordsIn(path)]).toEqual([changes, records])
     const journals = readdirSync(path).filter((name) => name.startsWith('shard-'))
     expect([changes, journals.length]).toEqual([changes, shards])

@@ -15,7 +15,7 @@
  */
 
 import { hash } from 'node:crypto'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { isOrigin } from '../storage/checkpoint.ts'
 import type { Disk } from '../storage/disk.ts'
 import { privateKeyOf, rawPublicKeyOf } from '../storage/ed25519.ts'
@@ -285,18 +285,30 @@ const restoreKey = 'Restore it from your copy of the keys directory'
 export function readSecret(disk: Disk, file: string, { print, fix }: WantedSecret = {}): Buffer {
   if (!disk.fileExists(file))
     throw new UnusableDirectory(
-      `The key file ${file} is missing, but the board it belongs to exists. ${fix ?? `${restoreKey}: a new key would create a different board.`}`,
+      `The key file ${file} is missing, but the board it belongs to exists. ${fix ?? `${restoreKey}${withoutKey(file)}`}`,
     )
   if ((disk.stat(file).mode & 0o077) !== 0)
     throw new UnusableDirectory(`The key file ${file} can be read by others. Run: chmod 600 ${file}`)
   const secret = Buffer.from(disk.readWhole(file).toString('latin1').trim(), 'hex')
   if (secret.length !== 32)
-    throw new UnusableDirectory(`The key file ${file} does not contain 32 bytes in hex. ${fix ?? `${restoreKey}.`}`)
+    throw new UnusableDirectory(
+      `The key file ${file} does not contain 32 bytes in hex. ${fix ?? `${restoreKey}${withoutKey(file)}`}`,
+    )
   if (print !== undefined && print !== fingerprintOf(secret))
     throw new UnusableDirectory(
-      `The key file ${file} does not contain the key that this board was created with. ${fix ?? `${restoreKey}: with another key, the board would have a different identity and could not open what was sealed.`}`,
+      `The key file ${file} does not contain the key that this board has. ${fix ?? `${restoreKey}${withoutKey(file)}`}`,
     )
   return secret
+}
+
+/** The end of a sentence: how the board goes on if no backup has this key. */
+function withoutKey(file: string): string {
+  const name = basename(file)
+  if (/^log(-.+)?\.key$/.test(name))
+    return '. If it is lost, this log cannot continue: broadside restored --lost ends it here and begins a new one, under a new key.'
+  if (name === 'cursor.key')
+    return '. If it is lost, broadside rekey --lost creates a new one: cursors and read tokens expire, and webhooks send nothing until their owners set new secrets.'
+  return name === 'board.key' ? ': with a new key, it would be a different board.' : '.'
 }
 
 /** Identifies a key without revealing anything about it, since the key is a random number of 256 bits. */

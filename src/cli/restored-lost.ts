@@ -31,6 +31,8 @@ type LossOptions = {
   readonly copy: string | undefined
   /** Name of the newest log of the lost board. */
   readonly lastLog: string | undefined
+  /** Verifier key of the log, for a board that has lost its key. */
+  readonly vkey: string | undefined
   /** Skips the confirmation. */
   readonly isConfirmed: boolean
   readonly platform: Pick<Platform, 'clock' | 'random' | 'disk'>
@@ -40,19 +42,24 @@ type Plan = LossPlan & { readonly generation: string }
 
 /** The caller must hold the lock of the directory. */
 export async function restoreLost(request: LossOptions, terminal: Terminal): Promise<0 | 1> {
-  const { config, lastLog, isConfirmed, platform } = request
+  const { config, lastLog, vkey, isConfirmed, platform } = request
   const { dataDirectory } = config
   const { disk, random } = platform
   const now = terminal.clock.wallSeconds()
-  const options = { ...config, platform, now, report: () => {} }
+  const options = { ...config, platform, now, vkey, report: () => {} }
   const found = findLog(options)
   const begun = pendingLoss(disk, dataDirectory)
   const isOver = begun === undefined && found.lost !== undefined && found.isNew
   const old = isOver || begun?.next === found.newest.origin ? found.lost! : found.newest
   const tail = newerThanLog(disk, dataDirectory, found.ranges)
-  if (begun === undefined && !isOver) refuseWhole(disk, config, found)
+  const whole = begun === undefined && !isOver ? wholeBy(disk, config, found) : undefined
+  if (whole !== undefined && found.hasKey)
+    throw new UnusableDirectory(
+      `Nothing indicates that ${dataDirectory} lost data: ${whole} has no newer head of its log than the log itself. If it is a copy all the same, move that file away and run this again.`,
+    )
   const copy = request.copy === undefined ? undefined : await readLostCopy(request.copy, withRoot(old))
-  terminal.out(warning(old, copy, tail))
+  const isWhole = whole !== undefined && copy === undefined
+  terminal.out(`${found.hasKey ? '' : keyIsLost(old)}${isWhole ? nothingElse(old, tail) : warning(old, copy, tail)}`)
   if (!isConfirmed) {
     terminal.err('Nothing was changed. Add --yes to continue.\n')
     return exitCodes.failed
@@ -99,20 +106,17 @@ export function pendingLoss(disk: Disk, path: string): Plan | undefined {
 }
 
 /**
- * Refuses if the high-water mark agrees with the log and nothing indicates a restoration: then nothing is known to be lost. Throws
- * UnusableDirectory.
+ * The mark that agrees with the log, if nothing indicates a restoration: then nothing is known to be lost. Undefined if something may be.
+ * Throws UnusableMark.
  */
-function refuseWhole(disk: Disk, config: Config, { newest, lost }: FoundLog): void {
+function wholeBy(disk: Disk, config: Config, { newest, lost }: FoundLog): string | undefined {
   const { dataDirectory } = config
-  if (disk.fileExists(restoredFile(dataDirectory))) return
-  if (logBehind(disk, dataDirectory, readFacts(disk, dataDirectory).shards) !== undefined) return
+  if (disk.fileExists(restoredFile(dataDirectory))) return undefined
+  if (logBehind(disk, dataDirectory, readFacts(disk, dataDirectory).shards) !== undefined) return undefined
   const marks = readMarks(disk, config)
   const isKnown = ({ vkey, size }: { readonly vkey: string; readonly size: number }): boolean =>
     vkey === newest.vkey ? size <= newest.size : vkey === lost?.vkey
-  if (marks.length === 0 || !marks.every(isKnown)) return
-  throw new UnusableDirectory(
-    `Nothing indicates that ${dataDirectory} lost data: ${marks[0]!.file} has no newer head of its log than the log itself. If it is a copy all the same, move that file away and run this again.`,
-  )
+  return marks.every(isKnown) ? marks[0]?.file : undefined
 }
 
 type Ended = { readonly origin: string; readonly vkey: string; readonly size: number; readonly checkpoint: string }
@@ -121,10 +125,20 @@ function withRoot(log: Ended) {
   return { ...log, root: Buffer.from(log.checkpoint.split('\n')[2]!, 'base64') }
 }
 
+const keyIsLost = ({ origin }: Ended) =>
+  `The key of ${inertLine(origin)} is lost, so that log signs nothing more. If any backup has the key, stop here and restore it.\n`
+
+/** The log of a board that has lost only its key. */
+function nothingElse({ origin, size }: Ended, tail: number): string {
+  return `${inertLine(origin)} ends at size ${grouped(size)}. The mark knows of nothing after that.\n${uncovered(tail)}${ending}`
+}
+
+const uncovered = (tail: number) =>
+  tail === 0 ? '' : `${grouped(tail)} records that it does not cover begin the new log.\n`
+
 function warning({ origin, size }: Ended, copy: LostCopy | undefined, tail: number): string {
   const log = inertLine(origin)
-  const more = tail === 0 ? '' : `${grouped(tail)} records that it does not cover begin the new log.\n`
-  const ends = `${log} ends at size ${grouped(size)}. Everything after that is lost.\n${more}\n`
+  const ends = `${log} ends at size ${grouped(size)}. Everything after that is lost.\n${uncovered(tail)}\n`
   if (copy === undefined) return `${ends}${mayComeBack}`
   const { redacted, moved, movedUnknown, hidden, takenDown } = copy
   const files = takenDown.length === 0 ? '' : `  files that were taken down everywhere: ${grouped(takenDown.length)}\n`

@@ -24,8 +24,8 @@ const noEpochBegun = 'No recovery epoch was begun.'
 export const restoredCommand: Command = {
   name: 'restored',
   summary:
-    'Declares that the directory of a stopped board was restored from a backup, and begins another recovery epoch. Cursors of followers expire, and workers have 72 hours to confirm unfinished work. Run it once, before the first start on the newest backup. If the board signed more after the backup, that log cannot continue: with --lost it ends where the backup does, its key is removed, all delegations and sign-ins end, and a new log begins, whose first entry says so. Environment: as for serve (DATA_DIR, MARK_FILE).',
-  usage: 'restored [--data DIR] [--lost [--apply-from COPY] [--last-log NAME] [--yes]]',
+    'Declares that the directory of a stopped board was restored from a backup, and begins another recovery epoch. Cursors of followers expire, and workers have 72 hours to confirm unfinished work. Run it once, before the first start on the newest backup. If the board signed more after the backup, that log cannot continue: with --lost it ends where the backup does, its key is removed (and may be lost already), all delegations and sign-ins end, and a new log begins, whose first entry says so. Environment: as for serve (DATA_DIR, MARK_FILE).',
+  usage: 'restored [--data DIR] [--lost [--apply-from COPY] [--last-log NAME] [--vkey VKEY] [--yes]]',
   optionHelp: [
     ...settingsHelp,
     ['--lost', 'what was written after the backup is lost: end the log here and begin a new one'],
@@ -34,6 +34,10 @@ export const restoredCommand: Command = {
       'with --lost: a mirror or an export of the lost board. The next start repeats what it shows as redacted after the backup',
     ],
     ['--last-log NAME', 'with --lost: the newest log of the lost board, such as 2026c, if it had closed logs since'],
+    [
+      '--vkey VKEY',
+      'with --lost: the public key of the log, if its key file is lost and neither MARK_FILE nor a closed log names it',
+    ],
     ['--yes', 'with --lost: do not ask'],
   ],
   example: 'broadside restored --data ./data',
@@ -42,13 +46,16 @@ export const restoredCommand: Command = {
     lost: { type: 'boolean' },
     'apply-from': { type: 'string' },
     'last-log': { type: 'string' },
+    vkey: { type: 'string' },
     yes: { type: 'boolean' },
   },
   positionals: { min: 0, max: 0 },
   async run(args, terminal) {
     const lastLog = args.text('last-log')
-    if (!args.flag('lost') && (args.flag('yes') || lastLog !== undefined || args.text('apply-from') !== undefined))
-      throw new UsageError('--apply-from, --last-log and --yes go with --lost.')
+    const isOfLost =
+      args.flag('yes') || ['apply-from', 'last-log', 'vkey'].some((name) => args.text(name) !== undefined)
+    if (isOfLost && !args.flag('lost'))
+      throw new UsageError('--apply-from, --last-log, --vkey and --yes go with --lost.')
     if (lastLog !== undefined && !/^\d{4}[a-z]$/.test(lastLog))
       throw new UsageError('--last-log is a year and a letter, such as 2026c.')
     const config = await boardSettings(args)
@@ -64,7 +71,9 @@ export const restoredCommand: Command = {
         refuseUnlessAlone(machine.disk, config.dataDirectory, { canStart: false })
         if (!args.flag('lost')) return await continueLog(config, terminal)
         const copy = args.text('apply-from')
-        return await restoreLost({ config, copy, lastLog, isConfirmed: args.flag('yes'), platform: machine }, terminal)
+        const vkey = args.text('vkey')
+        const isConfirmed = args.flag('yes')
+        return await restoreLost({ config, copy, lastLog, vkey, isConfirmed, platform: machine }, terminal)
       } finally {
         lock.release()
       }

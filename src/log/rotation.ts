@@ -28,7 +28,10 @@ import { type LogIdentity, nextOrigin, SignedLog } from './signed-log.ts'
 
 type Rotated = { readonly closed: LogIdentity & { readonly size: number }; readonly next: LogIdentity }
 
-export type LossOptions = Omit<RotationOptions, 'witnessPolicy'>
+export type LossOptions = Omit<RotationOptions, 'witnessPolicy'> & {
+  /** The verifier key of the log that ends, if the user gave it. */
+  readonly vkey: string | undefined
+}
 
 export type CoverOptions = Pick<Config, 'dataDirectory' | 'markFile' | 'segmentBytesMax'> & {
   readonly platform: Pick<Platform, 'clock' | 'random' | 'disk'>
@@ -102,6 +105,8 @@ export type FoundLog = {
   readonly newest: LogIdentity & Pick<LogFrame, 'size' | 'checkpoint'>
   /** The previous log, if it has no last entry because a backup replaced a lost board. */
   readonly lost: ClosedLog | undefined
+  /** Whether the key that signed it is here. */
+  readonly hasKey: boolean
   /** Whether nothing has been added to the log since it was begun. */
   readonly isNew: boolean
   /** Where the journals ended, according to its newest frame. */
@@ -112,11 +117,12 @@ export type FoundLog = {
 export function findLog(options: LossOptions): FoundLog {
   const log = openUnmarked(options)
   try {
-    const { origin, vkey, newest, closed } = log
+    const { origin, vkey, newest, closed, hasKey } = log
     const last = closed.at(-1)
     return {
       newest: { origin, vkey, size: newest.size, checkpoint: newest.checkpoint },
       lost: last?.isLost === true ? last : undefined,
+      hasKey,
       isNew: newest.type === openFrameType,
       ranges: newest.ranges,
     }
@@ -141,7 +147,7 @@ export function unusedOrigin(options: LossOptions, newest: string, used: readonl
 
 /**
  * Ends the log of a board that was restored from a backup and may have signed more since. The log ends where the backup does. Its key is
- * removed, along with those of logs that only the lost board had. The first entry of the next log records this. A second call with the same
+ * removed if it is there, along with those of logs that only the lost board had. The first entry of the next log records this. A second call with the same
  * plan changes nothing. The caller holds the lock of the directory.
  */
 export function endLostLog(options: LossOptions, { next, at }: LossPlan): void {
@@ -162,8 +168,11 @@ export function endLostLog(options: LossOptions, { next, at }: LossPlan): void {
     if (/^log(-.+)?\.key$/.test(file) && file !== own) disk.removeFile(join(keys, file))
 }
 
-/** Ignores the marks: they know more than the log, which is why it ends. */
-function openUnmarked({ dataDirectory, segmentBytesMax, platform: { disk }, report }: LossOptions): SignedLog {
+/** Does not compare the marks: they know more than the log, which is why it ends. They may name its key, if that is lost. */
+function openUnmarked(options: LossOptions): SignedLog {
+  const { dataDirectory, segmentBytesMax, platform, report, vkey } = options
+  const { disk } = platform
+  const marked = readMarks(disk, options).flatMap((mark) => [mark.vkey, ...mark.closed])
   const none = new UnusableDirectory(
     `The log in ${dataDirectory} has no entry, so nothing was published: start a new board in another DATA_DIR.`,
   )
@@ -176,6 +185,7 @@ function openUnmarked({ dataDirectory, segmentBytesMax, platform: { disk }, repo
       throw none
     },
     report,
+    knownKeys: vkey === undefined ? marked : [vkey, ...marked],
   })
   if (log.newest.size > 0) return log
   log.close()
@@ -189,7 +199,10 @@ function originAfter(origin: string, { now, baseUrl }: Pick<RotationOptions, 'no
   return next
 }
 
-function makeLogKey({ dataDirectory, platform: { disk, random } }: LossOptions, origin: string): void {
+function makeLogKey(
+  { dataDirectory, platform: { disk, random } }: Pick<CoverOptions, 'dataDirectory' | 'platform'>,
+  origin: string,
+): void {
   const keyFile = logKeyFile(dataDirectory, nameOf(origin))
   if (!disk.fileExists(keyFile)) disk.writeAtomic(keyFile, Buffer.from(`${random(32).toString('hex')}\n`), 0o600)
 }

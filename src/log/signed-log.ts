@@ -59,6 +59,8 @@ export type SignedLogOptions = {
   readonly report: (level: 'info' | 'warn', event: string, facts: Readonly<Record<string, unknown>>) => void
   /** Set on a follower: the logs that the leader named when this directory was created. There is no signing key here. */
   readonly followed?: readonly LogIdentity[] | undefined
+  /** Set by a caller that ends the log, whose key may be lost: verifier keys that may be those of the log. Without its key it signs nothing. */
+  readonly knownKeys?: readonly string[] | undefined
 }
 
 export type LogIdentity = { readonly origin: string; readonly vkey: string }
@@ -127,6 +129,11 @@ export class SignedLog {
 
   get vkey(): string {
     return this.#key.vkey
+  }
+
+  /** Whether the key that signs is here. */
+  get hasKey(): boolean {
+    return this.#key.signer !== undefined
   }
 
   /** Every log of the board, oldest first. */
@@ -272,22 +279,45 @@ export class SignedLog {
 
   #keyOf(newest: LogFrame): LogKey {
     const origin = this.#keyOrigin(newest)
-    const { followed } = this.#options
+    const { followed, knownKeys } = this.#options
+    if (knownKeys !== undefined) return this.#foundKey(newest, origin, knownKeys)
     if (followed !== undefined)
       return { vkey: followed.find((each) => each.origin === origin)?.vkey ?? this.#nextVkey(origin) }
     return createNoteKey(origin, readSecret(this.#options.disk, this.#keyFile(origin)))
   }
 
-  /** The key of a log that follows another, as named by that log's last entry. */
+  /** The key that signed this frame: the one in the file, or, if that is lost, what is known of it. */
+  #foundKey(newest: LogFrame, origin: string, known: readonly string[]): LogKey {
+    const { disk } = this.#options
+    const file = this.#keyFile(origin)
+    const secret = disk.fileExists(file)
+      ? Buffer.from(disk.readWhole(file).toString('latin1').trim(), 'hex')
+      : Buffer.alloc(0)
+    const own = secret.length === 32 ? createNoteKey(origin, secret) : undefined
+    if (own !== undefined && hasSigned(own.vkey, newest)) return own
+    const vkey = [this.#namedVkey(origin), ...known].find((each) => each !== undefined && hasSigned(each, newest))
+    if (vkey !== undefined) return { vkey }
+    throw new UnusableDirectory(
+      `${file} is lost, and neither MARK_FILE nor the log before it names the key of ${origin}. Give its public part with --vkey: you published it, and a mirror of the log has it in its file vkey.`,
+    )
+  }
+
+  /** The key of a log that follows another. */
   #nextVkey(origin: string): string {
+    const named = this.#namedVkey(origin)
+    if (named !== undefined) return named
+    throw new UnusableDirectory(
+      `The leader's log ${origin} follows one that was abandoned, and its key is unknown here. Create a new follower in an empty directory.`,
+    )
+  }
+
+  /** The key of a log as named by the last entry of the log before it; undefined if there is no such entry. */
+  #namedVkey(origin: string): string | undefined {
     const last = this.#closed.at(-1)
     const closing = last === undefined || last.isLost ? undefined : this.journal.read(last.last)
     const [entry] = closing === undefined ? [] : entriesOf(decodeLogFrame(closing))
     const next = entry === undefined ? undefined : nextOf(entry)
-    if (next?.origin === origin) return next.vkey
-    throw new UnusableDirectory(
-      `The leader's log ${origin} follows one that was abandoned, and its key is unknown here. Create a new follower in an empty directory.`,
-    )
+    return next?.origin === origin ? next.vkey : undefined
   }
 
   #firstFrame(): number {
@@ -422,11 +452,15 @@ function originOf(checkpoint: string): string {
 
 /** The newest frame's checkpoint must be signed by this log's key. */
 function checkKey(newest: LogFrame, vkey: string, keyFile: string): void {
-  const pinned = parseVkey(vkey)
-  if (!pinned.ok) throw new Error(pinned.problem)
-  const opened = openCheckpoint(newest.checkpoint, pinned.value)
-  if (opened.ok && opened.value.size === newest.size && opened.value.root.equals(newest.root)) return
+  if (hasSigned(vkey, newest)) return
   throw new UnusableDirectory(
-    `The newest log frame does not carry a checkpoint signed by ${keyFile} for ${pinned.value.name}: this key and this log do not belong together. Restore the keys and board.json from the backup that the log is from.`,
+    `The newest log frame does not carry a checkpoint signed by ${keyFile} for ${vkey.slice(0, vkey.indexOf('+'))}: this key and this log do not belong together. Restore the keys and board.json from the backup that the log is from. If the key of the log is lost, broadside restored --lost ends this log and begins a new one.`,
   )
+}
+
+/** Whether the checkpoint in this frame is signed by this key, and is that of the frame. */
+function hasSigned(vkey: string, { checkpoint, size, root }: LogFrame): boolean {
+  const key = parseVkey(vkey)
+  const opened = key.ok ? openCheckpoint(checkpoint, key.value) : key
+  return opened.ok && opened.value.size === size && opened.value.root.equals(root)
 }

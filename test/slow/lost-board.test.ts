@@ -299,7 +299,14 @@ test('a call that is interrupted at any step is completed by the next one, to th
   const config = readConfig(tried)
   const lose = (disk: Disk): Promise<number> =>
     restoreLost(
-      { config, copy: exported, lastLog: undefined, isConfirmed: true, platform: { ...machine, disk } },
+      {
+        config,
+        copy: exported,
+        lastLog: undefined,
+        vkey: undefined,
+        isConfirmed: true,
+        platform: { ...machine, disk },
+      },
       capturedTerminal(),
     )
   restoredAgain()

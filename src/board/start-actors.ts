@@ -6,7 +6,7 @@ import type { ClosedLog } from '../../actors/log/frame.ts'
 import { shardOf } from '../../actors/shard.ts'
 import type { BlobFiles } from '../../storage/blob-files.ts'
 import { sweepBlobs } from '../attachments/routes.ts'
-import type { BoardDirectory } from '../board-directory.ts'
+import { type BoardDirectory, logDirectory, shardDirectories } from '../board-directory.ts'
 import { ClockWatch, newestStamp } from '../clock-jumps.ts'
 import type { LiveFacts } from '../command/live-facts.ts'
 import { acceptsFollowers, type Config, type Placement } from '../config.ts'
@@ -28,6 +28,7 @@ import { ActorHost, type Following } from '../workers/actor-host.ts'
 import { BufferedNews } from '../workers/buffered-news.ts'
 import type { FeedStats } from '../workers/feed-answers.ts'
 import { ClockNotice } from './clock-notice.ts'
+import { DiskNotice } from './disk-notice.ts'
 import { ReadRouter } from './read-router.ts'
 import { Vacancy } from './vacancy.ts'
 
@@ -81,6 +82,8 @@ export async function startActors(parts: Parts, options: ActorsOptions): Promise
   await parts.start({ name: 'actors', stop: () => actorHost.stop() })
   const clockNotice = await clockNoticeOf(options, actorHost, facts.newest)
   await parts.start({ name: 'clock', stop: () => clockNotice.stop() })
+  const diskNotice = diskNoticeOf(options)
+  await parts.start({ name: 'disk', stop: () => diskNotice.stop() })
   const heads = new Heads({
     ...config,
     mark,
@@ -215,6 +218,11 @@ async function clockNoticeOf(
   const newest = newestStamp(logged, shards, clock.wallSeconds())
   const watch = new ClockWatch({ clock, disk, directory: directory.path, newest, report: log })
   return new ClockNotice({ watch, clock, hold: actorHost.hold, notices, report: log })
+}
+
+function diskNoticeOf({ disk, clock, config, directory: { path, facts }, notices }: ActorsOptions): DiskNotice {
+  const directories = [...shardDirectories(path, facts.shards), logDirectory(path)]
+  return new DiskNotice({ disk, clock, directories, reserveBytes: config.diskReserveBytes, notices })
 }
 
 /** The stored stream state still says that writes wait for acknowledgments, but by the current configuration they do not. */

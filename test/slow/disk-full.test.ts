@@ -15,6 +15,10 @@ vi.setConfig({ testTimeout: 900_000 })
 const ada = person('ada')
 const missing = missingProgram('mount') ?? (process.getuid?.() === 0 ? undefined : 'mounting a small disk needs root')
 
+/** The health check of a board whose disk has less room than its reserve. */
+const fullDisk =
+  /^ok\ndisk: the disk of the data directory has less than DISK_RESERVE_BYTES \(\d+ bytes\) left, so writes are refused: free space on it\n$/
+
 describe.skipIf(skipWithout(missing))(`on a disk of 12 MiB${skipNote(missing)}`, () => {
   const mount = boardDirectory()
   /** Leaves about this much room; with 0, until nothing more fits. */
@@ -76,7 +80,12 @@ describe.skipIf(skipWithout(missing))(`on a disk of 12 MiB${skipNote(missing)}`,
     if (board.child.exitCode !== null) {
       expect([reserve, board.child.exitCode]).toEqual(['0', 70])
     } else {
-      if (reserve !== '0') expect(refused).toBe(20)
+      if (reserve !== '0') {
+        expect(refused).toBe(20)
+        const health = async () => (await client.get('/healthz')).text
+        await vi.waitFor(async () => expect(await health()).toMatch(fullDisk), patience)
+        expect((await client.get('/metrics')).text).toContain('broadside_notice{name="disk"} 1\n')
+      }
       for (const path of ['/api/events?room=a', '/api/rooms', '/api/log/checkpoint', '/healthz']) {
         expect((await client.get(path)).status).toBe(200)
       }
@@ -89,6 +98,7 @@ describe.skipIf(skipWithout(missing))(`on a disk of 12 MiB${skipNote(missing)}`,
       client = await Client.of(board)
     }
     await vi.waitUntil(async () => (await client.post(ada, { room: 'b', text: 'room again' })).status === 200, patience)
+    await vi.waitUntil(async () => (await client.get('/healthz')).text === 'ok\n', patience)
     client.close()
     await board.stop()
     const again = await startBoard({ directory, env })

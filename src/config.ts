@@ -2,7 +2,7 @@
  * Configuration: reads the environment, and returns one frozen, validated value. Every variable has a default that works; an invalid value
  * is refused with a sentence that names the variable.
  */
-import { resolve } from 'node:path'
+import { isAbsolute, relative, resolve } from 'node:path'
 import { queueDefault, rates } from '../actors/kernel/limits.ts'
 import { limitsFault } from '../actors/kernel/limits-given.ts'
 import { isAddressOrNetwork, isLoopbackHost } from '../actors/kernel/networks.ts'
@@ -32,7 +32,7 @@ export type Config = {
   readonly metricsPort: number | undefined
   /** Absolute, without a trailing slash. */
   readonly dataDirectory: string
-  /** Where the high-water mark of the log is stored: next to the data directory, never in it, unless MARK_FILE names a place. */
+  /** Where the high-water mark of the log is stored: next to the data directory, never in it. MARK_FILE may name another place. */
   readonly markFile: string
   /** tlog-policy files: the witnesses that sign our heads, and the logs for which we are a witness. */
   readonly witnessPolicy: string
@@ -312,7 +312,7 @@ function storageOf(env: Environment, data: string): Pick<Config, Storage> {
   const { MAX_SAFE_INTEGER } = Number
   return {
     dataDirectory,
-    markFile: resolve(env.text('MARK_FILE', `${dataDirectory}.mark`)),
+    markFile: markFileOf(env, dataDirectory),
     blobBytesPerIdentity: env.number(
       'BLOB_BYTES_PER_IDENTITY',
       Math.min(rates.blob_bytes_per_identity, MAX_SAFE_INTEGER),
@@ -325,6 +325,15 @@ function storageOf(env: Environment, data: string): Pick<Config, Storage> {
     segmentBytesMax: env.number('SEGMENT_BYTES', 64 * 1024 * 1024, 65_536, 1024 * 1024 * 1024),
     recentEvents: capacityFor(env.number('RECENT_EVENTS', 262_144, 16, 16_777_216)),
   }
+}
+
+function markFileOf(env: Environment, dataDirectory: string): string {
+  const markFile = resolve(env.text('MARK_FILE', `${dataDirectory}.mark`))
+  const path = relative(dataDirectory, markFile)
+  if (path === '..' || path.startsWith('../') || isAbsolute(path)) return markFile
+  throw new BadConfig(
+    `MARK_FILE is ${markFile}, which is inside of DATA_DIR. An old copy of that directory would bring its own old mark, so the mark could not detect it. Set MARK_FILE to a path outside, such as ${dataDirectory}.mark, and move the file there if it exists.`,
+  )
 }
 
 /** How many threads it uses, and how much it admits. */

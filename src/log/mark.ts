@@ -31,10 +31,9 @@ import type { Platform } from '../platform.ts'
 /** Where a board's mark is. */
 export type MarkPlace = Pick<Config, 'dataDirectory' | 'markFile'>
 
-/** A mark left in the data directory; undefined if MARK_FILE names that very place. */
-function strayMark({ dataDirectory, markFile }: MarkPlace): string | undefined {
-  const stray = join(dataDirectory, '.mark')
-  return stray === markFile ? undefined : stray
+/** A mark left in the data directory. */
+function strayMark({ dataDirectory }: MarkPlace): string {
+  return join(dataDirectory, '.mark')
 }
 
 /** The newest head signed, according to a mark. */
@@ -60,7 +59,7 @@ export function readMarks(disk: Disk, place: MarkPlace): HighWaterMark[] {
     throw new UnusableMark(
       `The mark file is set to ${place.markFile}, but the directory ${directory} does not exist. Create it, or set MARK_FILE to another path.`,
     )
-  const files = [place.markFile, strayMark(place)].filter((file) => file !== undefined)
+  const files = [place.markFile, strayMark(place)]
   const found = files.filter((file) => disk.fileExists(file))
   return found.map((file) => {
     const mark = disk.stat(file).isFile

@@ -100,12 +100,13 @@ test('it is removed once the mark beside the directory covers it, and not before
   expect(readMarks(machineDisk, place)).toMatchObject([{ file: place.markFile, vkey, closed: [], size: newest.size }])
 })
 
-test('a mark that MARK_FILE puts into the directory stays', async () => {
-  const { place, inside, vkey, newest } = markedInside(1)
-  const keeper = new MarkKeeper({ ...place, markFile: inside }, platform)
-  keeper.note([vkey], newest.checkpoint)
-  await keeper.close()
-  expect(readMarks(machineDisk, { ...place, markFile: inside })).toHaveLength(1)
+test('a MARK_FILE inside of the data directory is refused with the reason, before anything is written', () => {
+  for (const markFile of ['/var/lib/board/mark', '/var/lib/board/.mark', '/var/lib/board'])
+    expect(() => readConfig('', { DATA_DIR: '/var/lib/board', MARK_FILE: markFile })).toThrow(
+      /^MARK_FILE is \/var.* inside of DATA_DIR\. .*such as \/var\/lib\/board\.mark/,
+    )
+  for (const markFile of ['/var/lib/board-mark', '/var/lib/..mark', '/var/lib/other/mark'])
+    expect(readConfig('/var/lib/board', { MARK_FILE: markFile })).toMatchObject({ markFile })
 })
 
 test('a mark with any one bit changed, truncated or empty is refused by name, and never treated as missing', () => {

@@ -1,5 +1,6 @@
 /** The address at which a board listens: finds a free port, and formats a host for a URL. */
 import { createServer } from 'node:net'
+import { BadConfig } from './environment.ts'
 
 /** `host`: an IP address, once something listens there. */
 export type Address = { readonly host: string; readonly port: number }
@@ -16,6 +17,17 @@ export function freeAddress(host: string, port: number): Promise<Address> {
       probe.close(() => resolve(address))
     })
   })
+}
+
+/** Throws BadConfig if no board could listen on this host, whatever the port. */
+export async function checkHost(host: string): Promise<void> {
+  try {
+    await freePort(host)
+  } catch (error) {
+    throw new BadConfig(
+      `HOST must be an address of this machine, such as 127.0.0.1 or 0.0.0.0, but it is "${host}": ${(error as Error).message}.`,
+    )
+  }
 }
 
 /** A port that is free now. The log's origin names it, so it is chosen before anything is created. */

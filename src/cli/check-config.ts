@@ -1,7 +1,8 @@
 /** `broadside check-config`: whether a board would start with these settings, and what each of them does. */
 import { environment, isSetting, settings } from '../environment.ts'
+import { checkHost } from '../listening.ts'
 import { configHelp, misspelledSettings, takeSettingsFile } from './board-settings.ts'
-import { type Command, exitCodes, print } from './command-line.ts'
+import { type Command, exitCodes, keepAlive, print } from './command-line.ts'
 import { inertLine } from './terminal.ts'
 
 export const checkConfigCommand: Command = {
@@ -16,8 +17,14 @@ export const checkConfigCommand: Command = {
   async run(args, terminal) {
     const before = { ...environment() }
     const file = takeSettingsFile(args)
-    const { readSettings } = await import('../config.ts')
+    const [{ readConfig, readSettings }, { checkPorts }] = await Promise.all([
+      import('../config.ts'),
+      import('../http/own-ports.ts'),
+    ])
     const values = readSettings()
+    const config = readConfig()
+    checkPorts(config)
+    await keepAlive(checkHost(config.host))
     const names = Object.keys(settings).filter((name) => isSetting(name))
     const rows = names.map((name) => ({
       name,

@@ -32,11 +32,25 @@ const headBytesMax = 8_192
 const connectionsMax = 256
 const words = 'text/plain; charset=utf-8'
 
+/** Throws BadConfig if two of these ports are the same. */
+export function checkPorts({ port, healthPort, metricsPort }: Omit<OwnPorts, 'host'>): void {
+  const ports = { PORT: port, HEALTH_PORT: healthPort, METRICS_PORT: metricsPort }
+  const taken = new Map<number, string>()
+  for (const [name, own] of Object.entries(ports)) {
+    if (own === undefined || own === 0) continue
+    const other = taken.get(own)
+    if (other !== undefined) throw new BadConfig(`${name} must be a different port than ${other}, which is ${own}.`)
+    taken.set(own, name)
+  }
+}
+
 /** Starts the board with its other ports; they open before it starts, and close after it has stopped. */
 export async function withOwnPorts<Board extends Running>(
-  { host, port, healthPort, metricsPort }: OwnPorts,
+  ports: OwnPorts,
   start: () => Promise<Board>,
 ): Promise<Board> {
+  checkPorts(ports)
+  const { host, healthPort, metricsPort } = ports
   const servers: Server[] = []
   const shut = (): void => {
     for (const server of servers) {
@@ -48,7 +62,6 @@ export async function withOwnPorts<Board extends Running>(
   let board: Board | undefined
   try {
     if (healthPort !== undefined) {
-      refuseSame('HEALTH_PORT', healthPort, port)
       // "/" as well, because HAProxy requests it by default.
       const answer: Answer = async (path) =>
         path === '/healthz' || path === '/'
@@ -61,7 +74,6 @@ export async function withOwnPorts<Board extends Running>(
       servers.push(await listen({ name: 'HEALTH_PORT', event: 'health', host, port: healthPort, answer }))
     }
     if (metricsPort !== undefined) {
-      refuseSame('METRICS_PORT', metricsPort, port)
       const answer: Answer = async (path) => {
         if (path !== '/metrics') return undefined
         const text = await board?.metrics()
@@ -86,10 +98,6 @@ export async function withOwnPorts<Board extends Running>(
       shut()
     },
   }
-}
-
-function refuseSame(name: string, own: number, port: number): void {
-  if (own === port && port !== 0) throw new BadConfig(`${name} must be a different port than PORT, which is ${port}.`)
 }
 
 type Listening = {

@@ -7,6 +7,9 @@ import { helpOf } from '../../src/cli/command-line.ts'
 import { serveCommand } from '../../src/cli/serve.ts'
 import { readConfig, readSettings } from '../../src/config.ts'
 import { BadConfig, fillEnvironment, settings } from '../../src/environment.ts'
+import { program } from '../support/program.ts'
+import { runProgram } from '../support/run-program.ts'
+import { scratchDirectory } from '../support/scratch.ts'
 
 test.each([
   ['BASE_URL', 'https://h.example?x=1'],
@@ -154,4 +157,38 @@ test('a variable that is almost a setting is reported, those of other programs a
     ['BASEURL', 'BASE_URL'],
     ['BORD_NAME', 'BOARD_NAME'],
   ])
+})
+
+test.each([
+  [{ METRICS_PORT: '8787' }, 'METRICS_PORT must be a different port than PORT, which is 8787.'],
+  [
+    { HEALTH_PORT: '9001', METRICS_PORT: '9001' },
+    'METRICS_PORT must be a different port than HEALTH_PORT, which is 9001.',
+  ],
+  [
+    { HOST: '256.1.1.1' },
+    'HOST must be an address of this machine, such as 127.0.0.1 or 0.0.0.0, but it is "256.1.1.1"',
+  ],
+  [{ HOST: '192.0.2.1' }, 'HOST must be an address of this machine'],
+  [
+    { DATA_DIR: '/srv/board', MARK_FILE: '/srv/board/mark' },
+    'MARK_FILE is /srv/board/mark, which is inside of DATA_DIR',
+  ],
+])('check-config refuses %j, with which no board starts', async (env, words) => {
+  for (const command of ['check-config', 'serve']) {
+    const { code, output, errors } = await runProgram(scratchDirectory(), process.execPath, [program, command], { env })
+    expect([command, code, output, errors]).toEqual([
+      command,
+      1,
+      '',
+      expect.stringContaining(command === 'serve' ? 'not_started' : words),
+    ])
+  }
+})
+
+test('check-config accepts ports that are picked at the start, and every address of this machine', async () => {
+  for (const env of [{ PORT: '0', HEALTH_PORT: '0', METRICS_PORT: '0' }, { HOST: '0.0.0.0' }, { HOST: 'localhost' }]) {
+    const { code, errors } = await runProgram(scratchDirectory(), process.execPath, [program, 'check-config'], { env })
+    expect([env, code, errors]).toEqual([env, 0, ''])
+  }
 })

@@ -248,8 +248,10 @@ async function runOperation(
   terminal: Terminal,
 ): Promise<ExitCode> {
   const board = await connected(args, isSigned(operation), terminal)
+  // Its keys may all be optional: then the client adds only the version.
+  const data = operation.data !== undefined && operation.required.some((each) => each === 'data') ? { data: {} } : {}
   const answer = await withErrorSentences(board.address, async () =>
-    board.run({ operation: operation.name, ...(await named(board, operation, values)) }),
+    board.run({ operation: operation.name, ...data, ...(await named(board, operation, values)) }),
   )
   printAnswer(operation, answer, { terminal, url: board.address })
   return exitCodes.ok

@@ -3,7 +3,10 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync }
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
+import type { Operation } from '../../actors/kernel/operation.ts'
+import { operations } from '../../actors/operations.ts'
 import { createKey } from '../../src/client/broadside.ts'
+import { shapeOf } from '../../src/format/data-fault.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { program } from '../support/program.ts'
 import { runProgram } from '../support/run-program.ts'
@@ -131,6 +134,26 @@ test('rooms, documents and works have their commands; handles are looked up wher
   expect(await emil.json('work', 'claim', made.work.id)).toMatchObject([{ work: { state: 'claimed', fence: 1 } }])
   expect(await emil.ran('work', 'list')).toContain('title: Count it')
   expect(await emil.ran('tools', 'call', 'broadside:hash', '--body', '{"text":"x"}')).toContain('sha256')
+})
+
+test('an operation whose settings are all optional needs none of them', async () => {
+  const gert = newcomer('gert')
+  await gert.ran('login', board.address, '--handle', 'verb-gert')
+  await gert.ran('room', 'create', 'gerts')
+  const inner = ({ data }: Operation) => (shapeOf(data).required ?? []).filter((name) => name !== 'schema')
+  const bare = operations.filter(
+    (each: Operation) => each.data !== undefined && each.required.includes('data') && inner(each).length === 0,
+  )
+  expect(bare.map(({ name }) => name)).toContain('receiver.create')
+  for (const { name, required } of bare) {
+    const given = { room: 'gerts', target: board.address, ttl: '60' } as Readonly<Record<string, string>>
+    const own = required.filter((field) => field !== 'data').map((field) => `${field}=${given[field]}`)
+    const { err } = await gert.run(['call', name, ...own])
+    expect([name, err]).not.toEqual([name, expect.stringContaining('needs data')])
+  }
+  expect(await gert.json('receiver', 'create')).toMatchObject([{ receiver: { url: expect.any(String) } }])
+  const [profile] = await gert.json('call', 'identity.profile.set')
+  expect(profile).toMatchObject({ receipt: {} })
 })
 
 test('colors are for terminals: a pipe has none, and what strangers write moves no cursor', async () => {

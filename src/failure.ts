@@ -1,8 +1,10 @@
 /**
  * Explains to the operator why a board cannot start or continue: one sentence that says what is wrong and what to do.
  *
- * Errors from a thread arrive only as name and message, so this uses nothing else.
+ * Errors from a thread arrive only as name and message, so this uses nothing else, except who owns a file that cannot be opened.
  */
+import { statSync } from 'node:fs'
+import { dirname } from 'node:path'
 
 /** `stack` only if the sentence may not explain everything. `thread`: the one that failed. */
 type Failure = { readonly problem: string; readonly thread?: string; readonly stack?: string }
@@ -51,7 +53,6 @@ const noPermission =
   'The user of this process must be able to read and write the data directory: grant it permission, or name another DATA_DIR'
 const noDirectory = 'DATA_DIR must name a directory that exists or can be created'
 const systemFixes: Readonly<Record<string, string>> = {
-  EACCES: noPermission,
   EPERM: noPermission,
   EROFS: noPermission,
   ENOENT: noDirectory,
@@ -101,5 +102,26 @@ function fixOf(name: string, message: string): string | undefined {
   if (complete.has(name)) return ''
   if (cannotRead.test(message)) return readFix
   if (cannotListen.test(message)) return 'Set HOST to an address of this machine and PORT to a port that is free'
+  if (message.startsWith('EACCES: ')) return ownerFix(/'([^']+)'/.exec(message)?.[1] ?? '')
   return fixes[name] ?? systemFixes[/^(E[A-Z]+): /.exec(message)?.[1] ?? '']
+}
+
+/** A command that was run as root leaves files that the board's user cannot open: then another DATA_DIR would be another board. */
+function ownerFix(path: string): string {
+  const own = process.geteuid?.()
+  const found = ownerOf(path) ?? ownerOf(dirname(path))
+  if (found === undefined || own === undefined || found.owner === own) return noPermission
+  const owner = found.owner === 0 ? 'root' : `user ${found.owner}`
+  const chown = `If a command of the board was run as that user, make its files yours again, as root: chown -R ${own} DATA_DIR DATA_DIR.mark`
+  const elsewhere = found.path === path ? '' : '. Otherwise let DATA_DIR and MARK_FILE name places where it may write'
+  return `${found.path} belongs to ${owner}, and this process runs as user ${own}. ${chown}${elsewhere}`
+}
+
+function ownerOf(path: string): { readonly path: string; readonly owner: number } | undefined {
+  try {
+    return { path, owner: statSync(path).uid }
+  } catch {
+    // It does not exist, or its directory is closed to this process.
+    return undefined
+  }
 }

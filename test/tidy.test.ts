@@ -286,11 +286,11 @@ const words: readonly (readonly [rule: string, pattern: RegExp, allowed: RegExp]
   ],
   [
     // The lock is between processes of one machine. SQLite opens files itself, and fsck checks copies of them. The rest reads what is
-    // installed or what the operator wrote (programs, styles, source maps, limits, a wallet's key), or is run by a person (the command
-    // line, the build, the client and the program of /for-agents).
+    // installed or what the operator wrote (programs, styles, source maps, limits, a wallet's key), asks who owns a file, or is run by a
+    // person (the command line, the build, the client and the program of /for-agents).
     'a board keeps its files on the disk that is handed in',
     /\bfrom 'node:fs(\/promises)?'/,
-    /^(storage\/(machine-disk|lock)|src\/(search\/search-index|fsck\/fsck|program|observe|http\/engine|pages\/assets|sign-in\/sign-in-page|payments\/wallet|build|cli\/.*|client\/served|docs\/for-agents\/programs))\.ts$/,
+    /^(storage\/(machine-disk|lock)|src\/(search\/search-index|fsck\/fsck|program|observe|failure|http\/engine|pages\/assets|sign-in\/sign-in-page|payments\/wallet|build|cli\/.*|client\/served|docs\/for-agents\/programs))\.ts$/,
   ],
   [
     // The directories of SQLite's files, and a mirror, which is a command's.

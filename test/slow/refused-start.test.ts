@@ -1,3 +1,4 @@
+import { spawnSync } from 'node:child_process'
 import { cpSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs'
 import { createServer } from 'node:net'
 import { join } from 'node:path'
@@ -6,6 +7,7 @@ import { markedDurable } from '../../storage/durable-mark.ts'
 import { journalIdIn } from '../../storage/journal.ts'
 import { JournalEnd } from '../../storage/journal-copy.ts'
 import { machineDisk } from '../../storage/machine-disk.ts'
+import { missingProgram, skipNote, skipWithout } from '../peers/peers.ts'
 import { boardDirectory, expectStartRefused, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
 import { patience } from '../support/patience.ts'
@@ -30,6 +32,23 @@ function copy(): string {
   cpSync(made, directory, { recursive: true })
   return directory
 }
+
+const missing = process.getuid?.() === 0 ? missingProgram('setpriv') : 'another user needs root'
+const nobody = 65_534
+
+test.skipIf(skipWithout(missing))(
+  `a file that a command left to root is named with its owner and the command that mends it${skipNote(missing)}`,
+  async () => {
+    const directory = copy()
+    spawnSync('chown', ['-R', String(nobody), directory])
+    writeFileSync(`${directory}.mark`, 'as root wrote it\n', { mode: 0o600 })
+    const under = ['setpriv', '--reuid', String(nobody), '--clear-groups']
+    const words = `belongs to root, and this process runs as user ${nobody}. If a command of the board was run as that user, make its files yours again, as root: chown -R ${nobody} DATA_DIR DATA_DIR.mark.`
+    const sentence = await sentenceOf({ directory, under })
+    expect(sentence).toContain(`${directory}.mark ${words}`)
+    expect(sentence).not.toContain('another')
+  },
+)
 
 const segmentOf = (directory: string, part: string) =>
   join(directory, part, readdirSync(join(directory, part)).find((name) => name.endsWith('.log'))!)

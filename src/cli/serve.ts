@@ -141,6 +141,7 @@ async function runBoard(
       host: args.text('host') ?? given.host,
       limitsOn: limits === undefined ? given.limitsOn : limits === 'on',
     }
+    warnOfTestSettings(config)
     const running = config.follow?.lead ? runMember : runOnce
     await keepAlive<unknown>(running(config, terminal, stopped))
     return exitCodes.ok
@@ -148,6 +149,15 @@ async function runBoard(
     log('error', 'not_started', explainFailure(error))
     return exitCodes.failed
   }
+}
+
+/** For whoever copied the settings of a test into those of a public board. */
+function warnOfTestSettings({ loopback, limitsOn }: Config): void {
+  const settings = [...(loopback ? ['BROADSIDE_LOOPBACK=1'] : []), ...(limitsOn ? [] : ['BROADSIDE_LIMITS=off'])]
+  if (settings.length === 0) return
+  const note =
+    'These settings leave the board and its machine unprotected. Leave them out on a board that others can reach.'
+  log('warn', 'setting.unprotected', { settings, note })
 }
 
 /** Runs a board until it is stopped, or until this follower finds its leader gone; then resolves with the last message of the stream. */

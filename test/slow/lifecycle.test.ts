@@ -28,6 +28,21 @@ test('a second server on the same data directory refuses, naming the first, whic
   expect(third.lines.at(-1)).toContain('"stopped"')
 })
 
+test('a start with settings that are for tests warns of each in one line, and one without them does not', async () => {
+  const warningsOf = async (env: Readonly<Record<string, string>>): Promise<unknown[]> => {
+    const board = await startBoard({ directory: boardDirectory(), env })
+    await board.stop()
+    const events = board.lines.map(
+      (line) => JSON.parse(line) as { readonly event: string; readonly settings?: unknown },
+    )
+    return events.filter(({ event }) => event === 'setting.unprotected').map(({ settings }) => settings)
+  }
+  expect(await warningsOf({ BROADSIDE_LOOPBACK: '1', BROADSIDE_LIMITS: 'off' })).toEqual([
+    ['BROADSIDE_LOOPBACK=1', 'BROADSIDE_LIMITS=off'],
+  ])
+  expect(await warningsOf({ BROADSIDE_LIMITS: 'on' })).toEqual([])
+})
+
 test.each([
   ['uws', '1'],
   ['node', '1'],

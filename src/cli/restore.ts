@@ -44,7 +44,8 @@ export const restoreCommand: Command = {
       const backup = isTar ? `${target}.unpacked` : given
       try {
         if (isTar) unpack(given, backup)
-        return await restore({ given, backup, target, keys: args.text('keys'), isDry: args.flag('dry-run') }, terminal)
+        const [config, keys] = [args.text('config'), args.text('keys')]
+        return await restore({ given, backup, target, config, keys, isDry: args.flag('dry-run') }, terminal)
       } finally {
         if (isTar) rmSync(backup, { recursive: true, force: true })
       }
@@ -64,6 +65,8 @@ type Restoration = {
   /** The directory that contains it: the same, or that of an unpacked tar file. */
   readonly backup: string
   readonly target: string
+  /** The settings file that was named. */
+  readonly config: string | undefined
   readonly keys: string | undefined
   readonly isDry: boolean
 }
@@ -103,11 +106,11 @@ async function restore(restoration: Restoration, terminal: Terminal): Promise<0 
   if (damages.length > 0) throw new Unverified(`${damages[0]}. Use another backup.`)
   const wasMarked = manifest.files['restored.json'] !== undefined
   if (!manifest.is_of_running && !wasMarked) disk.removeFile(restoredFile(target))
-  print(terminal, { ...facts, data: target, problems }, nextSteps(manifest, target, problems))
+  print(terminal, { ...facts, data: target, problems }, nextSteps(restoration, manifest, problems))
   return problems.length === 0 ? exitCodes.ok : exitCodes.failed
 }
 
-function nextSteps(manifest: Manifest, target: string, problems: readonly string[]): string {
+function nextSteps({ target, config }: Restoration, manifest: Manifest, problems: readonly string[]): string {
   const found = problems.map((problem) => `${inertLine(problem)}\n`).join('')
   const missing =
     found === ''
@@ -115,10 +118,12 @@ function nextSteps(manifest: Manifest, target: string, problems: readonly string
       : `${found}The board will not start until this is fixed. Put the keys from the time of the backup in ${join(target, 'keys')}.\n`
   if (!manifest.is_of_running)
     return `${missing}The board is in ${target}. It was stopped when the backup was taken: if it was not started since, start it here.\n`
+  // The settings may name the mark, which tells whether the board wrote anything after the backup.
+  const place = config === undefined ? `--data ${target}` : `--config ${config} --data ${target}`
   return (
     `${missing}The board is in ${target}. It was running when the backup was taken, so first run one of these:\n` +
-    `  broadside restored --data ${target}    only if it wrote nothing after the backup: its log continues\n` +
-    `  broadside restored --lost --data ${target}    if what it wrote later is lost: its log ends here, and a new one begins\n`
+    `  broadside restored ${place}    only if it wrote nothing after the backup: its log continues\n` +
+    `  broadside restored --lost ${place}    if what it wrote later is lost: its log ends here, and a new one begins\n`
   )
 }
 

@@ -81,6 +81,18 @@ afterAll(async () => {
   rmSync(folder, { recursive: true, force: true })
 })
 
+test('the next commands that a restoration names have its settings file, which may name the mark', async () => {
+  const [file, settings] = [place('settings.tar'), place('settings.json')]
+  expect(await backUp(file)).toMatchObject({ code: 0 })
+  writeFileSync(settings, JSON.stringify({ MARK_FILE: place('old.mark') }))
+  const { code, output } = await run('restore', file, '--data', place('named'), '--keys', keys, '--config', settings)
+  expect([code, output]).toEqual([
+    0,
+    expect.stringContaining(`broadside restored --config ${settings} --data ${place('named')} `),
+  ])
+  for (const each of [file, settings, place('named')]) rmSync(each, { recursive: true })
+})
+
 test('a backup into a tar file works, also over an older one, and restores; a dry run writes nothing', async () => {
   const file = place('board.tar')
   for (let n = 0; n < 2; n++) expect(await backUp(file)).toMatchObject({ code: 0, errors: '' })

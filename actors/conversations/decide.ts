@@ -55,8 +55,8 @@ const open = (situation: Situation, letter: WriteLetter<OpenArgs>) => {
   if (created || textBytes === 0)
     plan({ type: RecordType.act, room: letter.to, at: now, author, op: letter.op, facts: { kind, created }, ...by })
   if (textBytes > 0) {
-    const placed = { page: 'main', replyTo: '', root: '', original: '', expires: 0 }
-    plan(eventOf(letter, 'note', placed, (room?.events.length ?? 0) + 1, now))
+    const placed = { page: 'main', kind: 'note', replyTo: '', root: '', original: '', expires: 0 }
+    plan(eventOf(letter, placed, (room?.events.length ?? 0) + 1, now))
   }
   return accept(planned, { at: now, isPublic: false, facts: { created } })
 }

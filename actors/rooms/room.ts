@@ -45,6 +45,8 @@ export type Wanted = {
 /** Where the post goes; `''` and 0 mean none. */
 type Placed = {
   readonly page: string
+  /** For a version, the kind of its original. */
+  readonly kind: string
   /** 32 hex of the event replied to; if that is a version, of its original. */
   readonly replyTo: string
   /** 32 hex of the thread's root. */
@@ -65,7 +67,7 @@ export const pageDefault = 'main'
  *
  * `data.supersedes` names an event by its own id, whatever its newest version is, or by the id of its newest version. The
  * latter means "as I have read it": if the named version is not the newest, the edit is refused with `conflict`. A version has
- * its own place in the room (id, seq, leaf) and is shown in the place of its original. It expires with its original.
+ * its own place in the room (id, seq, leaf) and is shown in the place of its original, with its kind. It expires with its original.
  *
  * A reply that names no page goes to the page of the event it answers. Boards of older releases put such replies on `main`. The
  * page is decided when the post is written and stored in its record, so those stay where they are.
@@ -74,8 +76,9 @@ export function placeOf(situation: Situation, letter: WriteLetter, room: Room | 
   if (wanted.supersedes !== '') return placeEdit(situation, letter, room, wanted)
   const { state, board, now } = situation
   const expires = wanted.ttl === 0 ? 0 : now + wanted.ttl
+  const kind = wanted.kind || kindDefault
   if (wanted.replyTo === '')
-    return { placed: { page: wanted.page || pageDefault, replyTo: '', root: '', original: '', expires } }
+    return { placed: { page: wanted.page || pageDefault, kind, replyTo: '', root: '', original: '', expires } }
   const target = slotIn(situation, room, wanted.replyTo)
   if (target === undefined)
     return { refused: refuse('not_found', `there is no event ${wanted.replyTo} in room ${letter.to}`, 'reply_to') }
@@ -84,7 +87,7 @@ export function placeOf(situation: Situation, letter: WriteLetter, room: Room | 
   if (locked !== undefined) return { refused: locked }
   const replyTo = board.events.idHex(slot)
   const page = wanted.page || board.page(slot)
-  return { placed: { page, replyTo, root: threadOf(situation, slot), original: '', expires } }
+  return { placed: { page, kind, replyTo, root: threadOf(situation, slot), original: '', expires } }
 }
 
 export type Format = 'text' | 'markdown'
@@ -164,7 +167,7 @@ function placeEdit(situation: Situation, letter: WriteLetter, room: Room | undef
     return no('invalid_field', `a new version keeps its kind: kind must be ${kind}, or left out`, 'kind')
   if (wanted.ttl !== 0) return no('invalid_field', 'a new version expires with its original: leave ttl out', 'ttl')
   const original = events.idHex(slot)
-  return { placed: { page, replyTo, root: threadOf(situation, slot), original, expires: events.expires(slot) } }
+  return { placed: { page, kind, replyTo, root: threadOf(situation, slot), original, expires: events.expires(slot) } }
 }
 
 function no(code: RefusalCode, message: string, field?: string): Placing {
@@ -261,6 +264,7 @@ export const kindDefault = 'note'
 /** What the main thread needs to compose the answer to a post. */
 export type PostReply = {
   readonly page: string
+  readonly kind: string
   readonly seq: number
   readonly at: number
   /** 32 hex of the thread's root. */
@@ -294,7 +298,7 @@ export const decidePost = (situation: Situation, letter: WriteLetter<PostArgs>) 
   if (fault !== undefined) return refuse(fault.code, fault.message, 'attachments')
   const policy = state.rules.policyOf(letter.to)
   const { author, operator } = letter
-  const delivers = isDelivery(situation, letter, placed, args.kind)
+  const delivers = isDelivery(situation, letter, placed)
   if (room !== undefined && !isOfBoard(letter) && !delivers) {
     const { proofBits } = args
     // A version expires with its original, whose lifetime was checked when it was posted.
@@ -304,10 +308,10 @@ export const decidePost = (situation: Situation, letter: WriteLetter<PostArgs>) 
     const found = objection(policy, candidate, { board, room, now })
     if (found !== undefined) return refuse(...found)
   }
-  const crowded = crowdedObjection(board, room, args.kind, placed.page)
+  const crowded = crowdedObjection(board, room, placed)
   if (crowded !== undefined) return crowded
   const seq = (room?.events.length ?? 0) + 1
-  const made = eventOf(letter, args.kind === '' ? kindDefault : args.kind, placed, seq, now)
+  const made = eventOf(letter, placed, seq, now)
   const keepsMarkdown = isEdit && args.format === undefined && formatBefore(situation, placed.original) === 'markdown'
   const event: PostRecord = keepsMarkdown ? { ...made, format: 'markdown' } : made
   const isPublic = room?.visibility !== 'private'
@@ -328,6 +332,7 @@ export const decidePost = (situation: Situation, letter: WriteLetter<PostArgs>) 
   const toScreen = room !== undefined && !isOfBoard(letter) && !delivers && isScreened(policy, room, author, operator)
   const reply: PostReply = {
     page: placed.page,
+    kind: placed.kind,
     seq,
     at: now,
     thread: placed.root === '' ? hexId : placed.root,
@@ -340,12 +345,12 @@ export const decidePost = (situation: Situation, letter: WriteLetter<PostArgs>) 
 }
 
 /** The holder of a live fence delivers a result, or a new version of it: neither the room's policy nor a lock can prevent that. */
-function isDelivery(situation: Situation, letter: WriteLetter, placed: Placed, kind: string): boolean {
+function isDelivery(situation: Situation, letter: WriteLetter, placed: Placed): boolean {
   const { state, board } = situation
   const slotOf = (id: string) => (id === '' ? none : board.events.find(Buffer.from(id, 'hex')))
   const original = slotOf(placed.original)
   if (original !== none) return state.bound.liveResultAt(original)?.lastTell?.worker === letter.author
-  return deliversTo(situation, letter, slotOf(placed.replyTo), kind)
+  return deliversTo(situation, letter, slotOf(placed.replyTo), placed.kind)
 }
 
 /** A result from the holder of the fence of the work whose request is in this slot. */
@@ -367,7 +372,7 @@ const meaningful: ReadonlySet<string> = new Set([
   'notice',
 ])
 
-function crowdedObjection(board: Board, room: Room | undefined, kind: string, page: string): Refused | undefined {
+function crowdedObjection(board: Board, room: Room | undefined, { kind, page }: Placed): Refused | undefined {
   if (board.kinds.count >= kindsMax && board.kinds.find(kind) === undefined && !meaningful.has(kind))
     return refuse('invalid_field', 'this board has reached its limit of distinct kinds: use an existing one', 'kind')
   if (room !== undefined && room.pages.size >= pagesMax && !room.pages.has(page) && page !== 'main')
@@ -434,6 +439,7 @@ export function postReplyAgain(board: Board, id: Uint8Array): PostReply | undefi
   const room = board.roomList[board.events.room(slot)]!
   return {
     page: board.page(slot),
+    kind: board.kind(slot),
     seq: board.events.seq(slot),
     at: board.events.at(slot),
     thread: board.events.idHex(board.events.rootOf(slot)),
@@ -445,14 +451,8 @@ export function postReplyAgain(board: Board, id: Uint8Array): PostReply | undefi
 /** The parts of a letter's arguments that its event shows. */
 type Shown = Partial<Pick<PostArgs, 'attachments' | 'to'>> & object
 
-export function eventOf(
-  letter: WriteLetter<Shown>,
-  kind: string,
-  placed: Placed,
-  seq: number,
-  now: number,
-): PostRecord {
-  const { page, replyTo, root, original, expires } = placed
+export function eventOf(letter: WriteLetter<Shown>, placed: Placed, seq: number, now: number): PostRecord {
+  const { page, kind, replyTo, root, original, expires } = placed
   const { attachments = [], to } = letter.args
   return {
     type: RecordType.event,

@@ -33,10 +33,10 @@ const placeReview = ({ board, now }: Situation, letter: WriteLetter<ReviewArgs>)
   const room = board.rooms.get(letter.to)
   const seq = (room?.events.length ?? 0) + 1
   const id = Buffer.from(letter.id).toString('hex')
-  const placed = { page, replyTo: '', root: '', original: '', expires: 0 }
-  const record = eventOf(letter, 'review', placed, seq, now)
+  const placed = { page, kind: 'review', replyTo: '', root: '', original: '', expires: 0 }
+  const record = eventOf(letter, placed, seq, now)
   const entry = postEntry({ room: letter.to, seq, time: now, sha: letter.sha })
-  const reply: PostReply = { page, seq, at: now, thread: id, replyTo: '', isPublic: true }
+  const reply: PostReply = { page, kind: placed.kind, seq, at: now, thread: id, replyTo: '', isPublic: true }
   return accept([{ record, key: letter.id, isPublic: true, entries: [entry] }], reply)
 }
 

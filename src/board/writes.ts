@@ -11,7 +11,7 @@ import type { Visibility } from '../../actors/records/board.ts'
 import type { ShownReadName } from '../../actors/records/internal-operations.ts'
 import { type Facts, registryName } from '../../actors/records/record.ts'
 import { windowSeconds } from '../../actors/records/write.ts'
-import { kindDefault, type PostArgs, type PostReply } from '../../actors/rooms/room.ts'
+import type { PostArgs, PostReply } from '../../actors/rooms/room.ts'
 import { limitReply, refundUnlessCreated, settleWrite, takeNewRoom, whetherNew, writerOf } from '../command/charging.ts'
 import { type ActorReply, type Given, isOperator, isPublicOnly, sendAs, signedLetter } from '../command/dispatch.ts'
 import type { LiveFacts } from '../command/live-facts.ts'
@@ -188,9 +188,8 @@ export class Writes {
     const newRoom = takeNewRoom(this.#options, verified, room)
     const args = postArgs(verified, { roomWait: newRoom.wait, to })
     const posted = (answer: Accepted<ActorReply<'post'>>, head: Head | undefined): void => {
-      const { screen, at, replyTo, isPublic } = answer.reply
+      const { kind, screen, at, replyTo, isPublic } = answer.reply
       if (isPublic) this.#options.welcome(verified.signer.id, verified.source.address)
-      const kind = given(args.kind, kindDefault)
       const { text } = command
       if (screen)
         this.#options.screen({ id: verified.sha.toString('hex', 0, 16), room, kind, text, at, isReply: replyTo !== '' })
@@ -244,7 +243,7 @@ export class Writes {
     const isPlain = args.supersedes === '' && args.attachments.length === 0
     if (answer.duplicate || !isPlain) {
       const unread = () => {
-        const facts = { id, room, author, kind: given(args.kind, kindDefault), via: source.via, ttl: args.ttl }
+        const facts = { id, room, author, kind: reply.kind, via: source.via, ttl: args.ttl }
         const receipt = receiptJson(shaOf(verified, answer), { ...answer, at: reply.at, leaf: answer.leaf, head })
         const extra = notApplied === '' ? {} : { handle_not_applied: notApplied }
         respond(withReceipt({ event_id: id, event: unreadableView(facts, reply, answer.leaf), ...extra }, receipt))

@@ -82,9 +82,9 @@ const linesWithoutText: ReadonlySet<string> = new Set([
 
 /** Converts a line of an export to the other form. */
 function exported(fields: Record<string, unknown>, system = 'broadside'): CorpusLine {
-  const { type, event_id: id, room, kind, author, reply_to, supersedes, text } = fields
+  const { type, event_id: id, room, author, reply_to, supersedes, text } = fields
   // The signed values, or the actual ones of the board next to them.
-  const { page, actual_page = page, format, actual_format = format } = fields
+  const { page, actual_page = page, kind, actual_kind = kind, format, actual_format = format } = fields
   if (type !== 'event') {
     return linesWithoutText.has(type as string)
       ? { ok: true, message: undefined }
@@ -102,7 +102,7 @@ function exported(fields: Record<string, unknown>, system = 'broadside'): Corpus
     name: typeof handle === 'string' ? handle : undefined,
     isEdit: supersedes !== undefined,
     page: known(actual_page),
-    kind: known(kind),
+    kind: known(actual_kind),
     format: actual_format === 'markdown' ? actual_format : undefined,
   }
   return { ok: true, message }

@@ -226,7 +226,7 @@ export class Importer {
     const isEdit = message.isEdit && replyTo !== undefined
     if (replyTo !== undefined && !isEdit) fields.reply_to = replyTo
     if (message.page !== undefined && !isEdit) fields.page = message.page
-    if (message.kind !== undefined) fields.kind = message.kind
+    if (message.kind !== undefined && !isEdit) fields.kind = message.kind
     // An edit without a format would keep the previous one, which may not be this version's.
     const format = message.format ?? (isEdit ? 'text' : undefined)
     const source = this.#options.takesSources ? message.source : undefined

@@ -40,6 +40,7 @@ const boardClaims: readonly BoardClaim[] = [
   ['a reply', ['thread']],
   ['a reply that does not name its page', ['actual_page']],
   ['a version that does not name its place', ['thread', 'page', 'reply_to']],
+  ['a version that does not name its kind', ['actual_kind']],
   ['a version that does not name its format', ['actual_format']],
   [
     'a tombstone',

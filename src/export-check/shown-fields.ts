@@ -73,6 +73,9 @@ export function checkShown(value: Fields, command: Fields): ShownCheck {
   const isReply = supersedes === '' && command.reply_to !== undefined
   if (value.actual_page !== undefined && !(isReply && command.page === undefined && isName(value.actual_page)))
     return { problem: 'actual_page is not the page of a reply that names none' }
+  const keepsKind = supersedes !== '' && command.kind === undefined
+  if (value.actual_kind !== undefined && !(keepsKind && isName(value.actual_kind)))
+    return { problem: 'actual_kind is not the kind of a version that names none' }
   const keepsFormat = supersedes !== '' && data.format === undefined
   if (value.actual_format !== undefined && !(keepsFormat && value.actual_format === 'markdown'))
     return { problem: 'actual_format is not the format of a version that names none' }

@@ -12,7 +12,7 @@ import type { Redaction } from '../../actors/posts/marks.ts'
 import { parseEntry } from '../../actors/records/entry.ts'
 import { none } from '../../actors/records/event-index.ts'
 import { commandIn, frameCommand, frameEntry, fromFrame } from '../../actors/records/record.ts'
-import { formatOf, pageDefault } from '../../actors/rooms/room.ts'
+import { formatOf, kindDefault, pageDefault } from '../../actors/rooms/room.ts'
 import type { State } from '../../actors/state.ts'
 import type { Frame } from '../../storage/journal.ts'
 import { commandId } from '../format/signing.ts'
@@ -57,26 +57,30 @@ function viewLine(context: LineContext, slot: number, frame: Frame, leaves: numb
 }
 
 /**
- * Page and format as they were signed; if they follow from another event, the actual values are added in separate fields. Verifiers of
- * every release compare both with the signed bytes, where a reply without a page is on `main`, and a version without a format is plain
- * text. `reply_to` is also as it was signed if the export has no line for that event, which would name its versions.
+ * Page, kind and format as they were signed; if they follow from another event, the actual values are added in separate fields. Verifiers
+ * of every release compare them with the signed bytes, where a reply without a page is on `main`, a version without a kind is a note, and
+ * one without a format is plain text. `reply_to` is also as it was signed if the export has no line for that event, which would name its versions.
  */
 function asSigned(
   state: State,
   slot: number,
   event: EventView,
-): EventView & { readonly actual_page?: string; readonly actual_format?: string } {
-  const { type, page, format, reply_to: parent, supersedes, signed_payload: payload } = event
+): EventView & { readonly actual_page?: string; readonly actual_kind?: string; readonly actual_format?: string } {
+  const { type, page, kind, format, reply_to: parent, supersedes, signed_payload: payload } = event
   const mayMove = supersedes === undefined && parent !== undefined && page !== pageDefault
-  const mayKeep = supersedes !== undefined && format === 'markdown'
+  const mayKeep = supersedes !== undefined && (kind !== kindDefault || format === 'markdown')
   const isAlone = parent !== undefined && !isForArchive(state, state.board.events.parent(slot))
   if (type === 'tombstone' || payload === undefined || !(mayMove || mayKeep || isAlone)) return event
   const command = commandIn(Buffer.from(payload))
   const named = isAlone && command.reply_to !== undefined ? { ...event, reply_to: command.reply_to } : event
   if (mayMove && command.page === undefined) return { ...named, page: pageDefault, actual_page: page }
-  if (mayKeep && formatOf(undefined, command.data) === 'text')
-    return { ...named, format: 'text', actual_format: format }
-  return named
+  if (!mayKeep) return named
+  const [ownKind, ownFormat] = [command.kind ?? kindDefault, formatOf(undefined, command.data)]
+  return {
+    ...named,
+    ...(kind === ownKind ? {} : { kind: ownKind, actual_kind: kind }),
+    ...(format === ownFormat ? {} : { format: ownFormat, actual_format: format }),
+  }
 }
 
 /** An archive outlives the log that grows now, so every line names its log. */

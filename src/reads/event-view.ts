@@ -247,7 +247,6 @@ export function unreadableView(state: State, slot: number, reason: string, { han
     room: roomList[events.room(slot)]!.name,
     page: board.page(slot),
     seq: events.seq(slot),
-    kind: board.kind(slot),
     at: events.at(slot),
     via: 'unknown',
   }
@@ -268,12 +267,13 @@ function slotFacts(state: State, slot: number, record: PostRecord, { handleOf }:
 }
 
 function standingOf(
-  { board: { events, roomList }, marks, book }: State,
+  { board, marks, book }: State,
   slot: number,
-  record: Pick<PostRecord, 'room' | 'page' | 'seq' | 'kind' | 'at' | 'via'>,
+  record: Pick<PostRecord, 'room' | 'page' | 'seq' | 'at' | 'via'>,
   author: { readonly id: string; readonly publicKey: string; readonly handle: string | undefined },
 ): Standing {
   const { id, publicKey, handle } = author
+  const { events, roomList } = board
   const parent = events.parent(slot)
   const isPublic = roomList[events.room(slot)]!.visibility === 'public'
   return {
@@ -281,7 +281,8 @@ function standingOf(
     room: record.room,
     page: record.page,
     seq: record.seq,
-    kind: record.kind,
+    // Records that older releases wrote of versions do not have the kind of the original.
+    kind: board.kind(marks.original(slot)),
     author: { id, public_key: publicKey, ...(handle === undefined ? {} : { handle }) },
     replyTo: parent === none ? '' : events.idHex(parent),
     thread: events.idHex(events.rootOf(slot)),

@@ -1,11 +1,14 @@
 /** Edits: a post with `data.supersedes` is a new version of an event, shown at that event's place. */
 import { createHash } from 'node:crypto'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { faultsBy100 } from '../fixtures/rules-1-0-0.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { type Answer, Client, type EventJson, person, walkPages } from '../support/client.ts'
 import { CachingVerifier } from '../support/line-mutations.ts'
 import { logKeyOf, proveEvent } from '../support/log-checks.ts'
 import { patience } from '../support/patience.ts'
+import { StreamReader, sseIds } from '../support/stream-reader.ts'
+import { fetchUpdates } from '../support/updates.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
@@ -16,6 +19,7 @@ type Versioned = EventJson & {
   readonly supersedes?: string
   readonly superseded_by?: string
   readonly format?: string
+  readonly actual_kind?: string
 }
 
 const [ada, ben] = [person('ada'), person('ben')]
@@ -145,6 +149,69 @@ test('an edit keeps the format of the previous version unless it names another',
   const root = lines.findIndex(({ event_id }) => event_id === first.event_id)
   for (const changed of [{ actual_format: 'markdown' }, { actual_page: 'main' }])
     expect((await many.verify(lines.with(root, { ...lines[root], ...changed }))).failures).toBe(1)
+})
+
+test('an edit keeps the kind of its original, wherever it is shown', async () => {
+  const first = await made(client.post(ada, { room: 'kinds', kind: 'request', text: 'first' }))
+  const id = first.event_id
+  const rooms = ['kinds']
+  const { cursor } = await fetchUpdates(client, { rooms })
+  const second = await made(edit(id, 'second'))
+  const third = await made(edit(id, 'third', { kind: 'request' }))
+  expect([second.kind, third.kind]).toEqual(['request', 'request'])
+  const refused = await edit(id, 'x', { kind: 'note' })
+  expect(refused).toMatchObject({ status: 400, code: 'invalid_field', field: 'kind' })
+
+  for (const version of [second, third]) expect((await eventOf(version.event_id)).kind).toBe('request')
+  expect((await eventOf(id)).kind).toBe('request')
+  expect((await versionsOf(id)).map(({ kind }) => kind)).toEqual(['request', 'request', 'request'])
+  expect((await fetchUpdates(client, { rooms, cursor })).updates).toMatchObject([
+    { type: 'event.superseded', event: { event_id: second.event_id, kind: 'request' } },
+    { type: 'event.superseded', event: { event_id: third.event_id, kind: 'request' } },
+  ])
+  const ofKind = (kind: string) => client.get(`/api/events?room=kinds&kind=${kind}`)
+  expect((await ofKind('request')).data.events).toMatchObject([{ event_id: id, text: 'third' }])
+  expect((await ofKind('note')).data.events).toEqual([])
+  const reader = new StreamReader(board.address, '/tail/kinds?last=3', { accept: 'text/event-stream' })
+  const tail = await reader.until((text) => sseIds(text).length === 3)
+  reader.close()
+  expect(tail.match(/"kind":"\w+"/g)).toEqual(['"kind":"request"', '"kind":"request"', '"kind":"request"'])
+
+  const work = { event_id: id, amount: 1, data: '{"schema":1,"title":"Do it","simulated":true}' }
+  expect(await client.command(ada, { operation: 'work.create', ...work })).toMatchObject({ status: 200 })
+  expect(await client.command(ada, { operation: 'work.edit', event_id: id, text: 'last' })).toMatchObject({
+    status: 200,
+  })
+  const { version_id: last } = await eventOf(id)
+  expect((await eventOf(last!)).kind).toBe('request')
+
+  // As it was signed, so that a verifier that knows nothing of inherited kinds accepts it, and next to that as it is shown.
+  const lines = (await client.get('/v1/export')).text.trimEnd().split('\n')
+  const parsed = lines.map((line) => JSON.parse(line) as Versioned)
+  const many = new CachingVerifier(await logKeyOf(client))
+  expect(await many.verify(parsed)).toMatchObject({ first: undefined, isSignedByLog: true })
+  expect(faultsBy100(lines.join('\n'))).toEqual([])
+  const lineOf = (event: string | undefined) => parsed.findIndex(({ event_id }) => event_id === event)
+  const kinds = [id, second.event_id, third.event_id, last].map((each) => {
+    const { kind, actual_kind } = parsed[lineOf(each)]!
+    return [kind, actual_kind]
+  })
+  expect(kinds).toEqual([
+    ['request', undefined],
+    ['note', 'request'],
+    ['request', undefined],
+    ['note', 'request'],
+  ])
+  const changes = [
+    [second.event_id, { kind: 'request' }],
+    [second.event_id, { actual_kind: 'not a kind' }],
+    [third.event_id, { actual_kind: 'request' }],
+    [id, { actual_kind: 'request' }],
+  ] as const
+  for (const [event, change] of changes) {
+    const at = lineOf(event)
+    expect((await many.verify(parsed.with(at, { ...parsed[at]!, ...change }))).failures).toBe(1)
+  }
 })
 
 test('an edit is in no count, list, thread or page of events; tail and export print it with what it supersedes', async () => {

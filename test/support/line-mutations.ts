@@ -132,7 +132,7 @@ export function isBoardAssertion(line: Json, change: string): boolean {
   if (field === 'attachments') return (part !== undefined && part !== 'id') || (isLeftOut && isEmpty(line.attachments))
   if (path === 'thread') return line.reply_to !== undefined || isVersion(line)
   if (path === 'page' || path === 'reply_to') return isVersion(line)
-  if (path === 'actual_page' || path === 'actual_format') return true
+  if (['actual_page', 'actual_kind', 'actual_format'].includes(path)) return true
   return path === 'format' && isLeftOut && line.format === 'text'
 }
 

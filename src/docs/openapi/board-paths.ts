@@ -202,9 +202,9 @@ const exportPath: Json = {
   description: [
     'One JSON object per line, in the order of changes. First every signed version on its own: all fields of an Event, with',
     '`signed_payload`, `command_sha256` and `archive_eligible`; a later version has `supersedes`, its original.',
-    '`page` and `format` are as they were signed; `actual_page` is added in a reply that names no page and is not on',
-    '`main`, `actual_format` in a version that names no format and keeps that of the previous version. `reply_to` is as it was',
-    'signed, which may be a version, where the event that it answers is not in the export. Where the',
+    '`page`, `kind` and `format` are as they were signed; `actual_page` is added in a reply that names no page and is not on',
+    '`main`, `actual_kind` in a version that names no kind and is not a `note`, `actual_format` in a version that names no format',
+    'and keeps that of the previous version. `reply_to` is as it was signed, which may be a version, where the event that it answers is not in the export. Where the',
     'text was removed the line has `type` `tombstone`, and for a redacted event `redaction` names the leaf that records it.',
     'A hide, a restore or a redaction repeats its event, with all versions: a client that continues by cursor and replaces each',
     'line with the same `event_id` has the current state of the board (votes are as of the line). Lines of',

@@ -176,7 +176,7 @@ function postSignal(
     ...base,
     kinds,
     page: board.page(slot),
-    kind: board.kind(slot),
+    kind: board.kind(original),
     subject: events.idHex(isPost ? slot : original),
     to: [...to],
     handles: [...handles],

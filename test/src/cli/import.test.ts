@@ -174,7 +174,7 @@ test('bad lines are reported by number and reason, the rest is posted, and the e
   expect(Object.keys(answers()).sort()).toEqual(['text of good', 'text of late', 'text of narcissus'])
 })
 
-test('a version from an export gives its format, so that it inherits none from the previous version', async () => {
+test('a version from an export gives its format and kind, so that it inherits none from the previous version', async () => {
   const said = (fields: object) =>
     JSON.stringify({ type: 'event', room: 'lobby', page: 'main', kind: 'note', author: { id: 'ada' }, ...fields })
   const [first, second] = ['a', 'b'].map((byte) => byte.repeat(32))
@@ -183,13 +183,19 @@ test('a version from an export gives its format, so that it inherits none from t
     said({ event_id: second, text: '*second*', format: 'text', supersedes: first }),
     said({ event_id: 'c'.repeat(32), text: 'reply', reply_to: first, actual_page: 'side' }),
     said({ event_id: 'd'.repeat(32), text: '*third*', format: 'text', actual_format: 'markdown', supersedes: first }),
+    said({ event_id: 'e'.repeat(32), text: 'fourth', kind: 'note', supersedes: first }),
+    said({ event_id: 'f'.repeat(32), text: 'alone', kind: 'note', actual_kind: 'request', supersedes: '1'.repeat(32) }),
   ])
   expect(await runImport(path)).toMatchObject({ code: 0 })
-  const [original, version, reply, third] = board.posts
+  const [original, version, reply, third, fourth, alone] = board.posts
   expect(JSON.parse(original!.command.data!)).toEqual({ schema: 1, format: 'markdown' })
   expect(JSON.parse(version!.command.data!)).toEqual({ schema: 1, format: 'text', supersedes: original!.eventId })
   expect(reply!.command).toMatchObject({ text: 'reply', page: 'side' })
   expect(JSON.parse(third!.command.data!)).toMatchObject({ format: 'markdown' })
+  // A version keeps the kind of its original; one without its original has the kind that it was shown with.
+  expect(fourth!.command).toMatchObject({ text: 'fourth' })
+  expect(fourth!.command).not.toHaveProperty('kind')
+  expect(alone!.command).toMatchObject({ text: 'alone', kind: 'request' })
 })
 
 test('a refused message is reported with the reason and its children are kept', async () => {

@@ -52,6 +52,7 @@ function varied(): ComposedExport {
   const request = String(made.event(create, { ...views, ...asked }, ada).event_id)
   const better = { ...views, room: 'market', supersedes: request, thread: request }
   made.event({ operation: 'work.edit', event_id: request, text: 'do that' }, better, ada)
+  made.event({ operation: 'work.edit', event_id: request, text: 'or that' }, { ...better, actual_kind: 'request' }, ada)
   const review = { operation: 'tools.review', target: 's_0123456789abcdef', kind: 'works', text: 'it works' }
   made.event(review, { ...views, room: 'reviews', kind: 'review' }, bob)
   made.rotate(bob, newBob)

@@ -14,7 +14,16 @@ import type { Operation } from '../../actors/kernel/operation.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { visibleTexts } from '../../actors/kernel/schema.ts'
 import { type AnyOperation, operationByName } from '../../actors/operations.ts'
-import { dataFault, dataNeeds, dataShapeOf, kindOf, meantBy, type Shape } from '../format/data-fault.ts'
+import {
+  constantsOf,
+  dataFault,
+  dataNeeds,
+  dataShapeOf,
+  kindOf,
+  meantBy,
+  type Shape,
+  shapeOf,
+} from '../format/data-fault.ts'
 import type { JsonLimits } from '../format/json-fault.ts'
 import { stringAt } from '../format/json-head.ts'
 import { nearest } from '../format/nearest.ts'
@@ -34,7 +43,7 @@ export function checkShape(value: unknown): Checked<Command> {
   }
   const command = value as Record<string, unknown>
   for (const name of Object.keys(command)) {
-    if (!Object.hasOwn(fields, name)) return bad(unknownField(name))
+    if (!Object.hasOwn(fields, name)) return bad(unknownField(name, command))
     const field = fields[name as FieldName]
     if (!hasType(field, command[name])) {
       return bad(refusal('invalid_field', `${name} must be ${field.rule}; ${sentOf(command[name])}`, name))
@@ -66,10 +75,9 @@ export function checkOperation(
     if (!isGiven(value)) continue
     const rule = rules.get(name)
     if (rule === undefined) {
-      const taken = [...operation.required, ...operation.optional]
-      const isInData = Object.hasOwn(Object(operation.data?.properties), name)
-      const hint = isInData ? 'it belongs inside data' : `its own fields are: ${taken.join(', ') || 'none'}`
-      const message = `${operation.name} does not take the field ${name}; ${hint}`
+      const place = placeInData(operation, name, value)
+      const taken = ownFields(operation).join(', ') || 'none'
+      const message = place ?? `${operation.name} does not take the field ${name}; its own fields are: ${taken}`
       return bad(refusal('unknown_field', message, name))
     }
     const fault = faultOf(name, rule, value)
@@ -180,15 +188,48 @@ function hasType(field: Field, value: unknown): boolean {
 /** Members of the signing envelope, which clients send by mistake. */
 const signingWords: ReadonlySet<string> = new Set(['version', 'service', 'command'])
 
-function unknownField(name: string): Refusal {
+function unknownField(name: string, command: Readonly<Record<string, unknown>>): Refusal {
   const shown = printable(name)
-  if (signingWords.has(name)) {
-    const message = `a command has no field "${shown}": send the command itself, with its signature, not the bytes that were signed`
-    return refusal('unknown_field', message, shown)
-  }
-  const meant = nearest(name, Object.keys(fields))
-  const hint = meant === undefined ? `the fields are: ${Object.keys(fields).join(', ')}` : `did you mean ${meant}?`
-  return refusal('unknown_field', `a command has no field "${shown}"; ${hint}`, shown)
+  const operation = typeof command.operation === 'string' ? operationByName.get(command.operation) : undefined
+  const place = operation === undefined ? undefined : placeInData(operation, name, command[name])
+  if (place !== undefined) return refusal('unknown_field', place, shown)
+  const hint = signingWords.has(name)
+    ? ': send the command itself, with its signature, not the bytes that were signed'
+    : `; ${operation === undefined ? hintOfAll(name) : hintOf(operation, name)}`
+  return refusal('unknown_field', `a command has no field "${shown}"${hint}`, shown)
+}
+
+function hintOfAll(name: string): string {
+  const all = Object.keys(fields)
+  const meant = nearest(name, all)
+  return meant === undefined ? `the fields are: ${all.join(', ')}` : `did you mean ${meant}?`
+}
+
+function hintOf(operation: AnyOperation, name: string): string {
+  const [own, common] = [ownFields(operation), [...envelope]]
+  const keys = Object.keys(shapeOf(operation.data).properties ?? {})
+  const meant = nearest(name, [...own, ...common, ...keys])
+  if (meant === undefined)
+    return `the fields of ${operation.name} are: ${own.join(', ') || 'none'}; those of every command: ${common.join(', ')}`
+  return keys.includes(meant) ? `did you mean "${meant}" inside data?` : `did you mean ${meant}?`
+}
+
+function ownFields({ required, optional }: AnyOperation): readonly FieldName[] {
+  return [...required, ...optional]
+}
+
+/** For a key of `data` that was sent as a field: how to send it; undefined for any other name. */
+function placeInData(operation: AnyOperation, name: string, value: unknown): string | undefined {
+  const { shape, example } = dataShapeOf(operation)
+  if (!Object.hasOwn(shape.properties ?? {}, name)) return undefined
+  const text = isShort(value) ? JSON.stringify({ ...constantsOf(shape), [name]: value }) : example
+  return `${operation.name} takes "${name}" inside data, which is a string of JSON: ${text}`
+}
+
+/** It can be repeated in a sentence. */
+function isShort(value: unknown): boolean {
+  if (typeof value === 'string') return value.length <= 64 && printable(value) === value
+  return typeof value === 'number' || typeof value === 'boolean'
 }
 
 function unknownOperation(name: string): Refusal {

@@ -54,6 +54,12 @@ export function dataShapeOf({ name, data, example }: Pick<Operation, 'name' | 'd
   return { name: `data of ${name}`, shape, example: String(example.data ?? exampleOf(shape)) }
 }
 
+/** The keys that `data` must have and that have only one value, such as `schema`. */
+export function constantsOf({ properties = {}, required = [] }: Shape): Readonly<Record<string, unknown>> {
+  const known = required.filter((key) => properties[key]?.const !== undefined)
+  return Object.fromEntries(known.map((key) => [key, properties[key]!.const]))
+}
+
 /** `faults`: the validator's findings, in order. */
 export function dataFault(
   { name, shape, example, isFlat = false }: DataShape,
@@ -187,7 +193,6 @@ function stepInto(shape: Shape | undefined, part: string): Shape | undefined {
   return shape?.items ?? shape?.properties?.[part]
 }
 
-function exampleOf({ properties = {}, required = [] }: Shape): string {
-  const known = required.filter((key) => properties[key]?.const !== undefined)
-  return JSON.stringify(Object.fromEntries(known.map((key) => [key, properties[key]!.const])))
+function exampleOf(shape: Shape): string {
+  return JSON.stringify(constantsOf(shape))
 }

@@ -76,7 +76,43 @@ describe('the answer to each mistake', () => {
     ],
     [
       { operation: 'docs.write', target: id, text: 'x', base_version: 1 },
-      'unknown_field base_version: a command has no field "base_version"; the fields are: operation, room, page, text, kind, reply_to, to, request_id, public_key, timestamp, nonce, handle, visibility, members, target, amount, ttl, event_id, cursor, limit, query, before, reason, data, filename, media_type, attachments, signature, proof',
+      'unknown_field base_version: docs.write takes "base_version" inside data, which is a string of JSON: {"schema":1,"base_version":1}',
+    ],
+    [
+      { operation: 'vote', event_id: id, value: 1 },
+      'unknown_field value: vote takes "value" inside data, which is a string of JSON: {"value":1}',
+    ],
+    [
+      post({ format: 'markdown' }),
+      'unknown_field format: post takes "format" inside data, which is a string of JSON: {"schema":1,"format":"markdown"}',
+    ],
+    [
+      { url: 'https://a.example', operation: 'webhook.create' },
+      'unknown_field url: webhook.create takes "url" inside data, which is a string of JSON: {"schema":1,"url":"https://a.example"}',
+    ],
+    [
+      { operation: 'work.create', amount: 1, text: 'x', title: '\u001b[2J' },
+      expect.stringMatching(
+        /^unknown_field title: work\.create takes "title" inside data, which is a string of JSON: \{/,
+      ),
+    ],
+    [
+      { operation: 'work.create', amount: 1, text: 'x', titel: 'x' },
+      'unknown_field titel: a command has no field "titel"; did you mean "title" inside data?',
+    ],
+    [
+      { operation: 'updates.get', kind: 'reply', kinds: ['reply'] },
+      expect.stringMatching(
+        /^unknown_field kinds: updates\.get takes "kinds" inside data, which is a string of JSON: \{/,
+      ),
+    ],
+    [
+      { operation: 'rooms.list', color: 'red' },
+      'unknown_field color: a command has no field "color"; the fields of rooms.list are: query, cursor, limit; those of every command: operation, public_key, signature, timestamp, nonce, request_id, proof',
+    ],
+    [
+      { operation: 'no.such', color: 'red' },
+      'unknown_field color: a command has no field "color"; the fields are: operation, room, page, text, kind, reply_to, to, request_id, public_key, timestamp, nonce, handle, visibility, members, target, amount, ttl, event_id, cursor, limit, query, before, reason, data, filename, media_type, attachments, signature, proof',
     ],
     [
       { operation: 'log.checkpoint', limit: 1 },

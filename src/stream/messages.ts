@@ -12,22 +12,23 @@ const limits: JsonLimits = { marksMax: 4_096, itemsMax: listItemsMax }
 const idText = /^[\x20\x21\x23-\x5b\x5d-\x7e]{1,64}$/
 const idRule = 'id must be a string of 1 to 64 printable ASCII characters without quotes and backslashes'
 
-/**
- * The form in which most clients write it, parsed without building values. Anything after the command inside the braces is refused with the
- * command, since together they are not one JSON object.
- */
+/** The form in which most clients write it, parsed without building values. The command path reads everything inside the braces. */
 const usual = /^\{\s*"id"\s*:\s*"([\x20\x21\x23-\x5b\x5d-\x7e]{1,64})"\s*,\s*"(command|follow)"\s*:\s*(?=\{)/
+
+/** A member may follow the command. Where only a text or a malformed command looks so, the slower path gives the same result. */
+const mayHaveMore = /\}\s*,\s*"/
 
 /** `text`: the same bytes as latin1. `id`: of a refused message, '' if it has none that can be repeated. */
 export function readMessage(bytes: Buffer, text: string): Asked | { readonly id: string; readonly fault: Refusal } {
   const [head, id, kind] = usual.exec(text) ?? []
   const end = text.trimEnd().length - 1
-  if (head !== undefined && text[end] === '}')
+  const isUsual = head !== undefined && text[end] === '}'
+  if (isUsual && !mayHaveMore.test(text))
     return { kind: kind as 'command' | 'follow', id: id!, command: bytes.subarray(head.length, end) }
   const parsed = parseStrictJson(bytes, limits)
   if (!parsed.ok) {
     const message = `a message must be one JSON object: ${parsed.message}`
-    return { id: '', fault: refusal('invalid_json', message) }
+    return { id: isUsual ? id! : '', fault: refusal('invalid_json', message) }
   }
   const { value } = parsed
   if (typeof value !== 'object' || value === null || Array.isArray(value))

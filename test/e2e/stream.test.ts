@@ -109,6 +109,26 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     expect(await refused('{"id":"1"}')).toEqual(['1', 400, 'missing_field', 'command'])
     expect(await refused('{"id":"1","comand":{}}')).toEqual(['1', 400, 'unknown_field', 'comand'])
     expect(await refused('{"id":"1","command":7}')).toEqual(['1', 400, 'invalid_field', 'command'])
+    for (const more of ['"x"', '{}', '[{}]', '{"a":{"b":"}"}}'])
+      for (const kind of ['command', 'follow'])
+        expect(await refused(`{"id":"1","${kind}":${body} , "note":${more}}`)).toEqual([
+          '1',
+          400,
+          'unknown_field',
+          'note',
+        ])
+    expect(await refused('{"id":"1","command":{"operation":"post","data":{},"text":"x"}}')).toEqual([
+      '1',
+      400,
+      'invalid_field',
+      'data',
+    ])
+    const braces = post({ room: 'any-form', text: '},' })
+    expect(await send(`{"id":"1","command":${braces.body}}`)).toMatchObject({
+      id: '1',
+      status: 200,
+      data: { event: { text: '},', event_id: braces.eventId } },
+    })
     expect((await refused(`{"id":"1","command":${body},"command":${body}}`)).slice(0, 3)).toEqual([
       '1',
       400,

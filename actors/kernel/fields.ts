@@ -130,6 +130,10 @@ function listOf(item: Schema, maxItems: number, meaning: string, rule: string): 
 export const slugRule = '1 to 64 of a-z 0-9 _ -, starting with a letter or digit'
 const eventId = 'an event id of 32 lowercase hex characters'
 
+/** Where a request id is known, in words: to the actor that decides, for each identity. */
+export const retryScope =
+  'it is known per identity and per room (works and credits, profiles and handles, webhooks and the other areas outside of rooms each have their own), so a repeat must go to the same room'
+
 export const fields: Readonly<Record<FieldName, Field>> = {
   operation: bounded(64, 'what to do', 'the name of an operation'),
   room: patterned(slugPattern, 'name of a room', slugRule),
@@ -144,11 +148,14 @@ export const fields: Readonly<Record<FieldName, Field>> = {
   to: identityName('identity it is addressed to'),
   request_id: bounded(
     sizes.request_id_bytes,
-    `your own name for a request: a repeat within ${sizes.request_id_kept_seconds / 3600} h with the same content has no second effect`,
+    `your own name for a request: a repeat within ${sizes.request_id_kept_seconds / 3600} h with the same content has no second effect; ${retryScope}`,
   ),
   public_key: patterned(base64url32Pattern, 'your Ed25519 public key', '43 characters of base64url without padding'),
   timestamp: integer(1, safe, 'when you sign, in Unix seconds (not milliseconds)'),
-  nonce: bounded(sizes.nonce_bytes, 'text that is new for every command (16 random bytes or more)'),
+  nonce: bounded(
+    sizes.nonce_bytes,
+    'text that is new for every command (16 random bytes or more); the board checks it per identity and per room, like request_id',
+  ),
   handle: patterned(
     handlePattern,
     'unique name for your identity',

@@ -4,7 +4,7 @@
  */
 
 import { closeCodes, streamPath } from '../../actors/follow/stream.ts'
-import { envelope, type FieldName, fields } from '../../actors/kernel/fields.ts'
+import { envelope, type FieldName, fields, retryScope } from '../../actors/kernel/fields.ts'
 import { allowances, rates, sizes } from '../../actors/kernel/limits.ts'
 import {
   commonRefusals,
@@ -194,8 +194,7 @@ function signing(serviceId: string) {
     event_id: 'first 32 hex of the SHA-256 of the signed bytes: known before the command is sent',
     timestamp: `Unix seconds, within ${sizes.signature_window_seconds} s of the server's clock (the Date header of any answer)`,
     nonce: `new for every command, 1 to ${sizes.nonce_bytes} bytes; use at least 16 random bytes`,
-    retries:
-      'sending the same bytes again has no second effect and returns the same outcome, with receipt.duplicate true',
+    retries: `sending the same bytes again has no second effect and returns the same outcome, with receipt.duplicate true. The same holds for other bytes with the same request_id and content: ${retryScope}. Nonces are known in the same places`,
     mismatch: 'bad_signature states the length and the SHA-256 of the bytes that the board expects',
     examples: signingExamples(serviceId),
   }

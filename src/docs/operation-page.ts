@@ -58,8 +58,11 @@ function fieldsTable(operation: Operation): Html {
     const { meaning, rule } = narrowed?.[name] ?? fields[name]
     return [html`<code>${name}</code><br><small>${isNeeded ? 'required' : 'optional'}</small>`, meaning, rule]
   }
+  const retry =
+    operation.kind === 'write' &&
+    html` With a <code>request_id</code>, a repeat acts once if it goes to the same room: see <a href="/docs/limits#retries">retries</a>.`
   const signed = isSigned(operation)
-    ? html`<p>It must be signed and include <code>public_key</code>, <code>timestamp</code>, <code>nonce</code> and <code>signature</code>, see <a href="/docs/signing">signing</a>.</p>`
+    ? html`<p>It must be signed and include <code>public_key</code>, <code>timestamp</code>, <code>nonce</code> and <code>signature</code>, see <a href="/docs/signing">signing</a>.${retry}</p>`
     : html`<p>It may be unsigned for public data; signed, it returns what its signer may see.</p>`
   if (required.length + optional.length === 0) return html`<p>It has no fields of its own.</p>${signed}`
   const rows = [...required.map((name) => row(name, true)), ...optional.map((name) => row(name, false))]

@@ -95,7 +95,10 @@ export function inputOf({ kind, required, optional, narrowed, data }: Operation,
     if (neededWithin.includes(name) && required.includes('data')) needed.push(name)
   }
   if (kind === 'write')
-    properties.request_id = { type: 'string', description: 'a repeated call with the same one acts once' }
+    properties.request_id = {
+      type: 'string',
+      description: 'a repeat with it in the same room acts once',
+    }
   for (const name of extras) properties[name] = extraInputs[name].schema
   return {
     type: 'object',

@@ -61,3 +61,23 @@ test('a network has a bounded number of request ids, whatever its keys; another 
   expect((await post(there, 'key 5', 'once')).status).toBe(200)
   for (const each of [client, here, there]) each.close()
 })
+
+test('request ids and nonces are known per room and per area outside of rooms, as the documents say', async () => {
+  const client = await Client.of(await startBoard({ directory: boardDirectory(), env: {} }))
+  const nonce = 'only-once-in-each-room'
+  const post = (room: string) => client.post(ada, { room, text: 'one', request_id: 'one' }, { nonce })
+  const [first, elsewhere] = [await post('here'), await post('there')]
+  expect([first.status, elsewhere.status]).toEqual([200, 200])
+  expect(elsewhere.data.event_id).not.toBe(first.data.event_id)
+  const again = (room: string) => client.post(ada, { room, text: 'one', request_id: 'one' })
+  expect((await again('here')).data).toMatchObject({ event_id: first.data.event_id, receipt: { duplicate: true } })
+  expect(await client.post(ada, { room: 'here', text: 'two' }, { nonce })).toMatchObject({ code: 'nonce_reused' })
+  const profile = { operation: 'identity.register', handle: 'ada', request_id: 'one' }
+  expect(await client.command(ada, profile, { nonce })).toMatchObject({ status: 200 })
+
+  const documents = ['/for-agents', '/capabilities', '/openapi.json']
+  for (const path of documents) expect((await client.get(path)).text, path).toContain('per identity and per room')
+  expect((await client.get('/docs/limits')).text).toContain('a repeat must go to the same room')
+  expect((await client.get('/docs/post')).text).toContain('a repeat acts once if it goes to the same room')
+  client.close()
+})

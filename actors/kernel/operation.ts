@@ -104,8 +104,17 @@ export const commonRefusals: readonly RefusalCode[] = [
   'rate_limited',
   'overloaded',
 ]
-/** Refusals of any signed command; operations that must be signed also have `unsigned`. */
-export const signedRefusals: readonly RefusalCode[] = ['bad_key', 'bad_signature', 'stale_timestamp', 'key_rotated']
+/**
+ * Refusals of any signed command; operations that must be signed also have `unsigned`. `forbidden`: a delegate's key, if the delegation has
+ * ended or does not cover the operation.
+ */
+export const signedRefusals: readonly RefusalCode[] = [
+  'bad_key',
+  'bad_signature',
+  'stale_timestamp',
+  'key_rotated',
+  'forbidden',
+]
 export const writeRefusals: readonly RefusalCode[] = [
   'suspended',
   'nonce_reused',

@@ -3,6 +3,7 @@ import { beforeAll, expect, test, vi } from 'vitest'
 import { operations } from '../../actors/operations.ts'
 import { opensslSigner } from '../../src/cli/sign.ts'
 import { verifyExport } from '../../src/cli/verify-export.ts'
+import { refusalsOf } from '../../src/docs/capabilities.ts'
 import { readOnThisThread } from '../../src/export-check/readers.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
@@ -39,6 +40,22 @@ async function leaves(): Promise<string[]> {
   }
   return entries.map((entry) => Buffer.from(entry, 'base64').toString())
 }
+
+test('every operation refuses a key without its scope, and one whose delegation ended, and lists that refusal', async () => {
+  const [owner, reader, poster, ended] = [fresh(), fresh(), fresh(), fresh()]
+  await createDelegation(client, owner, reader, { scopes: ['board:read'] })
+  await createDelegation(client, owner, poster, { scopes: ['board:post'] })
+  const target = await createDelegation(client, owner, ended, { scopes: ['board:read'] })
+  expect(await client.command(owner, { operation: 'delegation.revoke', target })).toMatchObject({ status: 200 })
+  for (const operation of operations) {
+    const withoutScope = operation.scope === 'board:read' ? poster : reader
+    for (const key of [withoutScope, ended]) {
+      const { status, code } = await client.command(key, operation.example)
+      expect([operation.name, status, code]).toEqual([operation.name, 403, 'forbidden'])
+    }
+    expect(refusalsOf(operation)).toContain('forbidden')
+  }
+})
 
 test('a delegate posts in the name of its identity, and every read shows the delegation', async () => {
   const [owner, key] = [fresh(), fresh()]

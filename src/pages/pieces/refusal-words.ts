@@ -24,7 +24,8 @@ export const refusalWords: Partial<Record<RefusalCode, string>> = {
   expired: 'The cursor, claim or deadline has passed.',
   ambiguous_path: 'The address is ambiguous: write it without backslashes and encoded slashes.',
   unsigned: 'This command must be signed.',
-  forbidden: 'This key is not allowed to do it.',
+  forbidden:
+    'This key is not allowed to do it. A delegate’s key needs the scope of the operation, and a delegation that has not ended.',
   private_room: 'The room is private: only its members can read it, with signed commands.',
   room_write_restricted: 'The room’s policy restricts who can start threads, or you are banned from the room.',
   room_reply_restricted: 'The room’s policy restricts who can reply.',

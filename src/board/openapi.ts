@@ -70,7 +70,7 @@ const about = [
   'Every JSON answer is `{"ok": true, "data": {…}}` or `{"ok": false, "error": {"code", "message", …}}`.',
   'The documented paths answer 200, 400, 403 or 429, `/v1/stream` 101, 304 to a matching `If-None-Match`, and 206 or 416 to a `Range` of a',
   'file; a path that does not exist is 404, a method that a path does not support is 405. OPTIONS and HEAD are supported wherever',
-  'GET is. Paths of standards (MCP, OAuth, the tiles of the log) use the statuses of those standards.',
+  'GET is; only `/v1/stream` and `/c64/{command}`, where GET does more than read, answer HEAD with 405. Paths of standards (MCP, OAuth, the tiles of the log) use the methods and statuses of those standards.',
   '',
   'Lists come in pages: `limit` items at most, and `next_cursor` to send as `cursor` for the next page.',
   'Times are Unix seconds, hashes SHA-256 in lowercase hex unless stated otherwise. Texts of posts, names of rooms and handles were written by',

@@ -1,9 +1,17 @@
 import { gzipSync } from 'node:zlib'
+import { Ajv2020, type AnySchemaObject } from 'ajv/dist/2020.js'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { type Answer, Client, type Fields, newNonce, now, person } from '../support/client.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
+
+type Get = {
+  readonly description: string
+  readonly responses: {
+    readonly '200': { readonly content: Record<'application/json', { readonly schema: AnySchemaObject }> }
+  }
+}
 
 const ada = person('ada')
 const hello: Fields = { operation: 'post', room: 'lobby', text: 'hello' }
@@ -256,6 +264,33 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
       ['/api/events?order=dsec', '\\"desc\\"'],
     ] as const)
       expect([path, (await client.get(path)).text]).toEqual([path, expect.stringContaining(`did you mean ${meant}?`)])
+  })
+
+  test('OPTIONS and HEAD are supported wherever GET is, except where GET does more than read', async () => {
+    const { paths } = JSON.parse((await client.get('/openapi.json')).text) as { paths: Record<string, object> }
+    const wrong: string[] = []
+    const isPlain = (path: string) => !path.startsWith('/oauth/')
+    for (const [path] of Object.entries(paths).filter(([path, methods]) => isPlain(path) && 'get' in methods)) {
+      const url = board.address + path.replace('{room}', 'lobby').replaceAll(/\{\w+\}/g, 'a'.repeat(32))
+      for (const method of ['OPTIONS', 'HEAD'])
+        if ((await fetch(url, { method })).status === 405) wrong.push(`${method} ${path}`)
+    }
+    expect(wrong).toEqual(['HEAD /v1/stream', 'HEAD /c64/{command}'])
+  })
+
+  test('a tail tells a private room from one that does not exist, and the agent card is an object, as documented', async () => {
+    const { paths } = JSON.parse((await client.get('/openapi.json')).text) as { paths: Record<string, { get: Get }> }
+    const made = await client.command(ada, { operation: 'room.create', room: 'inner', visibility: 'private' })
+    expect(made.status).toBe(200)
+    expect(await client.get('/tail/inner')).toMatchObject({ status: 403, code: 'private_room' })
+    expect(await client.get('/tail/no-such-room')).toMatchObject({ status: 400, code: 'not_found' })
+    const { description } = paths['/tail/{room}']!.get
+    for (const code of ['403 `private_room`', '400 `not_found`']) expect(description).toContain(code)
+    const path = '/.well-known/agent-card.json'
+    const { schema } = paths[path]!.get.responses['200'].content['application/json']
+    const check = new Ajv2020({ strict: false }).compile({ ...schema, additionalProperties: false })
+    const card: unknown = JSON.parse((await client.get(path)).text)
+    expect([check(card), check.errors, schema.type]).toEqual([true, null, 'object'])
   })
 
   test('unknown methods, paths and query parameters are refused by name', async () => {

@@ -269,8 +269,8 @@ const tailPath: Json = {
     'in its current state, without an id. A reader that was disconnected finds the changes at `/api/changes`.',
     '',
     'A private room is followed with a `token` that the operation `room.read_token` gives to its members; without a valid one',
-    'the answer is the same as for a room that does not exist. A public room ignores a token. The stream ends when',
-    'its reader is no longer a member.',
+    'the answer is 403 `private_room`, and its message says what opens the room. A room that does not exist is 400 `not_found`. A public',
+    'room ignores a token. The stream ends when its reader is no longer a member.',
   ].join('\n'),
   parameters: [
     pathParameter('room', fields.room.schema),

@@ -38,7 +38,7 @@ export function otherPaths(shapes: Shapes): Json {
       get: document('security', 'How to report a vulnerability of this board (RFC 9116).', programText),
     },
     '/.well-known/agent-card.json': {
-      get: document('agentCard', 'What agents find here (A2A 1.0): an MCP endpoint.', cardText),
+      get: document('agentCard', 'What agents find here (A2A 1.0): an MCP endpoint.', agentCard),
     },
     '/preview': {
       post: {
@@ -152,7 +152,10 @@ const EmbedFacts = Type.Object(
   { title: 'EmbedFacts' },
 )
 
-type Text = { readonly description: string; readonly type: string }
+const textSchema: Json = { type: 'string' }
+
+/** `schema`: a string if absent. */
+type Text = { readonly description: string; readonly type: string; readonly schema?: Json }
 
 const programText: Text = {
   description: 'Plain text with this board’s own address and service id.',
@@ -160,7 +163,38 @@ const programText: Text = {
 }
 const searchDescription: Text = { description: 'XML.', type: 'application/opensearchdescription+xml' }
 const previewText: Text = { description: 'An HTML document with the draft.', type: 'text/html' }
-const cardText: Text = { description: 'JSON.', type: 'application/json' }
+const agentCard: Text = {
+  description: 'An agent card, without the envelope of other JSON answers.',
+  type: 'application/json',
+  schema: {
+    type: 'object',
+    required: ['name', 'description', 'version', 'supportedInterfaces', 'capabilities', 'skills'],
+    properties: {
+      name: { type: 'string' },
+      description: { type: 'string' },
+      version: { type: 'string' },
+      documentationUrl: { type: 'string' },
+      iconUrl: { type: 'string' },
+      provider: { type: 'object' },
+      supportedInterfaces: {
+        type: 'array',
+        items: {
+          type: 'object',
+          required: ['url', 'protocolBinding', 'protocolVersion'],
+          properties: {
+            url: { type: 'string' },
+            protocolBinding: { type: 'string' },
+            protocolVersion: { type: 'string' },
+          },
+        },
+      },
+      capabilities: { type: 'object' },
+      defaultInputModes: { type: 'array', items: { type: 'string' } },
+      defaultOutputModes: { type: 'array', items: { type: 'string' } },
+      skills: { type: 'array', items: { type: 'object' } },
+    },
+  },
+}
 const clientModule: Text = {
   description:
     'One module without dependencies, also the export `broadside/client` of the package. /for-agents shows its use.',
@@ -179,14 +213,17 @@ const script: Text = {
   type: 'text/javascript',
 }
 
-function document(operationId: string, summary: string, { description, type }: Text): Json {
+function document(operationId: string, summary: string, { description, type, schema = textSchema }: Text): Json {
   return {
     operationId,
     tags: ['board'],
     summary,
     description,
     responses: {
-      '200': { description: 'The text.', content: { [type]: { schema: { type: 'string' } } } },
+      '200': {
+        description: schema === textSchema ? 'The text.' : 'The object.',
+        content: { [type]: { schema } },
+      },
       ...refused,
     },
   }

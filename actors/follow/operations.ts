@@ -90,7 +90,7 @@ export const updatesGet = declare({
     query: [
       { name: 'schema', field: 'data.schema' },
       { name: 'wait', field: 'data.wait' },
-      { name: 'room', field: 'data.rooms' },
+      { name: 'room', also: 'rooms', field: 'data.rooms' },
       { name: 'kinds', field: 'data.kinds' },
       ...paged,
     ],

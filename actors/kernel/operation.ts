@@ -74,8 +74,14 @@ export function declare<const Given extends Operation>(given: Given): Given {
   return given
 }
 
-/** A query parameter, and the field or data key that it sets. */
-export type QueryName = { readonly name: string; readonly field: FieldName | `data.${string}` }
+/**
+ * A query parameter, and the field or data key that it sets. If its name is not that of the field, it is also accepted by the latter.
+ */
+export type QueryName = {
+  readonly name: string
+  readonly also?: string
+  readonly field: FieldName | `data.${string}`
+}
 
 /** The field in a path such as `/api/thread/{event_id}`, and its rule. */
 export function pathField({ get, narrowed }: Operation): { name: FieldName; rule: Field } | undefined {
@@ -86,6 +92,11 @@ export function pathField({ get, narrowed }: Operation): { name: FieldName; rule
 /** Whether it must be signed. */
 export function isSigned({ kind, mustSign }: Operation): boolean {
   return kind === 'write' || mustSign === true
+}
+
+/** Every name of a query parameter. */
+export function namesOf({ name, also }: QueryName): readonly string[] {
+  return also === undefined ? [name] : [name, also]
 }
 
 /** The query parameters for paging any list with GET. */

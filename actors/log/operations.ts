@@ -55,7 +55,7 @@ const logProof = declare({
   get: {
     path: '/api/log/proof',
     query: [
-      { name: 'message', field: 'event_id' },
+      { name: 'message', also: 'event_id', field: 'event_id' },
       { name: 'tree_size', field: 'data.tree_size' },
       { name: 'format', field: 'data.format' },
     ],

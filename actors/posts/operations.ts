@@ -159,7 +159,7 @@ const eventsList = declare({
     query: [
       { name: 'room', field: 'room' },
       { name: 'page', field: 'page' },
-      { name: 'author', field: 'target' },
+      { name: 'author', also: 'target', field: 'target' },
       { name: 'kind', field: 'kind' },
       { name: 'query', field: 'query' },
       { name: 'before', field: 'before' },

@@ -105,7 +105,7 @@ const threadsList = declare({
     query: [
       { name: 'room', field: 'room' },
       { name: 'page', field: 'page' },
-      { name: 'author', field: 'target' },
+      { name: 'author', also: 'target', field: 'target' },
       { name: 'order', field: 'data.order' },
       { name: 'window', field: 'data.window' },
       ...paged,

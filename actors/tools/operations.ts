@@ -114,7 +114,7 @@ const toolsGet = declare({
   refusals: ['not_found'],
   result: Type.Object({ tool: ToolSchema, index: IndexState, probe: Type.Optional(ProbeSchema) }),
   example: { operation: 'tools.get', target: 'broadside:hash' },
-  get: { path: '/api/tool', query: [{ name: 'id', field: 'target' }] },
+  get: { path: '/api/tool', query: [{ name: 'id', also: 'target', field: 'target' }] },
 })
 
 const toolsProbe = declare({

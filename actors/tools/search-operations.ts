@@ -151,7 +151,7 @@ const toolsReviews = declare({
     unreadable: Unreadable,
   }),
   example: { operation: 'tools.reviews', target: 's_0123456789abcdef', limit: 20 },
-  get: { path: '/api/reviews', query: [{ name: 'subject', field: 'target' }, ...paged] },
+  get: { path: '/api/reviews', query: [{ name: 'subject', also: 'target', field: 'target' }, ...paged] },
 })
 
 export const toolSearchOperations = [toolsSearch, toolsReview, toolsReviews] as const

@@ -5,7 +5,7 @@
 
 import { fields } from '../../actors/kernel/fields.ts'
 import { internalLimits, sizes } from '../../actors/kernel/limits.ts'
-import { type Operation, pathField } from '../../actors/kernel/operation.ts'
+import { namesOf, type Operation, pathField } from '../../actors/kernel/operation.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { operations, type ReadOperation } from '../../actors/operations.ts'
 import { TurnoverMap } from '../../storage/turnover-map.ts'
@@ -18,7 +18,7 @@ import { refused } from '../format/reply.ts'
 import { type Check, compile } from '../format/schema-check.ts'
 import { etagOf, isHeld, type Ready, ReadyAnswers } from '../http/answers.ts'
 import type { Exchange, Header, RouteHandler } from '../http/port.ts'
-import { decoded, noQuery, parseQuery, unknownParameter } from '../http/query.ts'
+import { decoded, namedTwice, noQuery, parameterNamed, parseQuery, unknownParameter } from '../http/query.ts'
 import { dataHeaders, type Replies } from '../http/replies.ts'
 import { type ReadAnswer, type ReadRequest, replyOf } from '../reads/read.ts'
 import { inTurn, noteCause } from '../runtime/slow-turns.ts'
@@ -188,7 +188,7 @@ export class Routes {
       for (const exchange of exchanges) this.#sendReady(exchange, ready)
       return
     }
-    const reply = readReply(answer && inWordsOf(operation, answer))
+    const reply = readReply(answer && inWordsOf(operation, exchanges[0]!.query, answer))
     for (const exchange of exchanges) this.#replies.send(exchange, reply)
   }
 
@@ -230,16 +230,17 @@ function queryRequest(operation: ReadOperation, query: string, parameter: string
     args[inPath.name] = value
   }
   for (const [name, value] of parsed) {
-    const declared = get.query.find((each) => each.name === name)
+    const declared = parameterNamed(get.query, name)
     if (declared === undefined) {
-      const taken = get.query.map((each) => each.name)
-      return unknownParameter(get.path, taken, name)
+      return unknownParameter(get.path, get.query.flatMap(namesOf), name)
     }
     const read = declared.field.startsWith('data.')
       ? readData(operation, name, declared.field.slice(5), value)
       : readField(operation, name, declared.field as keyof typeof fields, value)
     if (typeof read === 'object') return read
-    args[declared.field.replace('data.', '')] = read
+    const key = declared.field.replace('data.', '')
+    if (args[key] !== undefined) return namedTwice(declared)
+    args[key] = read
   }
   for (const key of requiredKeys(operation)) {
     if (args[key] !== undefined) continue
@@ -248,19 +249,27 @@ function queryRequest(operation: ReadOperation, query: string, parameter: string
   }
   for (const name of operation.required) {
     if (name === 'data' || args[name] !== undefined) continue
-    const shown = get.query.find((each) => each.field === name)?.name ?? name
-    return refusal('missing_field', `${get.path} needs ${shown}: ${fields[name].rule}`, shown)
+    const declared = get.query.find((each) => each.field === name)
+    const names = declared === undefined ? [name] : namesOf(declared)
+    return refusal('missing_field', `${get.path} needs ${names.join(' or ')}: ${fields[name].rule}`, names[0])
   }
   return { op: operation.name, args, reader: '' }
 }
 
-/** Rewrites a refusal of the command for the sender of a GET: `field` becomes the name of the query parameter. */
-function inWordsOf({ get }: Operation, answer: Exclude<ReadAnswer, { ok: true }>): Exclude<ReadAnswer, { ok: true }> {
+/** Rewrites a refusal of the command for the sender of a GET: `field` becomes the name that they gave the query parameter. */
+function inWordsOf(
+  { get }: Operation,
+  query: string,
+  answer: Exclude<ReadAnswer, { ok: true }>,
+): Exclude<ReadAnswer, { ok: true }> {
   const found = 'refusal' in answer ? answer.refusal : answer.absent
   const { field } = found
   if (field === undefined) return answer
   const named = get!.query.find((each) => each.field === field)
-  return named === undefined ? answer : { ok: false, refusal: { ...found, field: named.name } }
+  if (named === undefined) return answer
+  const given = parseQuery(query, sizes.url_query_bytes)
+  const isOther = named.also !== undefined && !('code' in given) && given.has(named.also)
+  return { ok: false, refusal: { ...found, field: isOther ? named.also : named.name } }
 }
 
 function dataShapes({ data }: Operation): Readonly<Record<string, Shape>> {

@@ -9,6 +9,7 @@ import { allowances, rates, sizes } from '../../actors/kernel/limits.ts'
 import {
   commonRefusals,
   isSigned,
+  namesOf,
   type Operation,
   signedRefusals,
   writeRefusals,
@@ -255,11 +256,13 @@ function describe(operation: Operation) {
 
 function readOf({ name, get, required }: Operation, address: string) {
   const { path, query } = get!
+  const renamed = query.flatMap(({ name, also }) => (also === undefined ? [] : [[also, name] as const]))
   return {
     operation: name,
     path,
     url: address + path,
     required: query.filter(({ field }) => required.some((each) => each === field)).map((each) => each.name),
-    query: query.map((each) => each.name),
+    query: query.flatMap(namesOf),
+    ...(renamed.length === 0 ? {} : { same_as: Object.fromEntries(renamed) }),
   }
 }

@@ -47,7 +47,7 @@ ${data !== undefined && html`<h2>Inside <code>data</code></h2><p class="quiet">A
         get === undefined ? undefined : ['as GET', html`<code>${get.path}</code>`],
         ['needs', required.length === 0 ? 'nothing more' : required.join(', ')],
         ['takes', optional.length === 0 ? 'nothing more' : optional.join(', ')],
-      ])}</section>${get !== undefined && get.query.length > 0 && html`<section><h2>Query of the GET</h2><p>${get.query.map(({ name: each }, n) => html`${n > 0 && ', '}<code>${each}</code>`)}</p></section>`}`,
+      ])}</section>${get !== undefined && get.query.length > 0 && html`<section><h2>Query of the GET</h2><p>${get.query.map(({ name: each, also }, n) => html`${n > 0 && ', '}<code>${each}</code>${also !== undefined && html` (or <code>${also}</code>)`}`)}</p></section>`}`,
     })
   },
 }

@@ -3,13 +3,14 @@
 import { updateKinds, updatesGet } from '../../actors/follow/operations.ts'
 import { fields } from '../../actors/kernel/fields.ts'
 import { sizes } from '../../actors/kernel/limits.ts'
+import { namesOf } from '../../actors/kernel/operation.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { BoundedMap } from '../../storage/bounded-map.ts'
 import { faultOf } from '../command/check.ts'
 import { readReply } from '../command/reply.ts'
 import { nearest } from '../format/nearest.ts'
 import type { Exchange, RouteHandler } from '../http/port.ts'
-import { parseQuery, unknownParameter } from '../http/query.ts'
+import { namedTwice, parameterNamed, parseQuery, unknownParameter } from '../http/query.ts'
 import type { Replies } from '../http/replies.ts'
 import type { Throttle } from '../rates/throttle.ts'
 import { ok } from '../reads/read.ts'
@@ -70,9 +71,10 @@ const waitRule = `wait must be an integer from 0 to ${sizes.updates_wait_seconds
 function readQuery(text: string): Asked | Refusal {
   const query = parseQuery(text, sizes.url_query_bytes)
   if ('code' in query) return query
-  const taken = updatesGet.get!.query.map(({ name }) => name)
+  const declared = updatesGet.get!.query
   for (const name of query.keys()) {
-    if (!taken.includes(name)) return unknownParameter('/api/updates', taken, name)
+    if (parameterNamed(declared, name) !== undefined) continue
+    return unknownParameter('/api/updates', declared.flatMap(namesOf), name)
   }
   if ((query.get('schema') ?? '1') !== '1') return refusal('invalid_field', 'schema must be 1', 'schema')
   const cursor = query.get('cursor')
@@ -85,13 +87,8 @@ function readQuery(text: string): Asked | Refusal {
   const limit = query.get('limit')
   const badLimit = limit === undefined ? undefined : faultOf('limit', fields.limit, integer(limit))
   if (badLimit !== undefined) return badLimit
-  const rooms = listed(query.get('room'))
-  if (rooms.length > sizes.updates_rooms)
-    return refusal('invalid_field', `room may name ${sizes.updates_rooms} rooms, separated by commas`, 'room')
-  for (const room of rooms) {
-    const fault = faultOf('room', fields.room, room)
-    if (fault !== undefined) return fault
-  }
+  const rooms = roomsIn(query)
+  if ('code' in rooms) return rooms
   const kinds = listed(query.get('kinds'))
   const strange = kinds.find((kind) => !updateKinds.some((each) => each === kind))
   if (strange !== undefined) {
@@ -107,6 +104,21 @@ function readQuery(text: string): Asked | Refusal {
     rooms,
     kinds,
   }
+}
+
+function roomsIn(query: ReadonlyMap<string, string>): readonly string[] | Refusal {
+  const declared = parameterNamed(updatesGet.get!.query, 'room')!
+  const given = namesOf(declared).filter((each) => query.has(each))
+  if (given.length > 1) return namedTwice(declared)
+  const [name = declared.name] = given
+  const rooms = listed(query.get(name))
+  if (rooms.length > sizes.updates_rooms)
+    return refusal('invalid_field', `${name} may name ${sizes.updates_rooms} rooms, separated by commas`, name)
+  for (const room of rooms) {
+    const fault = faultOf(name, fields.room, room)
+    if (fault !== undefined) return fault
+  }
+  return rooms
 }
 
 /** An empty `room=` or `kinds=` means all. An empty cursor is refused, because the client has lost it. */

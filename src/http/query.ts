@@ -1,6 +1,7 @@
 /** Strict parsing of URL queries: each parameter at most once, percent-encoding that decodes, and a bounded length. */
 
 import { sizes } from '../../actors/kernel/limits.ts'
+import { namesOf, type QueryName } from '../../actors/kernel/operation.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { nearest } from '../format/nearest.ts'
 import { printable } from '../format/printable.ts'
@@ -28,6 +29,16 @@ export function parseQuery(query: string, bytesMax: number): ReadonlyMap<string,
     found.set(name, value)
   }
   return found
+}
+
+/** The declared parameter that has this name. */
+export function parameterNamed(declared: readonly QueryName[], name: string): QueryName | undefined {
+  return declared.find((each) => namesOf(each).includes(name))
+}
+
+/** The refusal of a parameter that was given by both of its names. */
+export function namedTwice({ name, also }: QueryName): Refusal {
+  return refusal('invalid_field', `${name} and ${also} are two names of one parameter: give only one of them`, name)
 }
 
 /** The refusal by a path that takes no parameter of this name. */

@@ -293,6 +293,40 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     expect([check(card), check.errors, schema.type]).toEqual([true, null, 'object'])
   })
 
+  test('a GET takes a parameter by the name that the operation has for it, or by its own', async () => {
+    const { events = [] } = (await client.get('/api/events')).data
+    const [event] = events
+    const { author, event_id: id } = event!
+    for (const [path, name, other, value] of [
+      ['/api/log/proof', 'message', 'event_id', id],
+      ['/api/reviews', 'subject', 'target', 's_0123456789abcdef'],
+      ['/api/tool', 'id', 'target', 's_0123456789abcdef'],
+      ['/api/events', 'author', 'target', author.id],
+      ['/api/threads', 'author', 'target', author.id],
+    ] as const) {
+      const [one, same] = [await client.get(`${path}?${name}=${value}`), await client.get(`${path}?${other}=${value}`)]
+      const result = ({ status, code, text }: Answer) => [status, code, status === 200 ? JSON.parse(text) : undefined]
+      expect([path, ...result(same)]).toEqual([path, ...result(one)])
+      expect(['not_found', undefined]).toContain(one.code)
+      if (one.field !== undefined) expect([one.field, same.field]).toEqual([name, other])
+      const both = await client.get(`${path}?${name}=${value}&${other}=${value}`)
+      expect([both.status, both.code, both.field]).toEqual([400, 'invalid_field', name])
+      expect(both.text).toContain(`${name} and ${other} are two names of one parameter: give only one of them`)
+    }
+    const missing = await client.get('/api/log/proof')
+    expect([missing.code, missing.field]).toEqual(['missing_field', 'message'])
+    expect(missing.text).toContain('/api/log/proof needs message or event_id')
+    for (const field of ['message', 'event_id'])
+      expect(await client.get(`/api/log/proof?${field}=x`)).toMatchObject({ code: 'invalid_field', field })
+    expect(await client.get('/api/updates?rooms=lobby')).toMatchObject({ status: 200 })
+    expect(await client.get('/api/updates?rooms=lobby,elsewhere')).toMatchObject({ code: 'not_found', field: 'room' })
+    expect(await client.get('/api/updates?rooms=Not%20one')).toMatchObject({ code: 'invalid_field', field: 'rooms' })
+    expect(await client.get('/api/updates?rooms=lobby&room=lobby')).toMatchObject({
+      code: 'invalid_field',
+      field: 'room',
+    })
+  })
+
   test('unknown methods, paths and query parameters are refused by name', async () => {
     expect(await client.get('/v1/command')).toMatchObject({ status: 405, headers: { allow: 'POST, OPTIONS' } })
     expect(await client.get('/nothing')).toMatchObject({ status: 404 })

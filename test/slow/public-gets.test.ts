@@ -3,6 +3,7 @@
  * on a board where nobody has written yet and on one that has one of everything.
  */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { namesOf } from '../../actors/kernel/operation.ts'
 import { operations } from '../../actors/operations.ts'
 import { pages } from '../../src/board/pages.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
@@ -82,7 +83,7 @@ type Place = { readonly path: string; readonly query: readonly string[] }
 
 const places: readonly Place[] = [
   ...operations.flatMap(({ get }) =>
-    get === undefined ? [] : [{ path: get.path, query: get.query.map(({ name }) => name) }],
+    get === undefined ? [] : [{ path: get.path, query: get.query.flatMap(namesOf) }],
   ),
   ...pages.map(({ path, query = [] }) => ({ path, query })),
   ...streams.map(([path, query]) => ({ path, query })),

@@ -23,7 +23,7 @@ function readOf(operation: Operation, shapes: Shapes): Json {
     tags: [group],
     summary,
     description: `Public data only. The same as the operation \`${name}\`, which also reads private rooms when signed.`,
-    parameters: [...inPath, ...query.map((each) => queryParameter(operation, each))],
+    parameters: [...inPath, ...query.flatMap((each) => queryParameters(operation, each))],
     responses: { '200': success('The result.', plainSchema(operation.result, shapes)), ...refused },
   }
 }
@@ -31,6 +31,18 @@ function readOf(operation: Operation, shapes: Shapes): Json {
 export function pathParameter(name: string, schema: Parameters<typeof plainSchema>[0]): Json {
   const { description, ...rest } = plainSchema(schema)
   return { name, in: 'path', required: true, description, schema: rest }
+}
+
+/** A parameter by its name, and by its other name if it has one. A required one may then be given by either. */
+function queryParameters(operation: Operation, { name, also, field }: QueryName): Json[] {
+  const own = queryParameter(operation, { name, field })
+  if (also === undefined) return [own]
+  const { required, ...either } = own
+  const words = String(own.description)
+  return [
+    { ...either, description: required === true ? `${words}. Required, by this name or as ${also}` : words },
+    { ...either, name: also, description: `another name of ${name}: give only one of them` },
+  ]
 }
 
 function queryParameter(operation: Operation, { name, field }: QueryName): Json {

@@ -109,7 +109,7 @@ function headersOf(file: BlobFile, etag: string): Header[] {
     // Anyone can read them in other ways, so other sites may show them; their pages learn nothing from it.
     ['cross-origin-resource-policy', 'cross-origin'],
     ['access-control-allow-origin', '*'],
-    ['access-control-expose-headers', 'Content-Disposition, Content-Range, ETag'],
+    ['access-control-expose-headers', 'Content-Disposition, Content-Range, ETag, Date'],
     // The bytes never change, but they may be deleted, so a cached copy must be revalidated before use.
     ['cache-control', 'public, no-cache'],
     ['accept-ranges', 'bytes'],

@@ -29,7 +29,7 @@ export function ownFileHeaders(type: string): readonly Header[] {
 /** Any page may read the answer and these headers: no cookies are used here. */
 export const openHeaders: readonly Header[] = [
   ['access-control-allow-origin', '*'],
-  ['access-control-expose-headers', 'Retry-After, ETag, X-Next-Cursor'],
+  ['access-control-expose-headers', 'Retry-After, ETag, X-Next-Cursor, Date'],
 ]
 
 /** Headers of answers for programs: JSON and plain text. */
@@ -52,9 +52,10 @@ const answerHeaders: readonly Header[] = Object.freeze<Header[]>([
   ...dataHeaders,
   ['cache-control', 'no-store'],
 ])
+/** Request headers that the routes read: a page of another site may resume a stream, revalidate a copy and fetch part of a file. */
 const preflight: readonly Header[] = [
   ...dataHeaders,
-  ['access-control-allow-headers', 'content-type'],
+  ['access-control-allow-headers', 'content-type, last-event-id, if-none-match, cache-control, range, if-range'],
   ['access-control-max-age', '600'],
 ]
 

@@ -367,10 +367,33 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     ])
       expect([path, (await client.get(path)).headers['access-control-expose-headers']]).toEqual([
         path,
-        'Retry-After, ETag, X-Next-Cursor',
+        'Retry-After, ETag, X-Next-Cursor, Date',
       ])
     for (const path of ['/capabilities', '/api/rooms', '/embed/v1.js', '/'])
       expect([path, (await client.get(path, { 'if-none-match': '*' })).status]).toEqual([path, 304])
+  })
+
+  test('cross-origin pages may resume a stream, revalidate an answer and fetch part of a file', async () => {
+    const headers = ['last-event-id', 'if-none-match', 'cache-control', 'range', 'if-range', 'content-type']
+    for (const path of [
+      '/tail/lobby',
+      '/api/rooms',
+      '/api/updates',
+      '/v1/export',
+      '/v1/command',
+      `/a/${'0'.repeat(32)}`,
+    ]) {
+      const answer = await fetch(`${board.address}${path}`, {
+        method: 'OPTIONS',
+        headers: {
+          origin: 'https://elsewhere.example',
+          'access-control-request-method': 'GET',
+          'access-control-request-headers': headers.join(','),
+        },
+      })
+      const allowed = answer.headers.get('access-control-allow-headers')?.split(', ')
+      expect([path, answer.status, allowed]).toEqual([path, 200, expect.arrayContaining(headers)])
+    }
   })
 })
 

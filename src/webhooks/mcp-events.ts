@@ -11,6 +11,9 @@
 import { sizes } from '../../actors/kernel/limits.ts'
 import { type HookKind, hookKinds, isHookKind, isPrivateKind, privateScope } from '../../actors/webhooks/kind-names.ts'
 import type { NoAnswer } from '../command/ports.ts'
+import { dataFault, kindOf, shapeOf } from '../format/data-fault.ts'
+import { nearest } from '../format/nearest.ts'
+import { printable } from '../format/printable.ts'
 import { compile } from '../format/schema-check.ts'
 import type { Limiter } from '../rates/meters.ts'
 import type { ReadAnswer, ReadCall, ReadRequest } from '../reads/read.ts'
@@ -163,13 +166,16 @@ export class McpEvents {
     return caller
   }
 
-  #wantedOf({ name, arguments: given, delivery }: Params, identity: string): Wanted {
+  #wantedOf(params: Params, identity: string): Wanted {
+    const { name, arguments: given, delivery } = params
+    refuseUnknown(params, '', parameters)
     if (typeof name !== 'string') throw invalid('name must be a string')
     if (!isHookKind(name)) throw new McpEventError('notFound', { kind: 'event' })
     const args = (given ?? {}) as Wanted['args']
     const fault = argumentFault(name, args)
     if (fault !== undefined) throw invalid(fault)
     if (typeof delivery !== 'object' || delivery === null) throw invalid('delivery must be an object with mode and url')
+    refuseUnknown(delivery, 'delivery.', deliveryParameters)
     const { mode = 'webhook', url } = delivery as Params
     if (mode !== 'webhook') throw new McpEventError('unsupported', { feature: 'deliveryMode', value: mode })
     if (typeof url !== 'string') throw invalid('delivery.url must be a string')
@@ -206,14 +212,36 @@ export class McpEvents {
   }
 }
 
+/** The protocol keeps `_meta` for itself. */
+const parameters = ['name', 'arguments', 'delivery', 'cursor', 'maxAgeMs', 'ttlMs', '_meta']
+const deliveryParameters = ['mode', 'url', 'secret']
+
+/** A misplaced or misspelled parameter would change what is agreed without a word. Many clients send null for one that they omit. */
+function refuseUnknown(given: object, place: string, taken: readonly string[]): void {
+  const strange = Object.entries(given).find(([name, value]) => !taken.includes(name) && value !== null)
+  if (strange === undefined) return
+  const [name] = strange
+  const shown = printable(name)
+  if (place !== '' && parameters.includes(name))
+    throw invalid(`${place}${shown} is not a parameter: send ${shown} beside delivery, not inside it`)
+  const meant = nearest(name, taken)
+  const known = taken.filter((each) => each !== '_meta').map((each) => `${place}${each}`)
+  const hint = meant === undefined ? `there are ${known.join(', ')}` : `did you mean ${place}${meant}?`
+  throw invalid(`${place}${shown} is not a parameter; ${hint}`)
+}
+
 const checks = new Map<HookKind, ReturnType<typeof compile>>()
 
 function argumentFault(kind: HookKind, args: unknown): string | undefined {
-  const check = checks.get(kind) ?? compile(kindShapes[kind].input)
+  if (typeof args !== 'object' || args === null || Array.isArray(args))
+    return `arguments must be an object; ${kindOf(args)} was sent`
+  const { input } = kindShapes[kind]
+  const check = checks.get(kind) ?? compile(input)
   checks.set(kind, check)
   if (check(args)) return undefined
-  const at = check.errors?.[0]?.instancePath ?? ''
-  return `arguments${at.replaceAll('/', '.')} of ${kind} must fit its inputSchema, see events/list`
+  const shape = { name: kind, shape: shapeOf(input), example: '{}', isFlat: true }
+  const { field, message } = dataFault(shape, args, check.errors ?? [])
+  return `arguments.${field}: ${message}`
 }
 
 /** The parameters of the delivery, apart from the subscription itself. */

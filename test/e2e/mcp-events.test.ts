@@ -349,6 +349,36 @@ test('invalid subscriptions are refused by name, with the valid choices', async 
   await subscribed('/full-0', {}, third)
 })
 
+test('the refusal of a parameter names it, and what it must be or where it belongs', async () => {
+  const delivery = (more: object) => ({ delivery: { ...wish('/named-wrong').delivery, ...more } })
+  const room = '1 to 64 of a-z 0-9 _ -, starting with a letter or digit'
+  for (const [more, reason] of [
+    [{ arguments: undefined }, `arguments.room: room.post needs the argument "room": ${room}`],
+    [{ arguments: { rom: 'lobby' } }, 'arguments.rom: room.post has no key "rom"; did you mean "room"?'],
+    [{ arguments: { room: 'No Room' } }, `arguments.room: "room" in room.post must be ${room}`],
+    [{ arguments: ['lobby'] }, 'arguments must be an object; an array was sent'],
+    [delivery({ ttlMs: 600_000 }), 'delivery.ttlMs is not a parameter: send ttlMs beside delivery, not inside it'],
+    [delivery({ secrets: sevens }), 'delivery.secrets is not a parameter; did you mean delivery.secret?'],
+    [
+      delivery({ headers: {} }),
+      'delivery.headers is not a parameter; there are delivery.mode, delivery.url, delivery.secret',
+    ],
+    [{ ttlMS: 600_000 }, 'ttlMS is not a parameter; did you mean ttlMs?'],
+    [{ filter: {} }, 'filter is not a parameter; there are name, arguments, delivery, cursor, maxAgeMs, ttlMs'],
+  ] as const)
+    for (const method of ['events/subscribe', 'events/unsubscribe']) {
+      const { error } = await call(method, wish('/named-wrong', more), subscriber)
+      expect([method, more, error]).toEqual([
+        method,
+        more,
+        { code: -32602, message: 'InvalidParams', data: { reason } },
+      ])
+    }
+  const nulls = { maxAgeMs: null, filter: null, delivery: { ...wish('/nulls').delivery, headers: null } }
+  await subscribed('/nulls', nulls)
+  await unsubscribe('/nulls')
+})
+
 test.each(['access_token', 'refresh_token'] as const)(
   'subscriptions made with a sign-in end when its client logs out with the %s',
   async (name) => {

@@ -5,6 +5,7 @@
 import type { Operation } from '../../actors/kernel/operation.ts'
 import { nearest } from '../format/nearest.ts'
 import { printable } from '../format/printable.ts'
+import { unknownParameter } from '../http/query.ts'
 import { type ListedTool, tools } from './tool-list.ts'
 
 const setNames = ['read', 'post', 'work', 'rooms', 'tools', 'webhooks', 'attachments', 'moderation'] as const
@@ -38,7 +39,10 @@ type Listed =
 
 /** `query`: of the request. Tools that are not operations are in every list. */
 export function toolsListed(query: string): Listed {
-  const asked = new URLSearchParams(query).getAll('tools').flatMap((list) => list.split(','))
+  const given = new URLSearchParams(query)
+  const unknown = [...given.keys()].find((name) => name !== 'tools')
+  if (unknown !== undefined) return { ok: false, message: unknownParameter('/mcp', ['tools'], unknown).message }
+  const asked = given.getAll('tools').flatMap((list) => list.split(','))
   const named = asked.map((name) => name.trim()).filter((name) => name !== '')
   const strange = named.find((name) => !words.includes(name))
   if (strange !== undefined) {

@@ -6,7 +6,7 @@
 import { createMcpHandler, ProtocolError, Server, type ServerContext } from '@modelcontextprotocol/server'
 import { z } from 'zod'
 import type { Timers } from '../../actors/kernel/timers.ts'
-import { operationByName } from '../../actors/operations.ts'
+import { operationByName, operations } from '../../actors/operations.ts'
 import { nearest } from '../format/nearest.ts'
 import { printable } from '../format/printable.ts'
 import { envelopeOf, refused } from '../format/reply.ts'
@@ -16,10 +16,11 @@ import { isObject } from './brief.ts'
 import { type Arguments, type Calling, Calls, type CallsOptions, gathered, type Outcome } from './calls.ts'
 import { type Completing, completionFor } from './completions.ts'
 import { separateExtras } from './extra-inputs.ts'
+import { paramsFault } from './params-fault.ts'
 import { prompts, promptText } from './prompts.ts'
 import { ResourceNews, withWatched } from './resource-news.ts'
 import { readResource, resources, resourceTemplates } from './resources.ts'
-import { toolByName, whoamiTool } from './tool-list.ts'
+import { toolByName, toolName, whoamiTool } from './tool-list.ts'
 import { setsInWords, toolsListed } from './tool-sets.ts'
 
 type Params = Readonly<Record<string, unknown>>
@@ -101,8 +102,11 @@ export function createMcp(options: McpOptions): Mcp {
     },
   )
   return {
-    fetch: (request, message, { caller, address, query }) =>
-      handler.fetch(request, {
+    fetch: async (request, message, { caller, address, query }) => {
+      const wrong = paramsFault(message)
+      if (wrong !== undefined)
+        return Response.json({ jsonrpc: '2.0', id: wrong.id, error: { code: invalidParams, message: wrong.fault } })
+      return handler.fetch(request, {
         parsedBody: withWatched(message),
         authInfo: {
           token: caller?.token ?? '',
@@ -113,7 +117,8 @@ export function createMcp(options: McpOptions): Mcp {
             unknown
           >,
         },
-      }),
+      })
+    },
     close: () => handler.close(),
   }
 }
@@ -203,11 +208,7 @@ function callingOf(ctx: ServerContext): Calling {
 
 async function callTool(calls: Calls, name: string, given: Arguments, calling: Calling): Promise<ToolResult> {
   const found = toolByName.get(name)
-  if (found === undefined) {
-    const meant = nearest(name, toolByName.keys())
-    const hint = meant === undefined ? 'tools/list has all of them' : `did you mean ${meant}?`
-    throw new ProtocolError(invalidParams, `there is no tool ${printable(name)}: ${hint}`)
-  }
+  if (found === undefined) throw new ProtocolError(invalidParams, noToolWords(name))
   const apart = separateExtras(found.extras, given)
   if (!apart.ok) return toolResult(invalidField(apart.name, `${apart.name} must be ${apart.rule}`))
   const { args, extras } = apart
@@ -225,6 +226,20 @@ async function callTool(calls: Calls, name: string, given: Arguments, calling: C
     return toolResult(await answers.ofSigned(command, extras, calling))
   const message = 'command must be an object: the whole signed command, as for POST /v1/command'
   return toolResult(invalidField('command', message))
+}
+
+/** Operations that are not tools, by the name that they would have. */
+const untooled = new Map(
+  operations.map(({ name }) => [toolName(name), name] as const).filter(([tool]) => !toolByName.has(tool)),
+)
+
+function noToolWords(name: string): string {
+  const operation = untooled.get(toolName(name))
+  if (operation !== undefined)
+    return `${toolName(name)} is not a tool, because no sign-in may do it: sign ${operation} with your own key, and send it with the tool command`
+  const meant = nearest(name, toolByName.keys())
+  const hint = meant === undefined ? 'tools/list at /mcp?tools=all has all of them' : `did you mean ${meant}?`
+  return `there is no tool ${printable(name)}: ${hint}`
 }
 
 function invalidField(field: string, message: string): Outcome {

@@ -1,6 +1,7 @@
 /** How a tool at /mcp reports arguments that it does not accept: in its own terms, not those of a signed command. */
 import { randomBytes } from 'node:crypto'
 import { beforeAll, expect, test, vi } from 'vitest'
+import { operations } from '../../actors/operations.ts'
 import { opensslSigner } from '../../src/cli/sign.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
@@ -105,6 +106,19 @@ test('a call of an unknown tool suggests the one that was probably meant', async
   expect(await callTool(board, 'evnets_list', {})).toMatchObject({
     error: { code: -32602, message: 'there is no tool evnets_list: did you mean events_list?' },
   })
+  expect(await callTool(board, 'nothing_like_it', {})).toMatchObject({
+    error: { code: -32602, message: 'there is no tool nothing_like_it: tools/list at /mcp?tools=all has all of them' },
+  })
+})
+
+test('a call of an operation that no sign-in may do says to sign it and to use the tool command', async () => {
+  const untooled = operations.filter(({ scope }) => scope === undefined || scope === 'board:operate')
+  expect(untooled.map(({ name }) => name)).toEqual(expect.arrayContaining(['credit.transfer', 'identity.rotate']))
+  for (const { name } of untooled) {
+    const tool = name.replaceAll('.', '_')
+    const message = `${tool} is not a tool, because no sign-in may do it: sign ${name} with your own key, and send it with the tool command`
+    expect(await callTool(board, tool, {})).toMatchObject({ error: { code: -32602, message } })
+  }
 })
 
 test('a post to a handle is signed with the id of its owner', async () => {

@@ -199,6 +199,21 @@ test('the older protocol on the same path: initialize, then a list and a call, w
     expect(await send(method, params)).toMatchObject({ error: { code: -32602 } })
   const called = await send('tools/call', { name: 'events_list', arguments: { room: 'lobby' } })
   expect(called.result).toMatchObject({ structuredContent: { has_more: false } })
+  for (const [method, params, message] of [
+    ['initialize', { capabilities: {}, clientInfo }, 'initialize needs params.protocolVersion: a string'],
+    [
+      'initialize',
+      { protocolVersion: 7, capabilities: {}, clientInfo },
+      'params.protocolVersion of initialize must be a string; a number was sent',
+    ],
+    ['tools/call', {}, 'tools/call needs params.name: a string'],
+    [
+      'tools/call',
+      { name: 'events_list', arguments: 5 },
+      'params.arguments of tools/call must be an object; a number was sent',
+    ],
+  ] as const)
+    expect(await send(method, params)).toEqual({ jsonrpc: '2.0', id: 1, error: { code: -32602, message } })
 })
 
 describe('tools', () => {

@@ -118,6 +118,7 @@ export const toolsCall = declare({
     failure: Type.Optional(
       literals(callFailures, 'why it was not reached; unknown: it may have carried out the request'),
     ),
+    reason: Type.Optional(text(256, 'the failure in a sentence')),
     payment_needed: Type.Optional(PaymentNeeded),
     output_type: Type.Optional(text(256, 'media type of the output')),
     output_encoding: Type.Optional(

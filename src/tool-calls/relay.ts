@@ -40,6 +40,8 @@ export type Outcome = {
   readonly tool: string
   readonly status: number
   readonly failure?: CallFailure
+  /** The failure in a sentence. */
+  readonly reason?: string
   readonly payment_needed?: {
     readonly why?: string
     readonly accepts: readonly unknown[]
@@ -97,8 +99,8 @@ export class Relay {
     return { ...unknownOutcome(call.facts.tool, true), duration_ms: Math.round(this.#options.now() - started) }
   }
 
-  notMade(call: Relayed, failure: CallFailure): Promise<Outcome | undefined> {
-    return this.#settle(call, failed(call, failure), this.#options.now())
+  notMade(call: Relayed, failure: CallFailure, reason: string): Promise<Outcome | undefined> {
+    return this.#settle(call, failed(call, failure, reason), this.#options.now())
   }
 
   /** An error here must not leave a call open for which nothing was paid. */
@@ -177,15 +179,17 @@ export class Relay {
 
   async #send(call: Relayed, payment: PayFacts, request: OutgoingRequest): Promise<Settlement | Pending> {
     let wasSent = false
+    let reason = ''
     for (let attempt = 0; attempt < 2; attempt++) {
       if (attempt > 0) await this.#options.pause(againMs)
       const answer = await this.#options.outgoing.request(withPayment(request, payment))
       if (answer.ok) return this.#paid(call, payment, answer)
       wasSent ||= answer.sent
+      reason = answer.reason
       // A status was read, so the request arrived, and repeating it would have the same result.
       if (answer.status !== undefined) break
     }
-    if (!wasSent) return { ...failed(call, 'refused'), isUnpaid: true }
+    if (!wasSent) return { ...failed(call, 'refused', reason), isUnpaid: true }
     return { pending: payment }
   }
 
@@ -297,12 +301,12 @@ function answered(call: Relayed, answer: Answered): Settlement {
   return done(call, { status: answer.status, ...outputOf(answer) })
 }
 
-function failed(call: Relayed, failure: CallFailure): Settlement {
-  return settled('failed', { ...base(call), status: 0, failure })
+function failed(call: Relayed, failure: CallFailure, reason?: string): Settlement {
+  return settled('failed', { ...base(call), status: 0, failure, ...(reason === undefined ? {} : { reason }) })
 }
 
-function notReached(call: Relayed, { failure }: NotAnswered): Settlement {
-  const found = failed(call, failure)
+function notReached(call: Relayed, { failure, reason }: NotAnswered): Settlement {
+  const found = failed(call, failure, reason)
   return failure === 'unknown' ? { ...found, state: 'unknown', isCallBack: false } : found
 }
 

@@ -58,8 +58,10 @@ const fullBecause: Readonly<Record<Share, string>> = {
 }
 const failuresMax = 5
 const restMs = 600_000
+const hasFailed = `it failed ${failuresMax} times in a row: it is called again after ${restMs / 60_000} minutes`
 /** Calls per minute of one machine's tools from one network: even calls credited back to the allowance were sent. */
 const callsPerMinute = 60
+const hasManyCalls = `its host has had ${callsPerMinute} calls from your network in a minute: wait a minute`
 /** Failures that callers cannot cause by their input: whatever they can make unsendable is refused earlier (`dataFault`). */
 const toolsOwnFaults: ReadonlySet<string> = new Set(['refused', 'tls', 'blocked'])
 
@@ -203,9 +205,9 @@ export class Calls {
     const call: Relayed = { id, identity: signer.id, isOperators, data: data, facts }
     const { tool, network, address } = facts
     const here = facts.isHosted === true ? `${tool} ${network} ${signer.id}` : `${tool} ${network}`
-    const isOpen = this.#breaker.isOpen(tool) || this.#breaker.isOpen(here)
-    if (isOpen || !this.#isPaced(hostOf({ url: address.url, mcp_url: '' }), signer.id, facts))
-      return relay.notMade(call, 'circuit_open')
+    if (this.#breaker.isOpen(tool) || this.#breaker.isOpen(here)) return relay.notMade(call, 'circuit_open', hasFailed)
+    if (!this.#isPaced(hostOf({ url: address.url, mcp_url: '' }), signer.id, facts))
+      return relay.notMade(call, 'circuit_open', hasManyCalls)
     const outcome = await relay.make(call)
     if (outcome !== undefined) this.#note(tool, here, outcome)
     return outcome
@@ -301,8 +303,8 @@ export class Calls {
 export const toCalls = { actor: callsActor } as const
 
 function shown({ paid, ...outcome }: Outcome, { allowance }: FoundCall): NonNullable<Parameters<Give>[0]> {
-  const { tool, status, failure, ...rest } = outcome
-  const why = failure === undefined ? {} : { failure }
+  const { tool, status, failure, reason, ...rest } = outcome
+  const why = { ...(failure === undefined ? {} : { failure }), ...(reason === undefined ? {} : { reason }) }
   return { values: { tool, status, ...why, ...rest, output_is_untrusted: true, allowance }, receipt: paid ?? {} }
 }
 

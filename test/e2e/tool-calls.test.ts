@@ -18,6 +18,7 @@ type Called = {
   readonly tool: string
   readonly status: number
   readonly failure?: string
+  readonly reason?: string
   readonly output?: unknown
   readonly output_type?: string
   readonly output_encoding?: string
@@ -233,11 +234,13 @@ describe('others’ tools', () => {
       expect(called(await call(someone, gone))).toMatchObject({
         status: 0,
         failure: 'refused',
+        reason: 'the connection was refused there',
         allowance: { left: 20 },
       })
     expect(called(await call(someone, gone))).toMatchObject({
       status: 0,
       failure: 'circuit_open',
+      reason: 'it failed 5 times in a row: it is called again after 10 minutes',
       allowance: { left: 20 },
     })
   })
@@ -251,6 +254,7 @@ describe('others’ tools', () => {
     ]) {
       const found = await call(person('prober'), await publish('/', { url }))
       expect(['blocked', 'refused', 'timeout']).toContain(called(found).failure)
+      expect(called(found).reason).toMatch(/^its host |^it did not /)
     }
   })
 

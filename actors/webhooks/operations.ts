@@ -31,7 +31,7 @@ const Status = Type.Object(
       Type.String({
         maxLength: 32,
         description:
-          'why the newest attempt failed: connection_refused, timeout, tls_error, http_3xx, http_4xx, http_5xx, or access_revoked',
+          'why the newest attempt failed: connection_refused, connection_lost, no_address, address_blocked, timeout, tls_error, http_3xx, http_4xx, http_5xx, or access_revoked',
       }),
     ),
     failed_since: Type.Optional(seconds('when the first attempt failed after the newest accepted delivery')),

@@ -27,10 +27,13 @@ type Post = {
   readonly keepsBody?: boolean
 }
 
+/** `no_address`: its name has none. */
+export type PostFailure = Failure | 'no_address'
+
 export type Posted =
   | { readonly ok: true; readonly status: number; readonly retryAfter: string | undefined; readonly body: Buffer }
   /** `status`: of an incomplete answer, if its head had arrived. */
-  | { readonly ok: false; readonly failure: Failure; readonly status: number }
+  | { readonly ok: false; readonly failure: PostFailure; readonly status: number }
 
 type PosterOptions = {
   /** BROADSIDE_LOOPBACK=1. */

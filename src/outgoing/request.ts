@@ -84,7 +84,10 @@ export function createOutgoing({ loopback, userAgent, timers, resolve = resolveN
       const headers = outgoingHeaders(asked.headers ?? {}, userAgent)
       return await exchange(target, { addresses, ca, asked, headers, clock, open })
     } catch (error) {
-      if (error instanceof NoAddress) return { ok: false, failure: error.failure, reason: error.message, sent: false }
+      if (error instanceof NoAddress) {
+        const failure = error.failure === 'no_address' ? 'refused' : error.failure
+        return { ok: false, failure, reason: error.message, sent: false }
+      }
       if (error instanceof OutOfTime) return { ok: false, failure: 'timeout', reason: error.message, sent: false }
       throw error
     } finally {

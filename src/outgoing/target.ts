@@ -47,15 +47,21 @@ export function parseTarget(address: string, loopback: boolean): Target | string
   const port = Number(url.port || (secure ? 443 : 80))
   const portIsFine = port === 443 || (!secure && port === 80) || (port >= 1024 && !foreignPorts.has(port))
   if (!portIsFine) return `port ${port} is not allowed: use 443, or one from 1024 up that no other protocol uses`
-  if (isIP(host) !== 0 && !mayConnect(host, loopback)) return 'its host is not on the public Internet'
+  const isOutside = isIP(host) === 0 ? loopback || !isLocalName(host) : mayConnect(host, loopback)
+  if (!isOutside) return 'its host is not on the public Internet'
   return { url, host, port, secure }
 }
 
-/** Why a name has no usable address: `blocked` means we refuse it, `refused` that no host answers. */
-export class NoAddress extends Error {
-  readonly failure: 'blocked' | 'refused'
+/** RFC 6761: such a name is loopback, whatever a resolver says. */
+function isLocalName(name: string): boolean {
+  return name === 'localhost' || name.endsWith('.localhost')
+}
 
-  constructor(failure: 'blocked' | 'refused', message: string) {
+/** Why a name has no usable address: `blocked` means we refuse it, `no_address` that it has none. */
+export class NoAddress extends Error {
+  readonly failure: 'blocked' | 'no_address'
+
+  constructor(failure: 'blocked' | 'no_address', message: string) {
     super(message)
     this.failure = failure
   }
@@ -67,7 +73,7 @@ export async function vettedAddresses(
   { loopback, resolve, signal }: { loopback: boolean; resolve: Resolve; signal: AbortSignal },
 ): Promise<Address[]> {
   const found = isIP(target.host) === 0 ? await resolve(target.host, signal) : [target.host]
-  if (found.length === 0) throw new NoAddress('refused', 'its host has no address')
+  if (found.length === 0) throw new NoAddress('no_address', 'its host has no address')
   const bad = found.some((address) => !mayConnect(address, loopback) || (!target.secure && !isLoopback(address)))
   if (bad) throw new NoAddress('blocked', 'its host is not on the public Internet')
   return found.map((address) => ({ address, family: isIP(address) === 6 ? 6 : 4 }))
@@ -92,8 +98,7 @@ export function hasReached(socket: Socket, addresses: readonly Address[]): boole
  * handful of unresponsive names would block everything else.
  */
 export async function resolveName(name: string, signal: AbortSignal): Promise<readonly string[]> {
-  // RFC 6761: such a name is loopback, whatever a resolver says.
-  if (name === 'localhost' || name.endsWith('.localhost')) return ['127.0.0.1', '::1']
+  if (isLocalName(name)) return ['127.0.0.1', '::1']
   const resolver = new Resolver({ timeout: 2_000, tries: 2 })
   const cancel = () => resolver.cancel()
   signal.addEventListener('abort', cancel, { once: true })

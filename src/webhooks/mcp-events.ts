@@ -269,12 +269,22 @@ function verified(answer: VerifyAnswer | undefined): void {
   if (found.ok) return
   if ('full' in found) throw new McpEventError('exhausted', { limit: 'board_subscriptions', max: sizes.hooks })
   if ('wait' in found) throw new McpEventError('exhausted', { limit: 'verifications', retryAfterMs: found.wait * 1000 })
-  throw new McpEventError('callback', { reason: knownTrouble(found.trouble) })
+  if (found.trouble === 'address_blocked') throw invalid('delivery.url: its host is not on the public Internet')
+  const [reason, detail] = [knownTrouble(found.trouble), found.trouble]
+  throw new McpEventError('callback', { reason, ...(detail === reason ? {} : { detail }) })
 }
 
-/** Maps our error words to those of the protocol. */
+/** The protocol has a closed list of words: what each of ours is there. */
 function knownTrouble(trouble: Trouble): string {
-  return trouble === 'http_3xx' || trouble === 'access_revoked' ? 'http_4xx' : trouble
+  return inWordsOfProtocol[trouble] ?? trouble
+}
+
+const inWordsOfProtocol: Partial<Record<Trouble, string>> = {
+  http_3xx: 'http_4xx',
+  access_revoked: 'http_4xx',
+  connection_lost: 'connection_refused',
+  no_address: 'connection_refused',
+  address_blocked: 'connection_refused',
 }
 
 function refusedBy(code: string): McpEventError {

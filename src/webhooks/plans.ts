@@ -188,6 +188,10 @@ function verdict(answer: VerifyAnswer): Barred | 'none' {
       'data.url',
       answer.wait,
     ]
+  if (answer.trouble === 'address_blocked')
+    return ['invalid_field', '"url" in data: its host is not on the public Internet', 'data.url', 0]
+  if (answer.trouble === 'no_address')
+    return ['wrong_state', '"url" in data: its host has no address, so it was not challenged', 'data.url', 0]
   const message = `the address did not answer its challenge (${answer.trouble}): answer the JSON body {"type":"verification","challenge":"…"} with 200 and {"challenge":"…"} with the same text`
   return ['wrong_state', message, 'data.url', 0]
 }

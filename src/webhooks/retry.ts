@@ -18,6 +18,12 @@ const goneInRowMax = 5
 /** The values of `lastError`: never anything that the target sent. */
 export type Trouble =
   | 'connection_refused'
+  /** The connection ended without an answer. */
+  | 'connection_lost'
+  /** The name of the host has no address. */
+  | 'no_address'
+  /** The host is not on the public Internet: nothing is ever sent to it. */
+  | 'address_blocked'
   | 'timeout'
   | 'tls_error'
   | 'http_3xx'

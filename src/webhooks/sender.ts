@@ -7,8 +7,7 @@
 import { timingSafeEqual } from 'node:crypto'
 import { BoundedMap } from '../../storage/bounded-map.ts'
 import type { CursorSealer, PlacesEpoch } from '../format/cursor.ts'
-import type { Failure } from '../outgoing/connection.ts'
-import type { Posted, Poster, PostTarget } from '../outgoing/poster.ts'
+import type { Posted, Poster, PostFailure, PostTarget } from '../outgoing/poster.ts'
 import type { Random } from '../platform.ts'
 import { eventId } from './identity.ts'
 import { eventErrors } from './mcp-errors.ts'
@@ -67,14 +66,15 @@ const challengeMs = 5_000
 /** Recently sealed positions: many hooks of one owner have the same. */
 const placesMax = 1_024
 
-const troubles: Readonly<Record<Failure, Trouble>> = {
+const troubles: Readonly<Record<PostFailure, Trouble>> = {
   timeout: 'timeout',
   refused: 'connection_refused',
   tls: 'tls_error',
-  blocked: 'connection_refused',
+  blocked: 'address_blocked',
+  no_address: 'no_address',
   too_large: 'http_5xx',
   redirect: 'http_3xx',
-  unknown: 'connection_refused',
+  unknown: 'connection_lost',
 }
 
 /** What is to be sent; for a log head, also its tree size. */

@@ -4,7 +4,8 @@ import { hookKinds } from '../../actors/webhooks/kind-names.ts'
 import type { Signer } from '../../src/cli/sign.ts'
 import { subscriptionId } from '../../src/webhooks/identity.ts'
 import { accessToken } from '../support/access-token.ts'
-import { person } from '../support/client.ts'
+import { boardDirectory, startBoard } from '../support/board-process.ts'
+import { Client, person } from '../support/client.ts'
 import { createDelegation } from '../support/delegations.ts'
 import { type ReceivedRequest, respondWith } from '../support/hook-target.ts'
 import { OauthClient } from '../support/oauth-client.ts'
@@ -377,6 +378,19 @@ test('the refusal of a parameter names it, and what it must be or where it belon
   const nulls = { maxAgeMs: null, filter: null, delivery: { ...wish('/nulls').delivery, headers: null } }
   await subscribed('/nulls', nulls)
   await unsubscribe('/nulls')
+})
+
+test('this machine is refused by its name as by its number, before anything is challenged', async () => {
+  const board = await startBoard({ directory: boardDirectory() })
+  const client = await Client.of(board)
+  for (const url of ['https://localhost/in', 'https://hooks.localhost/in', 'https://127.0.0.1/in']) {
+    const data = JSON.stringify({ schema: 1, url, kinds: ['mention'] })
+    const answer = await client.command(other, { operation: 'webhook.create', data })
+    expect([url, answer.status, answer.code, answer.field]).toEqual([url, 400, 'invalid_field', 'data.url'])
+    expect(answer.text).toContain('its host is not on the public Internet')
+  }
+  client.close()
+  await board.kill()
 })
 
 test.each(['access_token', 'refresh_token'] as const)(

@@ -325,11 +325,13 @@ test('nothing is delivered to an address that does not answer its challenge corr
   webhooks.target.challengeResponders.set('/empty', (_arrived, response) => response.end())
   webhooks.target.challengeResponders.set('/moved', respondWith(307, { location: webhooks.target.url('/first') }))
   webhooks.target.challengeResponders.set('/down', respondWith(500))
+  webhooks.target.challengeResponders.set('/broken', (_arrived, response) => response.destroy())
   for (const [path, why] of [
     ['/wrong', 'challenge_failed'],
     ['/empty', 'challenge_failed'],
     ['/moved', 'http_3xx'],
     ['/down', 'http_5xx'],
+    ['/broken', 'connection_lost'],
   ]) {
     const answer = await webhooks.requestWebhook(owner, path!)
     expect([answer.status, answer.code]).toEqual([400, 'wrong_state'])

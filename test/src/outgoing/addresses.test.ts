@@ -55,6 +55,8 @@ const closedHosts = [
   '[fe80::1]',
   '[fec0::1]',
   '[ff02::1]',
+  'localhost',
+  'tool.localhost',
 ]
 const openAddresses = [
   '8.8.8.8',

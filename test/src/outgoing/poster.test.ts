@@ -141,7 +141,7 @@ test('a forbidden address is not called', async () => {
   const inside = poster(async () => ['127.0.0.1', '10.0.0.1'])
   expect(await post(inside, `http://both.example:${port}/echo`)).toMatchObject({ failure: 'blocked' })
   const nobody = poster(async () => [])
-  expect(await post(nobody, 'https://none.example/')).toMatchObject({ failure: 'refused' })
+  expect(await post(nobody, 'https://none.example/')).toMatchObject({ failure: 'no_address' })
   const never = poster(() => new Promise(() => {}))
   expect(await post(never, 'https://never.example/', '{}', 50)).toMatchObject({ failure: 'timeout' })
 })

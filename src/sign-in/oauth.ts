@@ -235,7 +235,7 @@ export class Oauth {
         error_description: 'public_key must be 43 characters of base64url, the 32 raw bytes of an Ed25519 key',
       })
     const next =
-      'sign the UTF-8 bytes of challenge with Ed25519 and POST {"public_key","signature"} as JSON to this address'
+      'sign the UTF-8 bytes of challenge with Ed25519 and POST {"public_key","signature"} as JSON to this address, with this Accept header'
     json(res, 200, { ...about, challenge: this.#signIns.challenge(asked, publicKey), next })
   }
 

@@ -1,5 +1,7 @@
 /** What a newcomer reads first must be true: the code of /for-agents is run as it is served, against the board that serves it. */
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { createServer } from 'node:http'
+import type { AddressInfo } from 'node:net'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
@@ -69,6 +71,38 @@ test.skipIf(skipWithout(missing))(`a plain POSIX shell runs it too${skipNote(mis
   writeFileSync(join(folder, 'posix.sh'), blocks('sh').join('\n'))
   const { code, errors } = await runProgram(folder, 'sh', ['-eu', 'posix.sh'])
   expect([code, errors]).toEqual([0, ''])
+})
+
+/** A board that is busy for a second, and then for an hour. */
+async function busyBoard(): Promise<{ address: string; waits: string[]; close: () => void }> {
+  const waits: string[] = []
+  const server = createServer((request, response) => {
+    request.resume().on('end', () => {
+      waits.push(waits.length === 0 ? '1' : '3600')
+      const error = { code: 'rate_limited', message: `wait ${waits.at(-1)} seconds` }
+      response.writeHead(429, { 'retry-after': waits.at(-1) })
+      response.end(JSON.stringify({ ok: false, error }))
+    })
+  })
+  await new Promise<void>((ready) => server.listen(0, '127.0.0.1', ready))
+  const { port } = server.address() as AddressInfo
+  return { address: `http://127.0.0.1:${port}`, waits, close: () => server.close() }
+}
+
+test('its programs wait as a refusal says, and report one that says to wait for an hour', async () => {
+  const known = await runProgram(folder, 'python3', ['-c', 'import cryptography']).catch(() => ({ code: 1 }))
+  const pages = [
+    ['busy.mjs', 'js', process.execPath],
+    ...(known.code === 0 ? [['busy.py', 'python', 'python3']] : []),
+  ] as [file: string, language: string, program: string][]
+  for (const [file, language, program] of pages) {
+    const busy = await busyBoard()
+    writeFileSync(join(folder, file), blocks(language)[0]!.replaceAll(board.address, busy.address))
+    const { code, errors } = await runProgram(folder, program, [file])
+    busy.close()
+    expect([file, code, busy.waits]).toEqual([file, 1, ['1', '3600']])
+    expect(errors).toContain('wait 3600 seconds')
+  }
 })
 
 test('the JavaScript page runs', async () => {

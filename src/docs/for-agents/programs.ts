@@ -36,16 +36,18 @@ function signed(fields) {
   return { command, event_id: createHash('sha256').update(bytes).digest('hex').slice(0, 32) }
 }
 
-/** Sends the same bytes again until the outcome is known. */
+/** Sends the same bytes again until the outcome is known. Waits as long as refusals say, at most 120 s together. */
 async function send(command) {
+  let patience = 120
   for (;;) {
     const answer = await fetch(board + '/v1/command', { method: 'POST', body: JSON.stringify(command) }).catch(() => undefined)
-    if (answer !== undefined && answer.status !== 429) {
+    const seconds = Number(answer?.headers.get('retry-after') ?? 1)
+    if (answer !== undefined && (answer.status !== 429 || seconds > patience)) {
       const { ok, data, error } = await answer.json()
       if (ok) return data
       throw new Error(\`\${error.code}: \${error.message}\`)
     }
-    const seconds = Number(answer?.headers.get('retry-after') ?? 1)
+    if (answer !== undefined) patience -= seconds
     await new Promise((resolve) => setTimeout(resolve, seconds * 1000))
   }
 }`
@@ -102,15 +104,18 @@ def signed(**fields):
     return dict(command, signature=b64url(key.sign(data))), hashlib.sha256(data).hexdigest()[:32]
 
 def send(command):
-    "Sends the same bytes again until the outcome is known."
+    "Sends the same bytes again until the outcome is known. Waits as long as refusals say, at most 120 s together."
+    patience = 120
     while True:
         request = urllib.request.Request(BOARD + "/v1/command", json.dumps(command).encode(), method="POST")
         try:
             return json.load(urllib.request.urlopen(request, timeout=60))["data"]
         except urllib.error.HTTPError as error:
-            if error.code != 429:
+            seconds = int(error.headers.get("Retry-After", "1"))
+            if error.code != 429 or seconds > patience:
                 raise SystemExit(error.read().decode())
-            time.sleep(int(error.headers.get("Retry-After", "1")))
+            patience -= seconds
+            time.sleep(seconds)
         except OSError:
             time.sleep(1)`
 }

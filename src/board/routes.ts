@@ -85,6 +85,8 @@ export class Routes {
   #handle(exchange: Exchange): void {
     const { method, path } = exchange
     if (!this.#isPlain(exchange)) return
+    const shorter = this.#withoutSlash(path)
+    if (shorter !== undefined) return this.#nothing(exchange, `leave out the final slash, as in ${shorter}`)
     const slash = path.indexOf('/', 1)
     const prefix = slash < 0 ? path : path.slice(0, slash + 1)
     const { acting: routes } = this.#options
@@ -95,15 +97,7 @@ export class Routes {
     }
     const found = this.#find(path)
     const more = found === undefined ? this.#more(path) : undefined
-    if (found === undefined && more === undefined) {
-      if ((method === 'GET' || method === 'HEAD') && this.#options.nowhere(exchange)) return
-      return this.#replies.send(
-        exchange,
-        refused(
-          refusal('no_such_path', `there is nothing at ${path.slice(0, 200)}: see /capabilities for what there is`),
-        ),
-      )
-    }
+    if (found === undefined && more === undefined) return this.#nothing(exchange, 'see /capabilities for what there is')
     if (method === 'OPTIONS') return this.#replies.preflight(exchange, 'GET, HEAD, OPTIONS')
     if (method !== 'GET' && method !== 'HEAD') return this.#replies.wrongMethod(exchange, 'GET, HEAD, OPTIONS')
     const wrong = plainReads.has(path) ? noQuery(path, exchange.query) : undefined
@@ -111,6 +105,22 @@ export class Routes {
     noteCause(found?.operation.get?.path ?? prefix)
     if (more !== undefined) return more.run(exchange, more.parameter)
     this.#read(exchange, found!)
+  }
+
+  /** A browser gets a page. */
+  #nothing(exchange: Exchange, hint: string): void {
+    const { method, path } = exchange
+    if ((method === 'GET' || method === 'HEAD') && this.#options.nowhere(exchange)) return
+    this.#replies.refuse(exchange, refusal('no_such_path', `there is nothing at ${path.slice(0, 200)}: ${hint}`))
+  }
+
+  /** The path without its final slash, if that one takes requests. No path here ends with a slash, except where a parameter may. */
+  #withoutSlash(path: string): string | undefined {
+    if (!path.endsWith('/')) return undefined
+    const shorter = path.slice(0, -1)
+    const { acting, more } = this.#options
+    const isOne = acting[shorter] ?? more[shorter] ?? this.#find(shorter)
+    return isOne === undefined ? undefined : shorter.slice(0, 200)
   }
 
   /** Whether all programs read the URL alike and it is not too long; otherwise it is answered here. */

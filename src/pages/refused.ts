@@ -12,10 +12,17 @@ export function notFoundPage(path: string): Shown {
       title: 'Nothing here',
       isListed: false,
       head: html`<p class="crumbs">404</p><h1>There is nothing at this address</h1>`,
-      main: html`<p>No page has the path <code>${path.slice(0, 120)}</code>.</p>${ways}`,
+      main: html`<p>No page has the path <code>${path.slice(0, 120)}</code>.</p>${slashHint(path)}${ways}`,
     },
     404,
   )
+}
+
+/** Not for a path that begins with two slashes: a browser takes that for another host. */
+function slashHint(path: string) {
+  if (!path.endsWith('/') || path.startsWith('//')) return ''
+  const shorter = path.slice(0, -1)
+  return html`<p>No path here ends with a slash. Without it: <a href="${shorter}">${shorter.slice(0, 120)}</a></p>`
 }
 
 const titles: Readonly<Record<number, string>> = {

@@ -327,6 +327,32 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     })
   })
 
+  test('a path with a final slash that it should not have is refused with the path that was meant', async () => {
+    const id = '0'.repeat(32)
+    for (const path of [
+      ...['/v1/command', '/v1/commands', '/v1/stream', '/mcp', '/capabilities', '/for-agents', '/api/rooms'],
+      ...['/api/events', '/api/updates', '/embed/v1.js', `/api/events/${id}`, `/api/thread/${id}`, '/api/log/proof'],
+    ]) {
+      const message = `there is nothing at ${path}/: leave out the final slash, as in ${path}`
+      const refused = { status: 404, code: 'no_such_path', text: expect.stringContaining(`"${message}"`) }
+      expect([path, await client.get(`${path}/`)]).toMatchObject([path, refused])
+      expect([path, await client.get(`${path}/?room=lobby`)]).toMatchObject([path, refused])
+    }
+    const posted = await fetch(`${board.address}/v1/command/`, { method: 'POST', body: '{}' })
+    expect([posted.status, await posted.text()]).toEqual([404, expect.stringContaining('as in /v1/command"')])
+    expect((await client.get('/api/thread/')).text).toContain('event_id must be')
+    for (const path of ['/rooms/', '/docs/', '/room/lobby/']) {
+      const page = await client.get(path, { accept: 'text/html' })
+      expect([path, page.status, page.text]).toEqual([
+        path,
+        404,
+        expect.stringContaining(`<a href="${path.slice(0, -1)}">`),
+      ])
+    }
+    const other = await client.get('//elsewhere.example/', { accept: 'text/html' })
+    expect([other.status, other.text]).toEqual([404, expect.not.stringContaining('href="//')])
+  })
+
   test('unknown methods, paths and query parameters are refused by name', async () => {
     expect(await client.get('/v1/command')).toMatchObject({ status: 405, headers: { allow: 'POST, OPTIONS' } })
     expect(await client.get('/nothing')).toMatchObject({ status: 404 })

@@ -37,6 +37,8 @@ export type ItemFacts = {
   readonly receiver: string
   readonly item: number
   readonly type: string
+  /** Of the address, without its question mark; absent if there was none. */
+  readonly query?: string
   readonly headers: readonly (readonly [name: string, value: string])[]
   readonly body: Uint8Array
   readonly verified: boolean

@@ -18,6 +18,7 @@ import { Limiter } from '../rates/meters.ts'
 import type { Throttle } from '../rates/throttle.ts'
 import { dataOf, ok, type ReadAnswer } from '../reads/read.ts'
 import type { Posted } from './item-posts.ts'
+import { keptHeaders } from './kept.ts'
 import { secretHash } from './plans.ts'
 import type { DeliveryRules } from './reads.ts'
 import { type Verified, verifyWebhook } from './signature.ts'
@@ -27,8 +28,10 @@ export type Delivery = {
   readonly secret: string
   readonly address: string
   readonly type: string
-  /** The headers that are stored. */
-  readonly headers: readonly (readonly [name: string, value: string])[]
+  /** What is stored of the query. */
+  readonly query: string
+  /** All headers: lowercase names and values, alternating. */
+  readonly fields: readonly string[]
   /** Any header as received, by its lowercase name. */
   readonly header: (name: string) => string | undefined
   readonly body: Buffer
@@ -78,7 +81,7 @@ export class Deliveries {
       const found = this.#objection(delivery, rules) ?? this.#verified(delivery, rules)
       if ('code' in found) return respond(refused(found))
       // Stored bytes count against the sender's network, as with posts.
-      const beyond = this.#options.throttle.bytes(delivery.address, delivery.body.length)
+      const beyond = this.#options.throttle.bytes(delivery.address, delivery.body.length + delivery.query.length)
       if (beyond !== undefined) return respond(refused(beyond))
       this.#handOver(delivery, { ...rules, signedId: found.id }, hash, respond)
     })
@@ -129,7 +132,7 @@ export class Deliveries {
   }
 
   #handOver(delivery: Delivery, rules: OpenedUrl, hash: string, respond: Respond): void {
-    const { receiver, type, headers, body } = delivery
+    const { receiver, type, query, fields, body } = delivery
     const { owner, dedupe, secret, signedId } = rules
     // If a header is signed, use the signed one: anyone could add the other header to an earlier delivery.
     const named = signedNames.has(dedupe) ? (signedId ?? delivery.header(dedupe)) : delivery.header(dedupe)
@@ -138,7 +141,8 @@ export class Deliveries {
       receiver,
       hash,
       type,
-      headers,
+      ...(query === '' ? {} : { query }),
+      headers: keptHeaders(fields, dedupe),
       body,
       verified: secret !== '',
       // A value that is too long is ignored; the item is stored anyway.

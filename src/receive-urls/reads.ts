@@ -100,7 +100,7 @@ function itemFacts(context: ReadContext, { shard, seq }: Item): ItemFacts {
   return arrivals.in(fromFrame(context.frame(shard, seq))).facts
 }
 
-function itemView({ item, at }: Item, { receiver, type, headers, body, verified }: ItemFacts) {
+function itemView({ item, at }: Item, { receiver, type, query = '', headers, body, verified }: ItemFacts) {
   const bytes = Buffer.from(body.buffer, body.byteOffset, body.byteLength)
   const isText = isUtf8(bytes)
   return {
@@ -108,6 +108,7 @@ function itemView({ item, at }: Item, { receiver, type, headers, body, verified 
     item,
     received_at: at,
     content_type: type,
+    ...(query === '' ? {} : { query }),
     headers: Object.fromEntries(headers),
     bytes: bytes.length,
     body: bytes.toString(isText ? 'utf8' : 'base64url'),

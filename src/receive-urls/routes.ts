@@ -1,13 +1,11 @@
-/**
- * The route of receive URLs: `/in/<id>/<secret>`. POST and PUT deliver; GET and HEAD only explain. This file chooses which headers of a
- * delivery are stored: those that describe it, never those that authenticate the sender.
- */
+/** The route of receive URLs: `/in/<id>/<secret>`. POST and PUT deliver; GET and HEAD only explain. */
 
 import { sizes } from '../../actors/kernel/limits.ts'
 import { refusal } from '../../actors/kernel/refusals.ts'
 import type { Exchange, RouteHandler } from '../http/port.ts'
 import type { Replies } from '../http/replies.ts'
 import type { Deliveries, Delivery } from './deliveries.ts'
+import { keptQuery, plain } from './kept.ts'
 
 type ReceiveOptions = {
   readonly deliveries: Deliveries
@@ -28,6 +26,11 @@ export function receiveRoute({ deliveries, addressOf, replies }: ReceiveOptions)
     const { receiver, secret } = partsOf(parameter)
     // Everything is read from the request now, since it is gone once this returns.
     const address = addressOf(exchange)
+    const { query } = exchange
+    if (query.length > sizes.url_query_bytes) {
+      const message = `the query of a delivery has ${query.length} bytes, ${sizes.url_query_bytes} are allowed`
+      return replies.refuse(exchange, refusal('too_large', message))
+    }
     exchange.readBody(sizes.delivery_bytes, (result) => {
       if (!result.ok) {
         const message = `the body has at least ${result.sentAtLeast} bytes, ${sizes.delivery_bytes} are allowed`
@@ -38,7 +41,8 @@ export function receiveRoute({ deliveries, addressOf, replies }: ReceiveOptions)
         secret,
         address,
         type: plain(exchange.header('content-type') ?? '') || 'application/octet-stream',
-        headers: keptHeaders(exchange.headers),
+        query: keptQuery(query),
+        fields: exchange.headers,
         header: (name) => exchange.header(name),
         body: result.body,
       }
@@ -60,39 +64,4 @@ const shape = /^([0-9a-f]{32})\/([A-Za-z0-9_-]{43})$/
 function partsOf(parameter: string): { receiver: string; secret: string } {
   const [, receiver = '', secret = ''] = shape.exec(parameter) ?? []
   return { receiver, secret }
-}
-
-const headersMax = 16
-const valueMax = 200
-
-const named: ReadonlySet<string> = new Set([
-  'user-agent',
-  'x-github-event',
-  'x-github-delivery',
-  'x-gitlab-event',
-  'x-event-type',
-  'x-request-id',
-  'idempotency-key',
-  'webhook-id',
-  'webhook-timestamp',
-  'svix-id',
-  'svix-timestamp',
-])
-const shaped = /^ce-[a-z0-9-]{1,61}$|^[a-z0-9-]{1,51}-(event|delivery|request)-id$/
-const secretive = /auth|cookie|signature|secret|token/
-
-/** The first of each header that describes the delivery. `fields`: lowercase names and values, alternating. */
-function keptHeaders(fields: readonly string[]): [name: string, value: string][] {
-  const kept = new Map<string, string>()
-  for (let i = 0; i < fields.length && kept.size < headersMax; i += 2) {
-    const name = fields[i]!
-    if (kept.has(name) || !(named.has(name) || shaped.test(name)) || secretive.test(name)) continue
-    kept.set(name, plain(fields[i + 1] ?? ''))
-  }
-  return [...kept]
-}
-
-/** A header's value without unprintable characters, cut to its maximum length. */
-function plain(value: string): string {
-  return value.replaceAll(/[^\x20-\x7e]/g, '\u{fffd}').slice(0, valueMax)
 }

@@ -2,6 +2,7 @@
 import { createHmac, randomBytes } from 'node:crypto'
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { gunzipSync, gzipSync } from 'node:zlib'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { newNonce, now, person } from '../support/client.ts'
 import { type CreatedReceiver, type ReceivedItem, ReceiverBoard } from '../support/receiver-board.ts'
@@ -192,6 +193,42 @@ describe('items', () => {
     await receivers.remove(ada, id)
   })
 })
+
+test.each(['uws', 'node'])(
+  'an item has what its body is read with: query, encoding and dedupe value, on %s',
+  async (engine) => {
+    const own = await ReceiverBoard.open({ HTTP_ENGINE: engine })
+    const { url } = await own.createReceiver(ada, { dedupe_header: 'X-Id' })
+    const packed = gzipSync('{"build":7}')
+    const sent = { 'content-encoding': 'gzip', 'x-id': 'build-7', 'x-other': 'canary' }
+    const address = `${url}?project=main&tag=a%20b&access_token=canary`
+    expect(await own.deliver(address, packed, sent)).toMatchObject({ status: 200, data: { item: 1 } })
+    expect(await own.deliver(address, packed, sent)).toMatchObject({ data: { item: 1, duplicate: true } })
+    expect(await own.deliver(url, 'plain')).toMatchObject({ status: 200, data: { item: 2 } })
+    const many = Object.fromEntries(Array.from({ length: 30 }, (_, n) => [`ce-name${n}`, `${n}`]))
+    expect(await own.deliver(url, 'many headers', { ...many, 'x-id': 'last' })).toMatchObject({ data: { item: 3 } })
+    expect(await own.deliver(`${url}?q=${'x'.repeat(9_000)}`, 'x')).toMatchObject({
+      status: 400,
+      code: 'too_large',
+      text: expect.stringContaining('the query of a delivery has 9002 bytes, 8192 are allowed'),
+    })
+    const secretly = await own.createReceiver(ada, { dedupe_header: 'X-Auth-Id' })
+    await own.deliver(secretly.url, 'x', { 'x-auth-id': 'canary' })
+    const items = await own.itemsOf(ada)
+    expect(items).toMatchObject([
+      { query: 'project=main&tag=a%20b', headers: { 'content-encoding': 'gzip', 'x-id': 'build-7' } },
+      { headers: {}, body: 'plain' },
+      { headers: { 'x-id': 'last' } },
+      { headers: {} },
+    ])
+    expect(items[1]).not.toHaveProperty('query')
+    expect(gunzipSync(Buffer.from(items[0]!.body, 'base64url')).toString()).toBe('{"build":7}')
+    expect(JSON.stringify(items)).not.toContain('canary')
+    await own.restart((board) => board.kill())
+    expect(await own.itemsOf(ada)).toEqual(items)
+    own.client.close()
+  },
+)
 
 test('a new secret closes the old address immediately', async () => {
   const { id, url } = await receivers.createReceiver(ada)

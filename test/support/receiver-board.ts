@@ -12,6 +12,7 @@ export type ReceivedItem = {
   readonly item: number
   readonly received_at: number
   readonly content_type: string
+  readonly query?: string
   readonly headers: Readonly<Record<string, string>>
   readonly bytes: number
   readonly body: string

@@ -94,7 +94,7 @@ function mailroom(kept: readonly string[] = []) {
       new Promise<number | undefined>((resolve) =>
         deliveries.take(
           {
-            ...{ receiver: 'r1', secret: 's', address: '127.0.0.1', type: '', headers: [] },
+            ...{ receiver: 'r1', secret: 's', address: '127.0.0.1', type: '', query: '', fields: [] },
             ...{ header: () => name, body: Buffer.from(name) },
           },
           (reply) => resolve(reply?.status),

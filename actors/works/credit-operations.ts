@@ -70,7 +70,7 @@ const Moved = Type.Object({ transfers: Type.Array(CreditEntry, { maxItems: 4 }),
 const creditTransfer = declare({
   name: 'credit.transfer',
   group,
-  summary: `Give credits to another identity. It costs ${sizes.credit_transfer_cost} extra credit.`,
+  summary: `Give credits to another identity, known to the board or not: what is sent to a mistyped id is lost. It costs ${sizes.credit_transfer_cost} extra credit.`,
   kind: 'write',
   who: 'any key with enough credits',
   required: ['target', 'amount'],

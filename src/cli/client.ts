@@ -24,6 +24,7 @@ export class Refused extends CommandFailed {
   readonly retryAfterSeconds: number | undefined
   /** The field that the refusal is about. */
   readonly field: string | undefined
+  readonly #reason: string
   constructor(facts: {
     status: number
     code: string
@@ -36,6 +37,18 @@ export class Refused extends CommandFailed {
     this.code = facts.code
     this.retryAfterSeconds = facts.retryAfterSeconds
     this.field = facts.field
+    this.#reason = facts.message
+  }
+
+  /** As in the board's answer. */
+  override get facts() {
+    const { code, field, retryAfterSeconds } = this
+    return {
+      code,
+      message: this.#reason,
+      ...(field === undefined ? {} : { field }),
+      ...(retryAfterSeconds === undefined ? {} : { retry_after: retryAfterSeconds }),
+    }
   }
 }
 

@@ -90,7 +90,12 @@ export type Command = {
 export class UsageError extends Error {}
 
 /** The command cannot continue: exit 1. The message is a sentence that names the fix. */
-export class CommandFailed extends Error {}
+export class CommandFailed extends Error {
+  /** Printed instead of the sentence with --json, for programs that act on it. */
+  get facts(): Readonly<Record<string, unknown>> | undefined {
+    return undefined
+  }
+}
 
 /** Something does not verify: exit 3. The message names the place and the reason. */
 export class Unverified extends Error {}

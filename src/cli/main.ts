@@ -26,7 +26,7 @@ import {
   Unverified,
   UsageError,
 } from './command-line.ts'
-import { inertLine, inertText } from './terminal.ts'
+import { inertJson, inertLine, inertText } from './terminal.ts'
 
 /** A command, and, if its name has several words, the arguments after them. */
 type Load = (
@@ -147,6 +147,7 @@ export async function main(argv: readonly string[], terminal: Terminal): Promise
     terminal.err(`There is no command "${inertLine(name)}".${hint} See: broadside --help\n`)
     return exitCodes.usage
   }
+  let isJson = false
   try {
     const loaded = await found[2](rest)
     const { command, argv: own } = 'command' in loaded ? loaded : { command: loaded, argv: rest }
@@ -155,14 +156,15 @@ export async function main(argv: readonly string[], terminal: Terminal): Promise
       terminal.out(helpOf(command))
       return exitCodes.ok
     }
+    isJson = args.flag('json')
     return await runCommand(command, args, terminal)
   } catch (error) {
-    return ended(error, terminal)
+    return ended(error, terminal, isJson)
   }
 }
 
 /** The sentence may contain untrusted text, such as a line of a file, a board's answer, or an argument. */
-function ended(error: unknown, terminal: Terminal): ExitCode {
+function ended(error: unknown, terminal: Terminal, isJson: boolean): ExitCode {
   if (error instanceof UsageError) {
     terminal.err(`${inertText(error.message)}\n`)
     return exitCodes.usage
@@ -170,6 +172,10 @@ function ended(error: unknown, terminal: Terminal): ExitCode {
   if (error instanceof Unverified) {
     terminal.err(`NOT VERIFIED: ${inertText(error.message)}\n`)
     return exitCodes.unverified
+  }
+  if (isJson && error instanceof CommandFailed && error.facts !== undefined) {
+    terminal.err(`${inertJson(error.facts)}\n`)
+    return exitCodes.failed
   }
   if (error instanceof CommandFailed || isComplete(error)) {
     terminal.err(`${inertText(error.message)}\n`)

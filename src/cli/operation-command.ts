@@ -14,7 +14,7 @@ import { plainSchema } from '../format/plain-schema.ts'
 import { parseStrictText } from '../format/strict-json.ts'
 import { isObject, listOf } from '../mcp/brief.ts'
 import { answerText } from './answer-text.ts'
-import { BadAnswer } from './client.ts'
+import { BadAnswer, Refused } from './client.ts'
 import {
   type Arguments,
   type Command,
@@ -227,9 +227,9 @@ export async function withErrorSentences<Value>(url: string, act: () => Promise<
     return await act()
   } catch (error) {
     if (error instanceof BoardError) {
-      const { code, message, field } = error
-      const words = message.replace(`${code}: `, '').replace(` (field ${field})`, '')
-      throw new CommandFailed(`The board refused: ${inertLine(words)} (${inertLine(code)})`)
+      const { status, code, field, retryAfter } = error
+      const message = error.message.replace(`${code}: `, '').replace(` (field ${field})`, '')
+      throw new Refused({ status, code, message, field, retryAfterSeconds: retryAfter })
     }
     if (error instanceof NoAnswer) {
       const hint = error.command === undefined ? ' Start one with "broadside serve", or name another with --url.' : ''

@@ -198,6 +198,23 @@ test.each(randomPart([...commandNames, ...verbWords]))('%s --help lists --json',
   expect(terminal.said.out).toMatch(/^ {2}--json {2,}print JSON, one object per line/m)
 })
 
+test('a refusal by the board with --json is one JSON object on standard error, as the board gave it', async () => {
+  for (const [argv, facts] of [
+    [['read', 'no-such-room-anywhere'], { code: 'not_found', field: 'room' }],
+    [
+      ['call', 'room.create', 'room=No Room', '--key', join(home, 'operator.json')],
+      { code: 'invalid_field', field: 'room' },
+    ],
+    [['call', 'thread.get', `event_id=${'0'.repeat(32)}`], { code: 'not_found', field: 'event_id' }],
+  ] as const) {
+    const terminal = capturedTerminal()
+    expect([argv, await main([...argv, '--json', '--url', board.address], terminal)]).toEqual([argv, 1])
+    const [refused, ...more] = objectsIn(argv, terminal.said.err)
+    expect([refused, more]).toEqual([{ ...facts, message: expect.any(String) }, []])
+    expect([argv, terminal.said.out, refused!.message]).toEqual([argv, '', expect.not.stringContaining('refused')])
+  }
+})
+
 test('a command that fails with --json says so only on standard error', async () => {
   for (const argv of [
     ['read', 'no-such-room-anywhere'],

@@ -103,7 +103,7 @@ export function createMcp(options: McpOptions): Mcp {
   )
   return {
     fetch: async (request, message, { caller, address, query }) => {
-      const wrong = paramsFault(message)
+      const wrong = await paramsFault(request, message)
       if (wrong !== undefined)
         return Response.json({ jsonrpc: '2.0', id: wrong.id, error: { code: invalidParams, message: wrong.fault } })
       return handler.fetch(request, {

@@ -3,7 +3,7 @@
  * it answers those with the findings of its validator.
  */
 
-import { type StandardSchemaV1Sync, specTypeSchemas } from '@modelcontextprotocol/server'
+import { isLegacyRequest, type StandardSchemaV1Sync, specTypeSchemas } from '@modelcontextprotocol/server'
 
 const schemas = new Map<string, StandardSchemaV1Sync>([
   ['initialize', specTypeSchemas.InitializeRequest],
@@ -13,10 +13,15 @@ const schemas = new Map<string, StandardSchemaV1Sync>([
 type Method = { readonly method: string; readonly id: string | number }
 
 /** `fault`: names the parameter and what it must be. Undefined for a valid request, and for a message that needs no answer. */
-export function paramsFault(message: unknown): { readonly id: Method['id']; readonly fault: string } | undefined {
+export async function paramsFault(
+  request: Request,
+  message: unknown,
+): Promise<{ readonly id: Method['id']; readonly fault: string } | undefined> {
   if (!isRequest(message)) return undefined
   const [issue] = schemas.get(message.method)?.['~standard'].validate(message).issues ?? []
   if (issue === undefined) return undefined
+  // Protocol 2026-07-28 has no initialize: there it is an unknown method, whatever its parameters are.
+  if (message.method === 'initialize' && !(await isLegacyRequest(request, message))) return undefined
   const place = (issue.path ?? []).map((part) => String(typeof part === 'object' ? part.key : part)).join('.')
   const [, expected, received] = /expected (\w+), received (\w+)/.exec(issue.message) ?? []
   const { id, method } = message

@@ -56,6 +56,8 @@ describe('the protocol, 2026-07-28', () => {
   test.each<[string, () => Promise<{ status: number; error: { code: number } }>, number, number]>([
     ['an unknown method', () => rpc(board, 'no/such'), 404, -32601],
     ['a method that is gone', () => rpc(board, 'ping'), 404, -32601],
+    ['another one that is gone', () => rpc(board, 'initialize'), 404, -32601],
+    ['a call without a name', () => rpc(board, 'tools/call', {}), 200, -32602],
     ['poll, which is not offered', () => rpc(board, 'events/poll'), 404, -32601],
     [
       'no version header',

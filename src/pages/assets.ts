@@ -3,7 +3,7 @@
  *
  * The style is inlined in the page and allowed by its hash: the first page is painted one round trip earlier than with a linked sheet, and
  * each further page costs 3.9 KB more of gzip (measurements: bench/pages.bench.ts). Scripts load after the paint, from
- * /assets/NAME.HASH.js.
+ * /assets/NAME.HASH.js. They are served without their comments, which would be a seventh of their bytes.
  */
 
 import { hash } from 'node:crypto'
@@ -23,6 +23,11 @@ function smallStyle(css: string): string {
     .replace(/([a-z-]): /g, '$1:')
     .replaceAll(';}', '}')
     .trim()
+}
+
+/** A script without its comments, each of which begins a line. */
+function smallScript(script: string): string {
+  return script.replace(/^[ \t]*(?:\/\*\*(?:(?!\*\/)[\s\S])*\*\/|\/\/[^\n]*)\n/gm, '')
 }
 
 /** Sets the reader's chosen theme before anything is painted. */
@@ -63,7 +68,7 @@ const names = [
 
 const made = new Map<string, Asset>()
 for (const name of names) {
-  const body = Buffer.from(withImports(read(name)))
+  const body = Buffer.from(withImports(smallScript(read(name))))
   const short = hash('sha256', body, 'base64url').slice(0, 12)
   const path = `/assets/${name.replace('.js', '')}.${short}.js`
   made.set(name, { path, type: 'text/javascript; charset=utf-8', body })

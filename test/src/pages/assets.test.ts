@@ -8,3 +8,7 @@ test('all scripts together are at most 60 KB of gzip', () => {
   expect(bytes).toBeGreaterThan(0)
   expect(bytes).toBeLessThanOrEqual(60_000)
 })
+
+test('scripts are served without their comments', () => {
+  for (const { path, body } of assets) expect(String(body), path).not.toMatch(/^\s*(\/\*|\*|\/\/)/m)
+})

@@ -49,6 +49,7 @@ const names = [
   'board.js',
   'composer.js',
   'me.js',
+  'standing.js',
   'page.js',
   'posts.js',
   'live.js',

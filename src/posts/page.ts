@@ -10,7 +10,7 @@ import { nameOf, person } from '../pages/pieces/person.ts'
 import { beginning, sentence } from '../pages/pieces/text.ts'
 import { countOf, when } from '../pages/pieces/time.ts'
 import { postHtml, withParents } from '../pages/post.ts'
-import { writer } from '../pages/writer.ts'
+import { replyLimitOf, replyMark, writer } from '../pages/writer.ts'
 
 const postsOfThread = 100
 type ThreadPaging = Pick<ResultOf<'thread.get'>, 'has_earlier' | 'earlier_cursor' | 'next_cursor' | 'root_id'>
@@ -36,7 +36,9 @@ export const event: Page = {
     const target = asked.supersedes ?? asked.event_id
     const words = beginning(asked, 70) ?? 'A post whose text is gone'
     const isHere = events.some(({ event_id: each }) => each === target)
-    const [tree, moderators] = await Promise.all([treeOf(ask, thread, target), moderatorsOf(ask, thread)])
+    const [tree, rooms] = await Promise.all([treeOf(ask, thread, target), roomsOf(ask, thread)])
+    const moderators = moderatorsOf(rooms)
+    const limit = replyLimitOf(rooms.own, thread.locked)
     return shown({
       title: `${nameOf(asked.author)}: ${words}`,
       description: beginning(asked, 200) ?? 'The text of this post is gone; its place, author and proof remain.',
@@ -45,12 +47,12 @@ export const event: Page = {
       isListed: !asked.hidden,
       head: html`<p class="crumbs"><a href="/room/${asked.room}">${asked.room}</a>${thread.page !== 'main' && html` / <a href="${pathTo(`/room/${asked.room}`, { page: thread.page })}">${thread.page}</a>`}</p>
 <h1><a class="bare" href="/e/${thread.root_id}">${thread.title}</a></h1>
-<p class="line" data-moderators="${moderators.own.join(' ')}" data-list-moderators="${moderators.list.join(' ')}"><span id="replies">${countOf(thread.replies, 'reply', 'replies')}</span><span id="people">${countOf(thread.participants, 'person', 'people')}</span><button type="button" hidden data-follow-thread="${thread.root_id}">Follow this thread</button><span class="unread" id="unread" role="status"></span></p>`,
-      main: html`<h2 class="unseen">Thread</h2>${threadPager(path, cursor, thread)}${thread.locked === true && html`<p class="note">This thread is locked: it takes no more replies.</p>`}${movedNote(thread)}${asked.supersedes !== undefined && html`<p class="note">This address refers to one version of the post below: see <a href="/e/${target}/history">its history</a>.</p>`}
+<p class="line" data-moderators="${moderators.own.join(' ')}" data-list-moderators="${moderators.list.join(' ')}"${replyMark(limit)}><span id="replies">${countOf(thread.replies, 'reply', 'replies')}</span><span id="people">${countOf(thread.participants, 'person', 'people')}</span><button type="button" hidden data-follow-thread="${thread.root_id}">Follow this thread</button><span class="unread" id="unread" role="status"></span></p>`,
+      main: html`<h2 class="unseen">Thread</h2>${threadPager(path, cursor, thread)}${limit !== undefined && limit !== 'members' && html`<p class="note">${limitWords[limit]}</p>`}${movedNote(thread)}${asked.supersedes !== undefined && html`<p class="note">This address refers to one version of the post below: see <a href="/e/${target}/history">its history</a>.</p>`}
 ${!isHere && cursor === undefined && html`<p class="note">The post at this address is on another page of this thread.</p><div class="posts">${await postHtml(ask, asked, { isTarget: true })}</div>`}
 ${tree}
 ${threadPager(path, cursor, thread)}
-${writer({ room: asked.room, replyTo: thread.root_id, label: 'Reply to the thread' })}`,
+${(limit === undefined || limit === 'members') && writer({ room: asked.room, replyTo: thread.root_id, label: 'Reply to the thread', only: limit })}`,
       aside: html`<section><h2>This post</h2>${facts([
         ['by', person(asked.author)],
         ['written', when(asked.created_at)],
@@ -84,17 +86,32 @@ ${writer({ room: asked.room, replyTo: thread.root_id, label: 'Reply to the threa
   },
 }
 
+type RoomData = ResultOf<'room.get'>['room']
+type Rooms = { readonly own: RoomData; readonly list: RoomData | undefined }
+
+/** The room that the posts of a thread are signed for, and the one that lists it instead. */
+async function roomsOf(ask: Ask, { room, moved }: ResultOf<'thread.get'>): Promise<Rooms> {
+  const [own, list] = await Promise.all([
+    ask.read('room.get', { room }),
+    moved === undefined ? undefined : ask.read('room.get', { room: moved.to }),
+  ])
+  return { own: own.room, list: list?.room }
+}
+
 type Moderators = { readonly own: readonly string[]; readonly list: readonly string[] }
 
 /** Identity ids of those who moderate this thread, and of those who may only send it back, because their room lists it. */
-async function moderatorsOf(ask: Ask, { room, moved }: ResultOf<'thread.get'>): Promise<Moderators> {
-  const names = moved === undefined ? [room] : [room, moved.to]
-  const found = await Promise.all(names.map((name) => ask.read('room.get', { room: name })))
-  const [own = [], list = []] = found.map(({ room: { owner, moderators } }) =>
-    owner === undefined ? moderators : [owner, ...moderators],
-  )
-  return { own, list: list.filter((id) => !own.includes(id)) }
+function moderatorsOf({ own, list }: Rooms): Moderators {
+  const idsOf = ({ owner, moderators }: RoomData) => (owner === undefined ? moderators : [owner, ...moderators])
+  const ids = idsOf(own)
+  return { own: ids, list: list === undefined ? [] : idsOf(list).filter((id) => !ids.includes(id)) }
 }
+
+const limitWords = {
+  closed: 'The room of this thread is closed: it is read-only.',
+  none: 'This room accepts no replies.',
+  moderators: 'This thread is locked: only moderators of its room can reply.',
+} as const
 
 function movedNote({ moved, room }: ResultOf<'thread.get'>): Html | false {
   if (moved === undefined) return false

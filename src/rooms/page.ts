@@ -11,7 +11,7 @@ import { person } from '../pages/pieces/person.ts'
 import { excerpt } from '../pages/pieces/text.ts'
 import { countOf, when, whole } from '../pages/pieces/time.ts'
 import { postsHtml } from '../pages/post.ts'
-import { writer } from '../pages/writer.ts'
+import { replyLimitOf, replyMark, writer } from '../pages/writer.ts'
 import { threadRows } from '../threads/thread-rows.ts'
 
 const postsOfPage = 50
@@ -52,6 +52,7 @@ export const room: Page = {
       ask.read('room.get', { room: name }),
       isLive ? ask.read('events.list', { room: name, limit: 1 }) : undefined,
     ])
+    const only = about.policy === undefined || about.policy.write === 'open' ? undefined : about.policy.write
     const place: Place = { room: about, page, view, cursor }
     const [main, { pages }, activity] = await Promise.all([
       contentOf(ask, place, newest?.events[0]?.event_id),
@@ -63,9 +64,9 @@ export const room: Page = {
       description: about.about === undefined ? `The room ${name} of this board.` : excerpt(about.about, 200),
       section: 'rooms',
       preview: `/room/${name}/preview.png`,
-      head: html`<p class="crumbs"><a href="/rooms">Rooms</a></p><div class="opening"><div><h1>${name}</h1><p class="lead">${about.about !== undefined && html`${excerpt(about.about, 400)} `}${countOf(about.count, 'post')}</p></div>${!about.closed && html`<p class="actions"><a class="button strong" href="#write">New thread</a><button type="button" hidden data-follow-room="${name}">Follow</button></p>`}</div>${about.closed && html`<p class="note">This room is closed: it is read-only.</p>`}`,
+      head: html`<p class="crumbs"><a href="/rooms">Rooms</a></p><div class="opening"${replyMark(replyLimitOf(about))}><div><h1>${name}</h1><p class="lead">${about.about !== undefined && html`${excerpt(about.about, 400)} `}${countOf(about.count, 'post')}</p></div>${!about.closed && html`<p class="actions"><a class="button strong" href="#write"${only !== undefined && html` hidden data-only="${only}"`}>New thread</a><button type="button" hidden data-follow-room="${name}">Follow</button></p>`}</div>${about.closed && html`<p class="note">This room is closed: it is read-only.</p>`}`,
       bar: barOf(place, pages),
-      main: html`${!about.closed && writer({ room: name, page })}${main}`,
+      main: html`${!about.closed && writer({ room: name, page, only })}${main}`,
       aside: html`<section><h2>About</h2>${facts([
         ['threads', whole(about.threads)],
         ['people', about.members === 0 ? 'open to all' : countOf(about.members, 'member')],

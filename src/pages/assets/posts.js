@@ -5,6 +5,7 @@
 import { announce, button, get, kept, keys, make, placeReply, readAll, renewPost, said, send } from './board.js'
 import { composer } from './composer.js'
 import { me, muted, newIn, news, seen } from './me.js'
+import { isAmong, roleIn } from './standing.js'
 
 const votesKept = 500
 const authorOf = (post) => post.querySelector(':scope > .by .person')?.getAttribute('href').slice('/i/'.length)
@@ -187,10 +188,12 @@ const copyLink = async (post) => {
   }
 }
 
+/** Whether the page names the reader as a moderator of its thread, or of the room that lists it. */
+const isModerator = (own, of = 'moderators') =>
+  own !== undefined && document.querySelector('[data-moderators]')?.dataset[of].split(' ').includes(own.who.id)
+
 /** A menu of the less frequent actions. */
-const menuOf = (post, own, isOwn, isOperator) => {
-  const roles = document.querySelector('[data-moderators]')?.dataset ?? {}
-  const isAmong = (ids) => own !== undefined && ids?.includes(own.who.id)
+const menuOf = (post, { own, isOperator, mayReply, mayEdit }, isOwn) => {
   const failing = (act) => async () => {
     menu.open = false
     try {
@@ -201,20 +204,17 @@ const menuOf = (post, own, isOwn, isOperator) => {
   }
   const needsKey = (act) => () => (own === undefined ? location.assign('/account') : act())
   const each = [
-    ['Quote', async () => reply(post, await quoteOf(post))],
+    ...(mayReply ? [['Quote', async () => reply(post, await quoteOf(post))]] : []),
     ['Copy link', () => copyLink(post)],
     ...(isOwn
-      ? [
-          ['Edit', () => edit(post)],
-          ['Take back', () => takeBack(post, own.key)],
-        ]
+      ? [...(mayEdit ? [['Edit', () => edit(post)]] : []), ['Take back', () => takeBack(post, own.key)]]
       : [
           ['Report', needsKey(() => report(post, own.key))],
           ['Mute author', needsKey(() => mute(post, own.key))],
         ]),
-    ...(isOperator || isAmong(roles.moderators)
+    ...(isOperator || isModerator(own)
       ? [['Moderate', () => location.assign(`/moderate?post=${post.dataset.id}`)]]
-      : isAmong(roles.listModerators)
+      : isModerator(own, 'listModerators')
         ? [['Send back', () => sendBack(post, own.key)]]
         : []),
   ]
@@ -236,21 +236,31 @@ document.addEventListener('click', ({ target }) => {
   for (const menu of document.querySelectorAll('.menu[open]')) if (!menu.contains(target)) menu.open = false
 })
 
-/** The reader: their key, and whether this browser has a key that operates the board. */
+/** Whether the reader may reply on this page: `data-replies` names a limit (src/pages/writer.ts). */
+const mayReplyHere = async (own) => {
+  const limit = document.querySelector('[data-replies]')?.dataset.replies
+  if (limit === 'moderators') return isModerator(own)
+  if (limit !== 'members') return limit === undefined
+  return isAmong(limit, await roleIn(document.querySelector('[data-write]').dataset.room))
+}
+
+/** The reader: their key, whether this browser has a key that operates the board, and what they may write here. */
 const reader = async () => {
   const own = await me()
   const operating = await keys.get('operate').catch(() => undefined)
-  return { own, isOperator: operating !== undefined }
+  const mayEdit = document.querySelector('[data-replies="closed"]') === null
+  return { own, isOperator: operating !== undefined, mayReply: await mayReplyHere(own), mayEdit }
 }
 
-const offer = (post, { own, isOperator }) => {
+const offer = (post, found) => {
+  const { own, mayReply } = found
   const under = post.querySelector(':scope > .under')
   if (under === null || post.dataset.room === undefined || post.classList.contains('gone')) return
   under.querySelector(':scope > .acts')?.remove()
   const isOwn = own !== undefined && authorOf(post) === own.who.id
-  const parts = [button('Reply', () => reply(post), 'plain')]
+  const parts = mayReply ? [button('Reply', () => reply(post), 'plain')] : []
   if (own !== undefined && !isOwn) parts.push(votesOf(post, own.key))
-  under.prepend(make('span', { class: 'acts' }, ...parts, menuOf(post, own, isOwn, isOperator)))
+  under.prepend(make('span', { class: 'acts' }, ...parts, menuOf(post, found, isOwn)))
 }
 
 const offerAll = async () => {
@@ -262,6 +272,7 @@ document.addEventListener('key-changed', () => {
   void offerAll()
   void follow()
 })
+document.addEventListener('role-changed', () => void offerAll())
 document.addEventListener('post-added', async ({ target }) => {
   const found = await reader()
   const posts = target.matches('.post[data-id]') ? [target] : target.querySelectorAll('.post[data-id]')

@@ -1,7 +1,7 @@
 /**
  * The places where a person can write on a page, and private rooms, which can be read only with a key. Slots are elements with `data-write`
- * ("post" or "private"), `data-room`, `data-page`, and `data-reply-to` (src/pages/writer.ts). A link to `#write` opens a slot that is
- * closed.
+ * ("post" or "private"), `data-room`, `data-page`, `data-reply-to`, and `data-only` if not everyone may write (src/pages/writer.ts). A
+ * link to `#write` opens a slot that is closed.
  */
 import {
   announce,
@@ -20,11 +20,14 @@ import {
 } from './board.js'
 import { composer, keyFileField } from './composer.js'
 import './me.js'
+import { isAmong, joinButton, roleIn } from './standing.js'
 
 /** Closes the stream and timers of an open room. */
 let leave = () => {}
 
 const slot = document.querySelector('[data-write]')
+/** States who may write here, if not everyone. */
+const who = slot?.querySelector('.who')
 
 /** Rebuilds the slot when the key changes. */
 const build = async () => {
@@ -36,9 +39,26 @@ const build = async () => {
     const key = await keys.get()
     return key === undefined ? keyless() : privateRoom(slot, key)
   }
-  const { room, page, replyTo } = slot.dataset
+  const { room, page, replyTo, only } = slot.dataset
+  if (only !== undefined && !(await admit())) return
   const form = await composer({ room, page, replyTo, label: slot.dataset.label, onPosted: show })
   slot.replaceChildren(form)
+}
+
+/** Whether the reader is among those who may write here. If not, the slot says who may, and how to become one. */
+const admit = async () => {
+  const { room, replyTo, only } = slot.dataset
+  const isAdmitted = isAmong(only, await roleIn(room))
+  for (const each of document.querySelectorAll('a[data-only]')) each.hidden = !isAdmitted
+  // The form for a new thread is opened by its link.
+  slot.hidden = isAdmitted && replyTo === undefined
+  if (isAdmitted) return true
+  const joined = async () => {
+    await build()
+    slot.hidden = false
+  }
+  slot.replaceChildren(who, ...(only === 'members' ? [joinButton(room, joined)] : []))
+  return false
 }
 
 /** Shows a new post: a reply under its parent, a thread in the list of the page. A live list shows it on its own. */

@@ -1,0 +1,100 @@
+/** What a page offers a person: no form, button or action that the board would refuse, and what was done instead of it in plain words. */
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { skipNote, skipWithout } from '../peers/peers.ts'
+import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
+import { button, collectErrors, missingBrowser, openPage, saveScreenshot } from '../support/browser.ts'
+import { Client, person } from '../support/client.ts'
+
+vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
+
+const olga = person('refusals olga')
+let board: Board
+let client: Client
+
+beforeAll(async () => {
+  board = await startBoard({ directory: boardDirectory() })
+  client = await Client.of(board)
+})
+afterAll(() => client.close())
+
+const policy = (room: string, data: object) =>
+  client.command(olga, { operation: 'room.policy.set', room, data: JSON.stringify(data) })
+
+describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrowser)}`, () => {
+  test('a locked thread, a closed room and a room without replies offer no reply', async () => {
+    const page = await openPage({ viewport: { width: 1280, height: 900 } })
+    const complaints = collectErrors(page)
+    for (const room of ['locks', 'closing', 'silent', 'open-to-all'])
+      await client.command(olga, { operation: 'room.create', room })
+    const roots: Record<string, string> = {}
+    for (const room of ['locks', 'closing', 'silent', 'open-to-all'])
+      roots[room] = (await client.post(olga, { room, text: `begun in ${room}` })).data.event_id!
+    await client.command(olga, { operation: 'thread.lock', event_id: roots.locks!, data: '{"schema":1,"locked":true}' })
+    await policy('closing', { closed: true })
+    await policy('silent', { reply: 'none' })
+    const offered = async (room: string) => {
+      await page.goto(`${board.address}/e/${roots[room]}`)
+      await page.getByText('More', { exact: true }).waitFor()
+      return {
+        form: await page.locator('[data-write]').count(),
+        buttons: await button(page, 'Reply').count(),
+        note: await page.locator('.content > .note').allTextContents(),
+      }
+    }
+    expect(await offered('open-to-all')).toEqual({ form: 1, buttons: 2, note: [] })
+    expect(await offered('closing')).toEqual({
+      form: 0,
+      buttons: 0,
+      note: ['The room of this thread is closed: it is read-only.'],
+    })
+    expect(await offered('silent')).toEqual({ form: 0, buttons: 0, note: ['This room accepts no replies.'] })
+    expect(await offered('locks')).toEqual({
+      form: 0,
+      buttons: 0,
+      note: ['This thread is locked: only moderators of its room can reply.'],
+    })
+    await page.locator('.menu summary').click()
+    expect(await button(page, 'Quote').count()).toBe(0)
+    await saveScreenshot(page, 'locked-thread')
+    expect(complaints).toEqual([])
+    await page.context().close()
+  })
+
+  test('a room whose members alone write says so to a newcomer, who joins it there and then writes', async () => {
+    await client.command(olga, { operation: 'room.create', room: 'club' })
+    const { event_id: root } = (await client.post(olga, { room: 'club', text: 'For members' })).data
+    await policy('club', { write: 'members', reply: 'members' })
+    const page = await openPage({ viewport: { width: 1280, height: 900 } })
+    const complaints = collectErrors(page)
+    await page.goto(`${board.address}/room/club`)
+    await page.getByText('Only members start threads here.').waitFor()
+    expect(await page.getByRole('link', { name: 'New thread' }).isVisible()).toBe(false)
+    await saveScreenshot(page, 'club-newcomer')
+    await button(page, 'Join the room').click()
+    await button(page, 'Make a key').click()
+    await page.getByRole('heading', { name: 'Your profile' }).waitFor()
+
+    await page.goto(`${board.address}/e/${root}`)
+    await page.getByText('Only members reply here.').waitFor()
+    expect(await button(page, 'Reply').count()).toBe(0)
+    await page.goto(`${board.address}/room/club`)
+    await button(page, 'Join the room').click()
+    await page.getByLabel('Write to club').fill('I am one now')
+    await button(page, 'Post').click()
+    await page.getByText('Posted:').waitFor()
+    expect(await page.getByRole('link', { name: 'New thread' }).isVisible()).toBe(true)
+
+    await page.goto(`${board.address}/e/${root}`)
+    await page.locator(`#e-${root}`).getByRole('button', { name: 'Reply', exact: true }).waitFor()
+    await page.getByLabel('Reply to the thread').fill('And I reply')
+    await page.locator('#write').getByRole('button', { name: 'Reply', exact: true }).click()
+    await page.getByText('Posted:').waitFor()
+    await policy('club', { write: 'owner' })
+    await page.goto(`${board.address}/room/club`)
+    await page.getByText('Only the owner of this room starts threads here.').waitFor()
+    expect(await button(page, 'Join the room').count()).toBe(0)
+    // The browser itself logs that the board does not know the new key yet.
+    expect(complaints.filter((each) => !each.includes('Failed to load resource'))).toEqual([])
+    await page.context().close()
+  })
+})

@@ -15,6 +15,7 @@ import { embedPage } from '../pages/embed.ts'
 import type { Page, Shown } from '../pages/page.ts'
 import { type Card, card } from '../pages/pictures/card.ts'
 import { nameOf, shortId } from '../pages/pieces/person.ts'
+import { goneWords } from '../pages/pieces/text.ts'
 import { countOf, utc } from '../pages/pieces/time.ts'
 import { account, accountRooms, accountWebhooks, inbox, moderate } from '../people/own-pages.ts'
 import { identity } from '../people/page.ts'
@@ -76,9 +77,7 @@ const eventPreview: Page = {
       author: author.id,
       name: author.handle === undefined ? shortId(author.id) : nameOf(author),
       place: `in ${room}, ${utc(at)} UTC`,
-      ...(event.text === undefined
-        ? { text: 'The text is gone. Its place and its proof stay.' }
-        : { headline: title, text: excerpt }),
+      ...(event.text === undefined ? { text: goneWords(event) } : { headline: title, text: excerpt }),
     })
   },
 }

@@ -3,6 +3,7 @@ import { refusal } from '../../actors/kernel/refusals.ts'
 import { type Page, Refused, shown } from '../pages/page.ts'
 import { html } from '../pages/pieces/html.ts'
 import { nameOf } from '../pages/pieces/person.ts'
+import { goneWords } from '../pages/pieces/text.ts'
 
 const steps: readonly (readonly [id: string, title: string, meaning: string])[] = [
   [
@@ -53,7 +54,7 @@ export const proof: Page = {
       section: 'log',
       isListed: false,
       head: html`<p class="crumbs"><a href="/e/${event.event_id}">The post</a></p><h1>Is this post in the public log?</h1><p class="quiet">Post <code>${event.event_id}</code> by ${nameOf(event.author)} in ${event.room}, entry ${it.leaf_index} of a log of ${it.tree_size}.${edited}</p>`,
-      main: html`<section class="quoted" tabindex="0" aria-label="the text of the post">${gone ? html`<p class="text">The text is gone (${event.reason ?? 'removed'}). The proof still covers its id, its room and its time; for its author there is only the board’s claim.</p>` : text}</section>
+      main: html`<section class="quoted" tabindex="0" aria-label="the text of the post">${gone ? html`<p class="text">${goneWords(event)} The proof still covers its id, its room and its time; for its author there is only the board’s claim.</p>` : text}</section>
 <p id="verdict" role="status" data-event="${event.event_id}">Your browser verifies the proof. Without JavaScript, use the command below.</p>
 <h2>Step by step</h2>
 <ol class="steps">

@@ -8,7 +8,7 @@ import type { ShownEvent } from './data.ts'
 import type { Ask } from './page.ts'
 import { type Html, html, joined, pathTo } from './pieces/html.ts'
 import { nameOf, person, shortId } from './pieces/person.ts'
-import { beginning, cutTo, sentence } from './pieces/text.ts'
+import { beginning, cutTo, goneWords, isByModerator } from './pieces/text.ts'
 import { bytes, countOf, when } from './pieces/time.ts'
 
 /** Characters of one text in a list: half a screen; the whole text is on the post's own page. */
@@ -98,7 +98,7 @@ function contextOf(
 
 async function bodyOf(ask: Ask, event: ShownEvent, { isListed, isTarget }: PostOptions): Promise<Html> {
   if (event.text === undefined)
-    return html`<p class="text gone">The text is gone: ${sentence(event.reason ?? 'removed')} Its place, author and proof remain.</p>`
+    return html`<p class="text gone">${goneWords(event)}${isByModerator(event) ? html` <a href="/moderation">Moderation log</a>` : ' Its place, author and proof remain.'}</p>`
   const most = isTarget === true ? Number.POSITIVE_INFINITY : isListed === true ? listedChars : threadChars
   const isCut = event.text.length > most
   const { format = 'text', event_id: id, version_id: version = id } = event

@@ -4,7 +4,7 @@ import { refusal } from '../../actors/kernel/refusals.ts'
 import { type Page, Refused, type Shown } from '../pages/page.ts'
 import { attribute } from '../pages/pieces/html.ts'
 import { nameOf } from '../pages/pieces/person.ts'
-import { beginning } from '../pages/pieces/text.ts'
+import { beginning, goneWords } from '../pages/pieces/text.ts'
 import { titleOf } from '../reads/thread-title.ts'
 
 const quoteCharacters = 280
@@ -40,7 +40,7 @@ export const oembed: Page = {
     }
     const { event: post } = await ask.read('event.get', { event_id: event })
     const author = nameOf(post.author)
-    const words = beginning(post, quoteCharacters) ?? 'The text of this post is gone.'
+    const words = beginning(post, quoteCharacters) ?? goneWords(post)
     const quote = `<blockquote cite="${attribute(address + path)}"><p>${attribute(words)}</p><a href="${attribute(address + path)}">${attribute(author)} on ${attribute(name)}</a></blockquote>`
     return json({
       ...common,

@@ -7,7 +7,7 @@ import { changesPerPage } from '../pages/pieces/diff.ts'
 import { type Html, html, nothing, pathTo } from '../pages/pieces/html.ts'
 import { facts, pager } from '../pages/pieces/listing.ts'
 import { nameOf, person } from '../pages/pieces/person.ts'
-import { beginning, sentence } from '../pages/pieces/text.ts'
+import { beginning, goneWords, isByModerator, sentence } from '../pages/pieces/text.ts'
 import { countOf, when } from '../pages/pieces/time.ts'
 import { postHtml, withParents } from '../pages/post.ts'
 import { replyLimitOf, replyMark, writer } from '../pages/writer.ts'
@@ -34,20 +34,22 @@ export const event: Page = {
     ])
     const { events } = thread
     const target = asked.supersedes ?? asked.event_id
-    const words = beginning(asked, 70) ?? 'A post whose text is gone'
+    const words = beginning(asked, 70) ?? (isByModerator(asked) ? 'A hidden post' : 'A post whose text is gone')
+    const root = [asked, ...events].find(({ event_id: each }) => each === thread.root_id)
+    const isHidden = root?.hidden === true && isByModerator(root)
     const isHere = events.some(({ event_id: each }) => each === target)
     const [tree, rooms] = await Promise.all([treeOf(ask, thread, target), roomsOf(ask, thread)])
     const moderators = moderatorsOf(rooms)
     const limit = replyLimitOf(rooms.own, thread.locked)
     return shown({
       title: `${nameOf(asked.author)}: ${words}`,
-      description: beginning(asked, 200) ?? 'The text of this post is gone; its place, author and proof remain.',
+      description: beginning(asked, 200) ?? goneWords(asked),
       section: 'rooms',
       preview: `/e/${asked.event_id}/preview.png`,
       isListed: !asked.hidden,
       head: html`<p class="crumbs"><a href="/room/${asked.room}">${asked.room}</a>${thread.page !== 'main' && html` / <a href="${pathTo(`/room/${asked.room}`, { page: thread.page })}">${thread.page}</a>`}</p>
-<h1><a class="bare" href="/e/${thread.root_id}">${thread.title}</a></h1>
-<p class="line" data-moderators="${moderators.own.join(' ')}" data-list-moderators="${moderators.list.join(' ')}"${replyMark(limit)}><span id="replies">${countOf(thread.replies, 'reply', 'replies')}</span><span id="people">${countOf(thread.participants, 'person', 'people')}</span><button type="button" hidden data-follow-thread="${thread.root_id}">Follow this thread</button><span class="unread" id="unread" role="status"></span></p>`,
+<h1><a class="bare" href="/e/${thread.root_id}">${isHidden ? 'A hidden post' : thread.title}</a></h1>
+<p class="line" data-moderators="${moderators.own.join(' ')}" data-list-moderators="${moderators.list.join(' ')}"${replyMark(limit)}><span id="replies">${countOf(thread.replies, 'reply', 'replies')}</span><span id="people">${thread.participants > 0 && countOf(thread.participants, 'person', 'people')}</span><button type="button" hidden data-follow-thread="${thread.root_id}">Follow this thread</button><span class="unread" id="unread" role="status"></span></p>`,
       main: html`<h2 class="unseen">Thread</h2>${threadPager(path, cursor, thread)}${limit !== undefined && limit !== 'members' && html`<p class="note">${limitWords[limit]}</p>`}${movedNote(thread)}${asked.supersedes !== undefined && html`<p class="note">This address refers to one version of the post below: see <a href="/e/${target}/history">its history</a>.</p>`}
 ${!isHere && cursor === undefined && html`<p class="note">The post at this address is on another page of this thread.</p><div class="posts">${await postHtml(ask, asked, { isTarget: true })}</div>`}
 ${tree}
@@ -229,11 +231,11 @@ async function versionHtml(
   before: ShownEvent | undefined,
   number: number,
 ): Promise<Html> {
-  const { event_id: id, created_at: at, text, reason } = version
+  const { event_id: id, created_at: at, text } = version
   const whole = number === 1 ? `/api/history/${id}?limit=1` : `/api/events/${id}`
   const body =
     text === undefined
-      ? html`<p class="text gone">The text is gone: ${sentence(reason ?? 'removed')}</p>`
+      ? html`<p class="text gone">${goneWords(version)}</p>`
       : before?.text === undefined
         ? await ask.text({ kind: 'text', text, whole })
         : await ask.text({ kind: 'diff', before: before.text, text, whole, changesMax: changesOfVersion })

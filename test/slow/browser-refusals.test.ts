@@ -60,6 +60,32 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await page.context().close()
   })
 
+  test('what a moderator hid is said to be hidden, with a link to the moderation log; what its author took back is gone', async () => {
+    const room = 'tidied'
+    await client.command(olga, { operation: 'room.create', room })
+    const ben = person('refusals ben')
+    const { event_id: root = '' } = (await client.post(ben, { room, text: 'Buy my pills' })).data
+    const { event_id: kept = '' } = (await client.post(ben, { room, text: 'I was wrong', reply_to: root })).data
+    const live = await openPage()
+    await live.goto(`${board.address}/room/${room}?view=posts`)
+    await live.waitForSelector('#live[data-state=on]')
+    await client.command(olga, { operation: 'room.hide', event_id: root, reason: 'off topic' })
+    await client.command(ben, { operation: 'event.redact', event_id: kept, reason: 'wrong' })
+    const hidden = 'Hidden by a moderator: off topic. Moderation log'
+    const gone = 'The text is gone: wrong. Its place, author and proof remain.'
+    const wordsOn = (page: typeof live) => page.locator('.post .text').allTextContents()
+    await expect.poll(() => wordsOn(live)).toEqual([gone, hidden])
+    await live.goto(`${board.address}/e/${root}`)
+    expect(await wordsOn(live)).toEqual([hidden, gone])
+    expect(await live.locator('h1').textContent()).toBe('A hidden post')
+    expect(await live.title()).toContain('A hidden post')
+    expect(await live.locator('.head .line').textContent()).not.toContain('0 people')
+    await saveScreenshot(live, 'hidden-post')
+    await live.getByRole('link', { name: 'Moderation log' }).click()
+    await live.getByText('off topic').waitFor()
+    await live.context().close()
+  })
+
   test('a room whose members alone write says so to a newcomer, who joins it there and then writes', async () => {
     await client.command(olga, { operation: 'room.create', room: 'club' })
     const { event_id: root } = (await client.post(olga, { room: 'club', text: 'For members' })).data

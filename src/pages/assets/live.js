@@ -104,11 +104,14 @@ const beginning = (text, { format } = {}) => {
   return letters.length <= 80 ? letters.join('') : `${letters.slice(0, 79).join('')}…`
 }
 
-const textOf = ({ text, reason, hidden, event_id: id }) => {
+const textOf = ({ text, reason, hidden, hidden_by: by, event_id: id }) => {
   if (hidden) {
     const gone = make('p', { class: 'text gone' })
     const why = reason ?? 'removed'
-    plain(gone, `The text is gone: ${why}${/[.!?…]$/.test(why) ? '' : '.'} Its place, author and proof remain.`)
+    const isByModerator = by === 'room' || by === 'operator'
+    const what = isByModerator ? 'Hidden by a moderator' : 'The text is gone'
+    plain(gone, `${what}: ${why}${/[.!?…]$/.test(why) ? ' ' : '. '}`)
+    gone.append(isByModerator ? link('/moderation', 'Moderation log') : 'Its place, author and proof remain.')
     return [gone]
   }
   const body = make('p', { class: 'text', dir: 'auto' })

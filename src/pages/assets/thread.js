@@ -84,7 +84,7 @@ const followCounts = () => {
   const renew = async () => {
     const { replies, participants } = await get(`/api/thread/${root}?limit=1`)
     document.getElementById('replies').textContent = countOf(replies, 'reply', 'replies')
-    document.getElementById('people').textContent = countOf(participants, 'person', 'people')
+    document.getElementById('people').textContent = participants === 0 ? '' : countOf(participants, 'person', 'people')
   }
   let timer
   document.addEventListener('post-added', ({ target }) => {

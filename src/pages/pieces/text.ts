@@ -2,6 +2,7 @@
  * A user's text as written: spaces and line ends preserved, addresses and handles turned into links, everything else text. The complete
  * address stays readable, so that readers see where it leads.
  */
+import type { ShownEvent } from '../data.ts'
 import { addressOf, type Html, html, joined, linkTo } from './html.ts'
 
 const links =
@@ -54,6 +55,18 @@ export function excerpt(text: string, charactersMax: number): string {
 /** A user's words as the end of a sentence of ours. */
 export function sentence(words: string): string {
   return /[.!?…]$/.test(words) ? words : `${words}.`
+}
+
+type Gone = Pick<ShownEvent, 'reason' | 'hidden_by'>
+
+/** Whether the room's moderators or the operator took the text away, and can perhaps show it again. */
+export function isByModerator({ hidden_by: by }: Gone): boolean {
+  return by === 'room' || by === 'operator'
+}
+
+/** Why a post has no text. */
+export function goneWords(post: Gone): string {
+  return `${isByModerator(post) ? 'Hidden by a moderator' : 'The text is gone'}: ${sentence(post.reason ?? 'removed')}`
 }
 
 /** Turns words in backquotes, as in the declarations, into code. */

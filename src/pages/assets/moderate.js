@@ -41,37 +41,59 @@ const personAt = async (id) => {
 /** The id of a post from an address or an id. */
 const postIn = (text) => /[0-9a-f]{32}/.exec(text)?.[0] ?? text.trim()
 
+/** What was asked for has been done already, by someone else or from another report. */
+const unlessDone = (error) => {
+  if (error.code !== 'wrong_state') throw error
+}
+
+/** In place of a text that is not served. */
+const goneWords = (found) =>
+  found?.hidden_by === 'room' || found?.hidden_by === 'operator' ? 'Hidden' : 'The text is gone'
+
+const reportWords = async ({ reporter, reason, created_at: at }) =>
+  make('p', { class: 'quiet' }, 'Reported by ', await personAt(reporter), `: ${visible(reason)} `, time(at))
+
 const suspend = async (key, target, reason, isHiding) => {
   await send(key, {
     operation: 'identity.suspend',
     target,
     reason,
     ...(isHiding ? { data: { schema: 1, hide_posts: true } } : {}),
-  }).catch((error) => {
-    if (error.code !== 'wrong_state') throw error
-  })
+  }).catch(unlessDone)
   return isHiding
     ? 'Suspended. The board hides all their posts, which takes some time if there are many.'
     : 'Suspended.'
 }
 
 const daysSince = (at) => Math.floor((Date.now() / 1000 - at) / 86_400)
-const countWords = ({ count, oldest }) => {
-  const reports = count === 1 ? '1 report' : `${count} reports`
-  const days = daysSince(oldest)
-  return days < 1 ? reports : `${reports}, the oldest ${days === 1 ? '1 day' : `${days} days`} ago`
+const countWords = (reports) => {
+  const count = reports.length === 1 ? '1 report' : `${reports.length} reports`
+  const days = daysSince(Math.min(...reports.map(({ created_at: at }) => at)))
+  return days < 1 ? count : `${count}, the oldest ${days === 1 ? '1 day' : `${days} days`} ago`
 }
 
-const reportLine = async (key, { id, event_id: event, room, reason, reporter, created_at: at }, about) => {
+/** All open reports of one post, which one act resolves. */
+const reportLine = async (key, reports) => {
+  const [{ event_id: event, room }] = reports
   const found = await get(`/api/events/${event}`).then(
     (data) => data.event,
     () => undefined,
   )
-  const resolve = (action) => send(key, { operation: 'report.resolve', target: id, data: { schema: 1, action } })
+  const resolve = async (action) => {
+    for (const { id } of reports)
+      await send(key, { operation: 'report.resolve', target: id, data: { schema: 1, action } }).catch(unlessDone)
+  }
   const why = make('input', { 'aria-label': 'Reason, public', placeholder: 'Reason, public', maxlength: '200' })
   const reasonNow = () => (why.value.trim() === '' ? 'Against the rules of this board.' : why.value.trim())
   const author = found?.author
-  return make(
+  /** After an act that worked, the row can no longer be used. */
+  const closing = (act) => async () => {
+    const done = await act()
+    for (const control of row.querySelectorAll('button, input')) control.remove()
+    row.classList.add('done')
+    return done
+  }
+  const row = make(
     'li',
     {},
     make(
@@ -79,53 +101,51 @@ const reportLine = async (key, { id, event_id: event, room, reason, reporter, cr
       { class: 'line' },
       ...(author === undefined ? [] : [person(author)]),
       `in ${room}`,
-      make('span', { class: 'tag warm' }, countWords(about)),
-      time(at),
+      make('span', { class: 'tag warm' }, countWords(reports)),
     ),
-    make('p', {}, link(`/e/${event}`, visible((found?.text ?? 'The text is gone').slice(0, 300)))),
-    make('p', { class: 'quiet' }, 'Reported by ', await personAt(reporter), `: ${visible(reason)}`),
+    make('p', {}, link(`/e/${event}`, visible((found?.text ?? goneWords(found)).slice(0, 300)))),
+    ...(await Promise.all(reports.map(reportWords))),
     why,
     doing(
       [
         'Hide the post',
-        async () => {
-          await send(key, { operation: 'room.hide', event_id: event, reason: reasonNow() })
+        closing(async () => {
+          await send(key, { operation: 'room.hide', event_id: event, reason: reasonNow() }).catch(unlessDone)
           await resolve('hidden')
-        },
+          return 'Hidden.'
+        }),
       ],
       ...(author === undefined
         ? []
         : [
             [
               'Suspend the author',
-              async () => {
+              closing(async () => {
                 const done = await suspend(key, author.id, reasonNow(), false)
                 await resolve('suspended')
                 return done
-              },
+              }),
             ],
             [
               'Suspend and hide all posts',
-              async () => {
+              closing(async () => {
                 const done = await suspend(key, author.id, reasonNow(), true)
                 await resolve('suspended')
                 return done
-              },
+              }),
             ],
           ]),
-      ['Nothing is wrong', () => resolve('dismissed').then(() => undefined)],
+      ['Nothing is wrong', closing(() => resolve('dismissed').then(() => 'Dismissed.'))],
     ),
   )
+  return row
 }
 
 const reportsSection = async (key) => {
   const reports = await readAll(key, { operation: 'reports.list', kind: 'open' }, 'reports', 200)
-  const counts = new Map()
-  for (const { event_id: id, created_at: at } of reports) {
-    const { count = 0, oldest = at } = counts.get(id) ?? {}
-    counts.set(id, { count: count + 1, oldest: Math.min(oldest, at) })
-  }
-  const lines = await Promise.all(reports.map((each) => reportLine(key, each, counts.get(each.event_id))))
+  const byPost = new Map()
+  for (const each of reports) byPost.set(each.event_id, [...(byPost.get(each.event_id) ?? []), each])
+  const lines = await Promise.all([...byPost.values()].map((each) => reportLine(key, each)))
   const none = quiet('No open reports.')
   return section('Reports', lines.length === 0 ? none : make('ul', { class: 'rows' }, ...lines))
 }
@@ -159,7 +179,7 @@ const wanted = new URLSearchParams(location.search).get('post') ?? ''
 const postInput = () => input('post', { required: '', placeholder: 'its address or id', value: wanted })
 const wantedPost = async () => {
   const { event } = await get(`/api/events/${postIn(wanted)}`)
-  const words = link(`/e/${event.event_id}`, visible((event.text ?? 'The text is gone').slice(0, 300)))
+  const words = link(`/e/${event.event_id}`, visible((event.text ?? goneWords(event)).slice(0, 300)))
   return make('div', {}, make('div', { class: 'line' }, person(event.author), `in ${event.room}`), make('p', {}, words))
 }
 

@@ -1,21 +1,32 @@
 /** What a page offers a person: no form, button or action that the board would refuse, and what was done instead of it in plain words. */
+import { execFileSync } from 'node:child_process'
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { skipNote, skipWithout } from '../peers/peers.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { button, collectErrors, missingBrowser, openPage, saveScreenshot } from '../support/browser.ts'
-import { Client, person } from '../support/client.ts'
+import { Client, person, seedOf } from '../support/client.ts'
+import { program } from '../support/program.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
 const olga = person('refusals olga')
+const operator = person('refusals operator')
 let board: Board
 let client: Client
+let folder: string
 
 beforeAll(async () => {
-  board = await startBoard({ directory: boardDirectory() })
+  board = await startBoard({ directory: boardDirectory(), env: { OPERATORS: operator.id } })
+  folder = mkdtempSync(join(tmpdir(), 'broadside-refusals-'))
   client = await Client.of(board)
 })
-afterAll(() => client.close())
+afterAll(() => {
+  client.close()
+  rmSync(folder, { recursive: true, force: true })
+})
 
 const policy = (room: string, data: object) =>
   client.command(olga, { operation: 'room.policy.set', room, data: JSON.stringify(data) })
@@ -84,6 +95,74 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await live.getByRole('link', { name: 'Moderation log' }).click()
     await live.getByText('off topic').waitFor()
     await live.context().close()
+  })
+
+  test('two reports of one post are one row, which is done after one act, also if the post is hidden by then', async () => {
+    const reporters = [person('refusals cleo'), person('refusals dan')]
+    const ids: string[] = []
+    for (const text of ['Buy my pills', 'Buy my oil'])
+      ids.push((await client.post(person('refusals ben'), { room: 'reported', text })).data.event_id!)
+    for (const event_id of ids)
+      for (const each of reporters) await client.command(each, { operation: 'report', event_id, reason: 'advertising' })
+    const seed = seedOf(operator).toString('base64url')
+    const own = { type: 'broadside-key', public_key: operator.publicKey, id: operator.id, seed }
+    writeFileSync(join(folder, 'operator.json'), JSON.stringify(own), { mode: 0o600 })
+    const file = join(folder, 'operate.json')
+    const scopes = 'board:read,board:moderate,board:operate'
+    const given = ['--key', join(folder, 'operator.json'), '--url', board.address, '--scopes', scopes]
+    execFileSync(process.execPath, [program, 'delegate', file, ...given])
+
+    const page = await openPage({ viewport: { width: 1280, height: 900 } })
+    await page.goto(`${board.address}/moderate`)
+    await page.getByLabel('Key file of the delegation').setInputFiles(file)
+    const row = (text: string) => page.locator('#moderate .rows > li').filter({ hasText: text })
+    await row('Buy my pills').getByText('2 reports').waitFor()
+    expect(await page.locator('#moderate .rows > li').count()).toBe(2)
+    const openReports = async () =>
+      (await client.command(operator, { operation: 'reports.list', kind: 'open' })).data as unknown as {
+        reports: { event_id: string }[]
+      }
+    await client.command(operator, { operation: 'room.hide', event_id: ids[0]!, reason: 'seen elsewhere' })
+    await row('Buy my pills').getByRole('button', { name: 'Hide the post' }).click()
+    await row('Buy my pills').getByText('Hidden.').waitFor()
+    expect(await row('Buy my pills').getByRole('button').count()).toBe(0)
+    expect((await openReports()).reports.map(({ event_id: id }) => id)).toEqual([ids[1], ids[1]])
+    await saveScreenshot(page, 'reports')
+    await row('Buy my oil').getByRole('button', { name: 'Nothing is wrong' }).click()
+    await row('Buy my oil').getByText('Dismissed.').waitFor()
+    expect((await openReports()).reports).toEqual([])
+    await page.context().close()
+  })
+
+  test('the title and the facts of a page follow a vote, an edit and a deletion of its post', async () => {
+    const page = await openPage({ viewport: { width: 1280, height: 900 } })
+    await page.goto(`${board.address}/room/lobby#write`)
+    await page.getByLabel('Write to lobby').fill('A frist title')
+    await button(page, 'Post').click()
+    await page.getByRole('link', { name: 'see it' }).click()
+    const title = page.locator('h1')
+    expect(await title.textContent()).toBe('A frist title')
+    const facts = page.locator('aside section').first()
+    const post = page.locator('.post.target')
+    await post.locator('.menu summary').click()
+    await button(page, 'Edit').click()
+    await page.getByLabel('Your post').fill('A first title')
+    await button(page, 'Save').click()
+    await expect.poll(() => title.textContent()).toBe('A first title')
+    await expect.poll(() => page.title()).toContain('A first title')
+    await expect.poll(() => facts.textContent()).toContain('2 versions')
+    await post.locator('.menu summary').click()
+    await button(page, 'Take back').click()
+    await button(page, 'Delete the text').click()
+    await expect.poll(() => title.textContent()).toBe('[removed]')
+    expect(await page.title()).not.toContain('A first title')
+    expect(await page.content()).not.toContain('A first title')
+
+    const other = (await client.post(olga, { room: 'lobby', text: 'Vote for me' })).data.event_id!
+    await page.goto(`${board.address}/e/${other}`)
+    await page.locator('.post.target').getByRole('button', { name: 'For: 0' }).click()
+    await expect.poll(() => facts.textContent()).toContain('1 for, 0 against')
+    await page.context().close()
   })
 
   test('a room whose members alone write says so to a newcomer, who joins it there and then writes', async () => {

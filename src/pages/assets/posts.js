@@ -170,6 +170,7 @@ const votesOf = (post, key) => {
       const all = Object.entries({ ...kept.get('votes'), [id]: value })
       kept.set('votes', Object.fromEntries(all.filter(([, each]) => each !== 0).slice(-votesKept)))
       show(votes)
+      place.dispatchEvent(new Event('votes-changed', { bubbles: true }))
     } catch (error) {
       note(post, said(error))
     }

@@ -77,20 +77,45 @@ const followThread = () => {
   )
 }
 
-/** Updates the counts in the heading from the board whenever a post arrives or changes, by a poll or written here. */
-const followCounts = () => {
+/**
+ * Updates what the page says about the thread and its post, in the title, the heading and the facts beside it, whenever a post arrives or
+ * changes, by a poll or written here.
+ */
+const followFrame = () => {
   const { threadPosts: root } = thread.dataset
   const countOf = (count, one, more) => `${count.toLocaleString('en-US')} ${count === 1 ? one : more}`
-  const renew = async () => {
+  const factsOf = (page) => page.querySelector('aside section')
+  /** The title is that of the first post, the facts are about the post that the address names. */
+  const renewFrame = async () => {
+    const fresh = await documentAt(location.pathname + location.search)
+    document.title = fresh.title
+    document.querySelector('h1').replaceChildren(...document.importNode(fresh.querySelector('h1'), true).childNodes)
+    const facts = document.importNode(factsOf(fresh), true)
+    factsOf(document).replaceWith(facts)
+    announce(facts)
+  }
+  const renewCounts = async () => {
     const { replies, participants } = await get(`/api/thread/${root}?limit=1`)
     document.getElementById('replies').textContent = countOf(replies, 'reply', 'replies')
     document.getElementById('people').textContent = participants === 0 ? '' : countOf(participants, 'person', 'people')
   }
-  let timer
-  document.addEventListener('post-added', ({ target }) => {
+  const timers = new Map()
+  const soon = (renew) => {
+    clearTimeout(timers.get(renew))
+    timers.set(
+      renew,
+      setTimeout(() => void renew().catch(() => {}), 300),
+    )
+  }
+  const changed = ({ target }) => {
     if (!thread.contains(target)) return
-    clearTimeout(timer)
-    timer = setTimeout(() => void renew().catch(() => {}), 300)
+    const post = target.closest('.post')
+    if (post.dataset.id === root || post.classList.contains('target')) soon(renewFrame)
+  }
+  document.addEventListener('votes-changed', changed)
+  document.addEventListener('post-added', (added) => {
+    if (thread.contains(added.target)) soon(renewCounts)
+    changed(added)
   })
 }
 
@@ -127,7 +152,7 @@ const followList = () => {
 }
 
 const isFirst = !new URLSearchParams(location.search).has('cursor')
-if (thread !== null) followCounts()
+if (thread !== null) followFrame()
 // Only the newest page of a thread or list updates.
 if (thread !== null && document.querySelector('.pager [rel="next"]') === null) followThread()
 else if (thread === null && list !== null && isFirst) followList()

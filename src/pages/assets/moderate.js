@@ -51,7 +51,7 @@ const goneWords = (found) =>
   found?.hidden_by === 'room' || found?.hidden_by === 'operator' ? 'Hidden' : 'The text is gone'
 
 const reportWords = async ({ reporter, reason, created_at: at }) =>
-  make('p', { class: 'quiet' }, 'Reported by ', await personAt(reporter), `: ${visible(reason)} `, time(at))
+  make('p', { class: 'quiet' }, 'Reported by ', await personAt(reporter), `: ${visible(reason)}, `, time(at))
 
 const suspend = async (key, target, reason, isHiding) => {
   await send(key, {

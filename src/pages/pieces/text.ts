@@ -2,7 +2,6 @@
  * A user's text as written: spaces and line ends preserved, addresses and handles turned into links, everything else text. The complete
  * address stays readable, so that readers see where it leads.
  */
-import type { ShownEvent } from '../data.ts'
 import { addressOf, type Html, html, joined, linkTo } from './html.ts'
 
 const links =
@@ -57,7 +56,7 @@ export function sentence(words: string): string {
   return /[.!?…]$/.test(words) ? words : `${words}.`
 }
 
-type Gone = Pick<ShownEvent, 'reason' | 'hidden_by'>
+type Gone = { readonly reason?: string; readonly hidden_by?: 'author' | 'room' | 'operator' }
 
 /** Whether the room's moderators or the operator took the text away, and can perhaps show it again. */
 export function isByModerator({ hidden_by: by }: Gone): boolean {

@@ -121,16 +121,16 @@ const followFrame = () => {
 
 /** A list of threads: shows how many posts have arrived since, and reloads the list on request. */
 const followList = () => {
-  let arrived = 0
+  /** Threads and posts that arrived and are not in the list. */
+  let arrived = []
   const renew = async () => {
     const found = (await documentAt(location.pathname + location.search)).querySelector('.threads')
     const shown = document.querySelector('.threads, .content > .empty')
     if (found === null) return
     const fresh = document.importNode(found, true)
     shown.replaceWith(fresh)
+    arrived = []
     announce(fresh)
-    arrived = 0
-    more.hidden = true
   }
   const more = button('', renew, 'arrived')
   more.hidden = true
@@ -139,12 +139,19 @@ const followList = () => {
   const movedHere = () => [...document.querySelectorAll('.threads [data-from]')].map(({ dataset }) => dataset)
   const isHere = ({ room: own, thread: id }) =>
     room === undefined || own === room || movedHere().some(({ thread }) => thread === id)
+  /** A thread that was begun on this page is in its list before or after it arrives here. */
+  const isListed = ({ event_id: id }) => document.querySelector(`.threads [data-thread="${id}"]`) !== null
+  const count = () => {
+    arrived = arrived.filter((event) => !isListed(event))
+    more.textContent = `${arrived.length} new ${arrived.length === 1 ? 'post' : 'posts'}: show`
+    more.hidden = arrived.length === 0
+  }
+  document.addEventListener('post-added', count)
   void follow(
     ({ type, event }) => {
       if (type !== 'event.posted' || event?.supersedes !== undefined || !isHere(event)) return
-      arrived++
-      more.textContent = `${arrived} new ${arrived === 1 ? 'post' : 'posts'}: show`
-      more.hidden = false
+      arrived.push(event)
+      count()
     },
     () => {},
     () => [room, ...new Set(movedHere().map(({ from }) => from))],

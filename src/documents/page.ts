@@ -38,7 +38,7 @@ export const document: Page = {
       description: excerpt(doc.text, 200),
       isListed: doc.visibility === 'public',
       section: 'rooms',
-      head: html`<p class="crumbs">${doc.room !== undefined && html`<a href="/room/${doc.room}">${doc.room}</a> / `}document</p><h1>${doc.title}</h1>${isOld && html`<p class="note">This is version ${doc.version}. <a href="/d/${doc.id}">The newest is ${doc.versions}.</a></p>`}`,
+      head: html`<p class="crumbs">${doc.room !== undefined && html`<a href="/room/${doc.room}">${doc.room}</a> / `}document</p><h1 dir="auto">${doc.title}</h1>${isOld && html`<p class="note">This is version ${doc.version}. <a href="/d/${doc.id}">The newest is ${doc.versions}.</a></p>`}`,
       main: html`<article class="prose" dir="auto">${await ask.mainText({ kind: 'markdown', text: doc.text, whole: asJson })}</article>${!isOld && html`<div id="document-acts" data-document="${doc.id}"></div>`}`,
       scripts: isOld ? [] : ['document.js'],
       aside: html`<section><h2>This document</h2>${facts([
@@ -83,7 +83,7 @@ export const documentHistory: Page = {
       title: `History of ${doc.title}`,
       section: 'rooms',
       isListed: false,
-      head: html`<p class="crumbs"><a href="/d/${doc.id}">${doc.title}</a></p><h1>${countOf(doc.versions, 'version')}</h1>`,
+      head: html`<p class="crumbs"><a href="/d/${doc.id}"><bdi>${doc.title}</bdi></a></p><h1>${countOf(doc.versions, 'version')}</h1>`,
       main: html`<h2>What version ${number} changed</h2><p class="line">${person(newer.author)}${when(newer.written_at)}<a href="${whole}">read it in full</a></p>${changed}`,
       aside: html`<section><h2>Versions</h2><ol class="rows" reversed>${versions.map((each) => versionLine(doc.id, each, number))}</ol>${leftOut(list)}${pager(path, { cursor }, list)}</section>`,
     })

@@ -33,7 +33,7 @@ export const moderation: Page = {
 }
 
 function actLine({ event_id: id, action, actor, target, room, reason, created_at: at, log }: Act): Html {
-  return html`<div class="line">${person(actor)} <b>${action}</b>${target !== undefined && html` of ${targetOf(action, target)}`}${room !== undefined && html` in <a href="/room/${room}">${room}</a>`} ${when(at)}</div>${reason !== undefined && reason !== '' && html`<p>${excerpt(reason, reasonCharacters)}</p>`}<p class="quiet">${
+  return html`<div class="line">${person(actor)} <b>${action}</b>${target !== undefined && html` of ${targetOf(action, target)}`}${room !== undefined && html` in <a href="/room/${room}">${room}</a>`} ${when(at)}</div>${reason !== undefined && reason !== '' && html`<p dir="auto">${excerpt(reason, reasonCharacters)}</p>`}<p class="quiet">${
     log.state === 'included'
       ? html`<a href="/api/log/proof?message=${id}">Proof</a>, entry ${log.index!}`
       : 'From before acts of moderation were in the public log'

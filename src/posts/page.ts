@@ -48,7 +48,7 @@ export const event: Page = {
       preview: `/e/${asked.event_id}/preview.png`,
       isListed: !asked.hidden,
       head: html`<p class="crumbs"><a href="/room/${asked.room}">${asked.room}</a>${thread.page !== 'main' && html` / <a href="${pathTo(`/room/${asked.room}`, { page: thread.page })}">${thread.page}</a>`}</p>
-<h1><a class="bare" href="/e/${thread.root_id}">${isHidden ? 'A hidden post' : thread.title}</a></h1>
+<h1 dir="auto"><a class="bare" href="/e/${thread.root_id}">${isHidden ? 'A hidden post' : thread.title}</a></h1>
 <p class="line" data-moderators="${moderators.own.join(' ')}" data-list-moderators="${moderators.list.join(' ')}"${replyMark(limit)}><span id="replies">${countOf(thread.replies, 'reply', 'replies')}</span><span id="people">${thread.participants > 0 && countOf(thread.participants, 'person', 'people')}</span><button type="button" hidden data-follow-thread="${thread.root_id}">Follow this thread</button><span class="unread" id="unread" role="status"></span></p>`,
       main: html`<h2 class="unseen">Thread</h2>${threadPager(path, cursor, thread)}${limit !== undefined && limit !== 'members' && html`<p class="note">${limitWords[limit]}</p>`}${movedNote(thread)}${asked.supersedes !== undefined && html`<p class="note">This address refers to one version of the post below: see <a href="/e/${target}/history">its history</a>.</p>`}
 ${!isHere && cursor === undefined && html`<p class="note">The post at this address is on another page of this thread.</p><div class="posts">${await postHtml(ask, asked, { isTarget: true })}</div>`}

@@ -64,7 +64,7 @@ export const room: Page = {
       description: about.about === undefined ? `The room ${name} of this board.` : excerpt(about.about, 200),
       section: 'rooms',
       preview: `/room/${name}/preview.png`,
-      head: html`<p class="crumbs"><a href="/rooms">Rooms</a></p><div class="opening"${replyMark(replyLimitOf(about))}><div><h1>${name}</h1><p class="lead">${about.about !== undefined && html`${excerpt(about.about, 400)} `}${countOf(about.count, 'post')}</p></div>${!about.closed && html`<p class="actions"><a class="button strong" href="#write"${only !== undefined && html` hidden data-only="${only}"`}>New thread</a><button type="button" hidden data-follow-room="${name}">Follow</button></p>`}</div>${about.closed && html`<p class="note">This room is closed: it is read-only.</p>`}`,
+      head: html`<p class="crumbs"><a href="/rooms">Rooms</a></p><div class="opening"${replyMark(replyLimitOf(about))}><div><h1>${name}</h1>${about.about !== undefined && html`<p class="lead" dir="auto">${excerpt(about.about, 400)}</p>`}<p class="quiet">${countOf(about.count, 'post')}</p></div>${!about.closed && html`<p class="actions"><a class="button strong" href="#write"${only !== undefined && html` hidden data-only="${only}"`}>New thread</a><button type="button" hidden data-follow-room="${name}">Follow</button></p>`}</div>${about.closed && html`<p class="note">This room is closed: it is read-only.</p>`}`,
       bar: barOf(place, pages),
       main: html`${!about.closed && writer({ room: name, page, only })}${main}`,
       aside: html`<section><h2>About</h2>${facts([
@@ -133,7 +133,7 @@ async function docsOf(ask: Ask, place: Place): Promise<Html> {
   const rows =
     list.docs.length === 0
       ? empty(html`There are no documents here yet: <a href="/docs/docs.create">docs.create</a> makes one.`)
-      : html`<ul class="rows">${list.docs.map((doc) => html`<li><a href="/d/${doc.id}"><b>${doc.title}</b></a><div class="line"><span>${countOf(doc.versions, 'version')}</span><span>${when(doc.updated_at)}</span></div></li>`)}</ul>`
+      : html`<ul class="rows">${list.docs.map((doc) => html`<li><a href="/d/${doc.id}"><b dir="auto">${doc.title}</b></a><div class="line"><span>${countOf(doc.versions, 'version')}</span><span>${when(doc.updated_at)}</span></div></li>`)}</ul>`
   return html`<h2 class="unseen">Documents</h2><div id="document-acts" data-room="${room.name}"></div>${rows}
 ${pagerOf(place, list, 'More documents')}`
 }
@@ -178,7 +178,7 @@ function rulesOf({ policy }: RoomData): Html {
     promotion === 'moderate' ? 'Advertisements are hidden.' : undefined,
   ].filter((each) => each !== undefined)
   if (words.length === 0 && (rules === undefined || rules === '')) return html``
-  return html`<section><h2>Rules</h2>${rules !== undefined && rules !== '' && html`<p>${String(rules)}</p>`}${words.map((each) => html`<p>${each}</p>`)}</section>`
+  return html`<section><h2>Rules</h2>${rules !== undefined && rules !== '' && html`<p class="rules" dir="auto">${String(rules)}</p>`}${words.map((each) => html`<p>${each}</p>`)}</section>`
 }
 
 /** `/rooms`: every public room, latest activity first. */
@@ -209,5 +209,5 @@ ${pager('/rooms', { q, cursor }, list, 'More')}`,
 
 /** A room in the list: its name, topic and size. */
 function roomLine({ name, about, count, updated_at: at, closed }: RoomData): Html {
-  return html`<a href="/room/${name}"><b>${name}</b></a>${closed && html` <span class="tag">closed</span>`}${about !== undefined && html`<p class="quiet">${excerpt(about, 110)}</p>`}<div class="line"><span>${countOf(count, 'post')}</span>${count > 0 && html`<span>${when(at)}</span>`}</div>`
+  return html`<a href="/room/${name}"><b>${name}</b></a>${closed && html` <span class="tag">closed</span>`}${about !== undefined && html`<p class="quiet" dir="auto">${excerpt(about, 110)}</p>`}<div class="line"><span>${countOf(count, 'post')}</span>${count > 0 && html`<span>${when(at)}</span>`}</div>`
 }

@@ -44,5 +44,5 @@ function rowOf(
   const voted =
     votes.up + votes.down > 0 &&
     html`<span title="${votes.up} for, ${votes.down} against">${score > 0 && '+'}${score} by votes</span>`
-  return html`<li data-thread="${thread}"${listed_in !== undefined && html` data-from="${room}"`}>${seal(author.id)}<div><h3><a class="bare" href="/e/${thread}">${title}</a></h3><div class="line">${flags}${place}${pageTag}${kindTag}${began}${answered}${voted}</div></div><p class="count"><b>${whole(replies)}</b> ${replies === 1 ? 'reply' : 'replies'}</p></li>`
+  return html`<li data-thread="${thread}"${listed_in !== undefined && html` data-from="${room}"`}>${seal(author.id)}<div><h3 dir="auto"><a class="bare" href="/e/${thread}">${title}</a></h3><div class="line">${flags}${place}${pageTag}${kindTag}${began}${answered}${voted}</div></div><p class="count"><b>${whole(replies)}</b> ${replies === 1 ? 'reply' : 'replies'}</p></li>`
 }

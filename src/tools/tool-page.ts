@@ -32,7 +32,7 @@ export const tool: Page = {
       description: excerpt(it.description, 200),
       section: 'tools',
       isListed: !index.spam,
-      head: html`<p class="crumbs"><a href="/tools">Tools</a></p><h1>${it.name}</h1><div class="line"><span class="price">${priceOf(it)}</span><span class="tag">${it.type}</span><span class="tag">${it.kind}</span>${it.category !== '' && html`<span class="tag">${it.category}</span>`}<span class="tag${it.callable === 'callable' && ' good'}">${it.callable}</span>${it.state !== 'unknown' && html`<span class="tag">${it.state}</span>`}</div>`,
+      head: html`<p class="crumbs"><a href="/tools">Tools</a></p><h1 dir="auto">${it.name}</h1><div class="line"><span class="price">${priceOf(it)}</span><span class="tag">${it.type}</span><span class="tag">${it.kind}</span>${it.category !== '' && html`<span class="tag">${it.category}</span>`}<span class="tag${it.callable === 'callable' && ' good'}">${it.callable}</span>${it.state !== 'unknown' && html`<span class="tag">${it.state}</span>`}</div>`,
       main: html`<h2 class="unseen">Description</h2><p class="text" dir="auto">${textHtml(it.description)}</p><p class="quiet">${offeredBy(it)}</p>
 <h2>Input</h2>${schemaOf(it.input_schema, 'input of the tool')}
 ${it.output_schema !== undefined && html`<h2>Output</h2>${schemaOf(it.output_schema, 'output of the tool')}`}

@@ -148,7 +148,12 @@ const contextOf = ({ reply_to: parent, to, to_id: toId = to }) => {
     const words =
       shown === null
         ? parent.slice(0, 8)
-        : make('span', {}, `${name}: ${text === undefined ? '(gone)' : beginning(text, latest.get(shown))}`)
+        : make(
+            'span',
+            {},
+            `${name}: `,
+            make('bdi', {}, text === undefined ? '(gone)' : beginning(text, latest.get(shown))),
+          )
     contexts.push(make('p', { class: 'context' }, 'in reply to ', link(`/e/${parent}`, words)))
   }
   if (to !== undefined) {

@@ -202,4 +202,54 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     expect(complaints.filter((each) => !each.includes('Failed to load resource'))).toEqual([])
     await page.context().close()
   })
+
+  test('a thread begun on a page is not counted there as new', async () => {
+    await client.post(olga, { room: 'counted', text: 'Begun by another' })
+    const page = await openPage()
+    const updated = () => page.waitForResponse((answer) => answer.url().includes('/api/updates'))
+    const first = updated()
+    await page.goto(`${board.address}/room/counted#write`)
+    await first
+    const arriving = updated()
+    await page.getByLabel('Write to counted').fill('Begun here')
+    await button(page, 'Post').click()
+    await page.locator('.threads').getByText('Begun here').waitFor()
+    await arriving
+    await client.post(olga, { room: 'counted', text: 'One more' })
+    await button(page, '1 new post: show').click()
+    await page.locator('.threads').getByText('One more').waitFor()
+    expect(await page.locator('.arrived').isVisible()).toBe(false)
+    await page.context().close()
+  })
+
+  test('titles in Arabic are set from right to left, in a list, on a page and while they are written', async () => {
+    const room = 'arabic'
+    const text = 'مرحبا بالعالم، English ثم نهاية.'
+    await client.command(olga, { operation: 'room.create', room, text: 'غرفة للجميع.' })
+    const { event_id: root } = (await client.post(olga, { room, text })).data
+    const page = await openPage({ viewport: { width: 1280, height: 900 } })
+    await page.goto(`${board.address}/room/${room}#write`)
+    expect(await page.locator('.threads h3:dir(rtl)').count()).toBe(1)
+    expect(await page.locator('.head .lead:dir(rtl)').count()).toBe(1)
+    await page.getByLabel(`Write to ${room}`).fill(text)
+    await saveScreenshot(page, 'arabic-room')
+    await page.goto(`${board.address}/e/${root}`)
+    expect(await page.locator('h1:dir(rtl)').count()).toBe(1)
+    await saveScreenshot(page, 'arabic-thread')
+    await page.context().close()
+  })
+
+  test('a printed page has no form, button or link to sign in', async () => {
+    const { event_id: root } = (await client.post(olga, { room: 'printed', text: 'On paper' })).data
+    const page = await openPage({ viewport: { width: 1280, height: 900 } })
+    await page.goto(`${board.address}/e/${root}`)
+    await button(page, 'Follow this thread').waitFor()
+    await page.getByLabel('Reply to the thread').waitFor()
+    await page.emulateMedia({ media: 'print' })
+    for (const each of await page.locator('button, textarea, input, summary, #account').all())
+      expect(await each.isVisible(), await each.evaluate(({ outerHTML }) => outerHTML)).toBe(false)
+    expect(await page.getByText('On paper').first().isVisible()).toBe(true)
+    await saveScreenshot(page, 'printed')
+    await page.context().close()
+  })
 })

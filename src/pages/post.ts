@@ -85,7 +85,7 @@ function contextOf(
   const words =
     answered === undefined
       ? undefined
-      : html`<span>${nameOf(answered.author)}: ${beginning(answered, 80) ?? '(gone)'}</span>`
+      : html`<span>${nameOf(answered.author)}: <bdi>${beginning(answered, 80) ?? '(gone)'}</bdi></span>`
   const reply =
     parent !== undefined &&
     showsParent === true &&
@@ -125,7 +125,7 @@ function filesOf({ attachments = [] }: ShownEvent): Html {
 
 function votesOf({ votes: { up, down } }: ShownEvent): Html {
   if (up + down === 0) return html``
-  return html`<span class="votes" title="${up} for, ${down} against"><span aria-hidden="true">▲</span>${up}<span class="unseen"> votes for, </span><span aria-hidden="true">▼</span>${down}<span class="unseen"> against</span></span>`
+  return html`<span class="votes" title="${up} for, ${down} against"><span aria-hidden="true">▲</span>${up} <span class="unseen">votes for, </span><span aria-hidden="true">▼</span>${down}<span class="unseen"> against</span></span>`
 }
 
 function proofOf({ event_id: id, log }: ShownEvent): Html {

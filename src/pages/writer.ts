@@ -50,5 +50,6 @@ export function memberEntry(room: string): Html {
 
 function slot(kind: string, { room, page, replyTo, label, only }: Place): Html {
   const isOpen = replyTo !== undefined || only !== undefined
-  return html`<div id="write"><noscript><p class="note">Writing from this page needs JavaScript, because your key stays in your browser. <a href="/for-agents">Other ways</a> do not need it.</p></noscript><section class="writer" aria-label="write"${!isOpen && html` hidden`} data-write="${kind}" data-room="${room}"${page !== undefined && html` data-page="${page}"`}${replyTo !== undefined && html` data-reply-to="${replyTo}"`}${label !== undefined && html` data-label="${label}"`}${only !== undefined && html` data-only="${only}"`}>${only !== undefined && html`<p class="who">${writersOf(only, replyTo !== undefined)}</p>`}</section></div>`
+  const what = kind === 'private' ? 'Reading a private room' : 'Writing from this page'
+  return html`<div id="write"><noscript><p class="note">${what} needs JavaScript, because your key stays in your browser. <a href="/for-agents">Other ways</a> do not need it.</p></noscript><section class="writer" aria-label="write"${!isOpen && html` hidden`} data-write="${kind}" data-room="${room}"${page !== undefined && html` data-page="${page}"`}${replyTo !== undefined && html` data-reply-to="${replyTo}"`}${label !== undefined && html` data-label="${label}"`}${only !== undefined && html` data-only="${only}"`}>${only !== undefined && html`<p class="who">${writersOf(only, replyTo !== undefined)}</p>`}</section></div>`
 }

@@ -80,7 +80,7 @@ const conversationLine = async (own, { room, members, updated_at: at, count }) =
       { class: 'line' },
       ...others.map(person),
       link(`/room/${room}`, 'open'),
-      make('span', {}, `${count} messages`),
+      make('span', {}, count === 1 ? '1 message' : `${count} messages`),
       time(at),
     ),
   )

@@ -313,7 +313,7 @@ test('a tool has one address whatever its id holds; the id in a path leads there
   expect(tool.id).toBe(id)
   expect((await look(path.slice('/tools/'.length))).tool).toEqual(tool)
   const page = await client.get(path)
-  expect([page.status, page.text.includes('<h1>Odd</h1>')]).toEqual([200, true])
+  expect([page.status, page.text.includes('<h1 dir="auto">Odd</h1>')]).toEqual([200, true])
   const plain = id.split('/').map(encodeURIComponent).join('/')
   for (const old of [encodeURIComponent(id), plain, plain.replaceAll('%3A', ':')]) {
     const { status, headers } = await client.get(`/tools/${old}`)
@@ -327,5 +327,5 @@ test('a tool has one address whatever its id holds; the id in a path leads there
   dataOf(
     await client.command(operator, { operation: 'tools.import', data: JSON.stringify({ schema: 1, rows: [liar] }) }),
   )
-  expect((await client.get(path)).text).toContain('<h1>Odd</h1>')
+  expect((await client.get(path)).text).toContain('<h1 dir="auto">Odd</h1>')
 })

@@ -43,14 +43,18 @@ export function refusedPage(
   const { cursor, ...rest } = Object.fromEntries(new URLSearchParams(query))
   const isOver = field === 'cursor' && cursor !== undefined
   const status = statusOf[code]
-  const title = isOver ? 'This list has expired' : (titles[status] ?? 'Refused')
+  const title = isOver
+    ? 'This list has expired'
+    : code === 'private_room'
+      ? 'Private room'
+      : (titles[status] ?? 'Refused')
   const wait = retryAfter !== undefined && html`<p>Try again in ${retryAfter} s.</p>`
   const begin = isOver && html`<p><a href="${pathTo(path, rest)}">The first page of this list</a></p>`
   return shown(
     {
       title,
       isListed: false,
-      head: html`<p class="crumbs">${status} ${code}</p><h1>${title}</h1>`,
+      head: html`<p class="crumbs">${room === undefined ? `${status} ${code}` : html`<a href="/rooms">Rooms</a>`}</p><h1>${title}</h1>`,
       main: html`<p>The board says: ${message}.</p>${wait}${begin}${room !== undefined && memberEntry(room)}${ways}`,
       scripts: room === undefined ? [] : ['write.js'],
     },

@@ -146,7 +146,6 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await guest.getByLabel('The code that you were given').fill(code)
     await button(guest, 'Join').click()
     await guest.getByRole('link', { name: 'open the room' }).click()
-    await button(guest, 'Read it with my key').click()
     await guest.getByLabel('Write to atelier').fill('A first draft')
     await button(guest, 'Post').click()
     await guest.locator('.private').getByText('A first draft').waitFor()

@@ -261,8 +261,9 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await saveScreenshot(page, 'inbox-390')
     await button(page, 'Accept').click()
     await page.waitForURL(/\/room\/dm-/)
-    await button(page, 'Read it with my key').click()
     await page.getByText('In private').waitFor()
+    await page.getByRole('heading', { name: /^Conversation with @browser-ada$/ }).waitFor()
+    await saveScreenshot(page, 'conversation-390')
     await page.context().close()
   })
 

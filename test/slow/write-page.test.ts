@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { openKeyFile } from '../../src/cli/key-file.ts'
 import { skipNote, skipWithout } from '../peers/peers.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
-import { collectErrors, missingBrowser, openPage } from '../support/browser.ts'
+import { collectErrors, missingBrowser, openPage, saveScreenshot } from '../support/browser.ts'
 import { Client, person } from '../support/client.ts'
 import { startTcpProxy } from '../support/tcp-proxy.ts'
 
@@ -221,8 +221,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     const complaints = collectErrors(page)
     await page.goto(`${board.address}/room/quiet-place`)
     await button(page, 'Make a key and save a copy').click()
-    await button(page, 'Read it with my key').click()
-    await page.locator('.problem').getByText('The board says').waitFor()
+    await page.getByText('Your key is not a member of this room').waitFor()
     expect(await page.content()).not.toContain('for members')
     await page.getByLabel('Invite').fill(code)
     await button(page, 'Join').click()
@@ -240,6 +239,38 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await page.context().close()
   })
 
+  test('a member opens a private room without a question: its topic, Markdown, authors, and files that their key saves', async () => {
+    const room = 'quiet-garden'
+    await client.command(ada, { operation: 'room.create', room, visibility: 'private', text: 'Only for us' })
+    const { blob } = (
+      await client.command(ada, {
+        operation: 'blob.put',
+        room,
+        filename: 'Übersicht.txt',
+        media_type: 'text/plain',
+        data: Buffer.from('between us').toString('base64url'),
+      })
+    ).data as unknown as { blob: { id: string } }
+    const data = '{"schema":1,"format":"markdown"}'
+    await client.post(ada, { room, text: '# Hello **members**', attachments: [blob.id], data })
+    const page = await openPage({ acceptDownloads: true })
+    await page.goto(`${board.address}/account`)
+    await button(page, 'Make a key').click()
+    await page.getByRole('heading', { name: 'Your profile' }).waitFor()
+    await client.command(ada, { operation: 'room.member.add', room, target: await identityOf(page) })
+    await page.goto(`${board.address}/room/${room}`)
+    await page.locator('.private strong').getByText('members').waitFor()
+    expect(await page.locator('.head .lead').textContent()).toBe('Only for us')
+    expect(await page.locator('.private .person').getAttribute('href')).toBe(`/i/${ada.id}`)
+    const downloading = page.waitForEvent('download')
+    await button(page, 'Übersicht.txt').click()
+    const download = await downloading
+    expect(download.suggestedFilename()).toBe('Übersicht.txt')
+    expect(readFileSync(await download.path(), 'utf8')).toBe('between us')
+    await saveScreenshot(page, 'private-room')
+    await page.context().close()
+  })
+
   test('an open private room says whether it is followed, loses nothing, keeps nothing redacted, and pages back', async () => {
     const room = 'quiet-hall'
     const say = async (text: string) => (await client.post(ada, { room, text })).data.event_id!
@@ -253,10 +284,10 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     const page = await openPage()
     await page.goto(`${way.address}/room/${room}`)
     await button(page, 'Make a key and save a copy').click()
-    await button(page, 'Read it with my key').waitFor()
+    await button(page, 'Try again').waitFor()
     const id = await identityOf(page)
     await client.command(ada, { operation: 'room.member.add', room, target: id })
-    await button(page, 'Read it with my key').click()
+    await button(page, 'Try again').click()
     const status = () => page.locator('.live').textContent()
     const texts = () => page.locator('.private.posts .text').allTextContents()
     await expect.poll(status).toContain('Live')

@@ -57,7 +57,7 @@ export const base64url = (bytes) => {
   return btoa(text).replaceAll('+', '-').replaceAll('/', '_').replaceAll('=', '')
 }
 /** @param {string} text */
-const fromBase64url = (text) =>
+export const fromBase64url = (text) =>
   Uint8Array.from(atob(text.replaceAll('-', '+').replaceAll('_', '/')), (char) => char.charCodeAt(0))
 /** @param {Uint8Array} bytes */
 export const sha256 = async (bytes) =>
@@ -286,8 +286,8 @@ const halvesIn = async (text, passphrase) => {
   return { d: base64url(new Uint8Array(seed)), x: file.public_key }
 }
 
-export const save = (text, name) => {
-  const address = URL.createObjectURL(new Blob([text], { type: 'application/json' }))
+export const save = (content, name, type = 'application/json') => {
+  const address = URL.createObjectURL(new Blob([content], { type }))
   make('a', { href: address, download: name }).click()
   setTimeout(() => URL.revokeObjectURL(address), 60_000)
 }

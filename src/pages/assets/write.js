@@ -7,19 +7,25 @@ import {
   announce,
   button,
   documentAt,
+  fromBase64url,
   keys,
   link,
   make,
+  nameOf,
+  person,
   placeReply,
   Refused,
   read,
+  readAll,
   said,
+  save,
   send,
+  time,
   unable,
   visible,
 } from './board.js'
 import { composer, keyFileField } from './composer.js'
-import './me.js'
+import { me } from './me.js'
 import { isAmong, joinButton, roleIn } from './standing.js'
 
 /** Closes the stream and timers of an open room. */
@@ -113,8 +119,45 @@ const keyless = () => {
   )
 }
 
+/** Files of a private post have no public address: the key reads them, and the browser saves them. */
+const filesOf = (key, attachments = []) => {
+  const fileOf = ({ id, filename, media_type: type = 'file', size, gone }) => {
+    if (gone !== undefined) return make('li', { class: 'quiet' }, 'a file that was deleted')
+    const name = filename ?? id.slice(0, 8)
+    const status = make('span', { class: 'problem', role: 'alert' })
+    const download = async () => {
+      try {
+        status.textContent = ''
+        const { data } = await read(key, { operation: 'blob.get', target: id })
+        save(fromBase64url(data), name, 'application/octet-stream')
+      } catch (error) {
+        status.textContent = said(error)
+      }
+    }
+    const about = make('span', { class: 'quiet' }, visible(`${type}, ${size.toLocaleString('en-US')} bytes`))
+    return make('li', {}, button(visible(name), download), ' ', about, ' ', status)
+  }
+  return attachments.length === 0
+    ? []
+    : [make('ul', { class: 'files', 'aria-label': 'attachments' }, ...attachments.map(fileOf))]
+}
+
+/** Markdown is laid out by the board, one text after the other. Until then, or if the board does not answer, it is shown as written. */
+let laidOut = Promise.resolve()
+const layOut = (text, place) => {
+  const lay = async () => {
+    if (place.parentNode === null) return
+    const found = (await documentAt('/preview', JSON.stringify({ text, format: 'markdown' }))).getElementById('preview')
+    place.replaceWith(...[...found.childNodes].map((node) => document.importNode(node, true)))
+  }
+  laidOut = laidOut.then(lay).catch(() => {})
+}
+
+const goneWords = ({ reason = 'gone', hidden_by: by }) =>
+  by === 'room' || by === 'operator' ? `Hidden by a moderator: ${reason}` : `(${reason})`
+
 /** The posts of an open room, newest first. */
-const postList = (room) => {
+const postList = (room, key) => {
   const element = make('ol', { class: 'private posts', 'aria-label': `Posts of ${room}`, reversed: '' })
   /** The displayed state of each post by id; `at`: the value of `received` when it was received. */
   const shown = new Map()
@@ -128,23 +171,17 @@ const postList = (room) => {
   }
   list.fill = (post, event) => {
     const isGone = event.text === undefined
-    const time = new Date(event.created_at * 1000)
     post.event = event
     post.at = list.received
+    const words = visible(isGone ? goneWords(event) : event.text)
+    const text = make('p', { class: isGone ? 'text gone' : 'text', dir: 'auto' }, words)
     post.item.replaceChildren(
-      make(
-        'p',
-        { class: 'by' },
-        make('b', {}, visible(event.author.handle ?? event.author.id.slice(0, 8))),
-        ' ',
-        make('time', { datetime: time.toISOString(), class: 'quiet' }, time.toLocaleString()),
-      ),
-      make(
-        'p',
-        { class: isGone ? 'text gone' : 'text', dir: 'auto' },
-        visible(isGone ? `(${event.reason ?? 'gone'})` : event.text),
-      ),
+      make('div', { class: 'by' }, person(event.author), make('span', { class: 'at' }, time(event.created_at))),
+      text,
+      ...(isGone ? [] : filesOf(key, event.attachments)),
     )
+    if (!isGone && event.format === 'markdown') layOut(event.text, text)
+    announce(post.item)
   }
   list.show = (event) => {
     const known = shown.get(event.supersedes ?? event.event_id)
@@ -272,6 +309,27 @@ const followRoom = async (list, { ask, renew }, connection) => {
   }
 }
 
+/** A conversation is a private room whose people never change. */
+const isConversation = (room) => room.startsWith('dm-')
+
+/** The title and the heading of a private room; a conversation has the names of its people. */
+const headOf = async (room, key) => {
+  if (isConversation(room)) {
+    const [own, members] = await Promise.all([me(), readAll(key, { operation: 'room.members', room }, 'members')])
+    const others = members.filter(({ id }) => id !== own?.who.id)
+    const title = `Conversation with ${others.map(nameOf).join(', ')}`
+    return { title, head: [make('p', { class: 'crumbs' }, link('/inbox', 'Inbox')), make('h1', {}, title)] }
+  }
+  const { about } = (await read(key, { operation: 'room.get', room })).room
+  const head = [
+    make('p', { class: 'crumbs' }, link('/rooms', 'Rooms'), ' / private'),
+    make('h1', {}, room),
+    ...(about === undefined ? [] : [make('p', { class: 'lead', dir: 'auto' }, visible(about))]),
+    make('p', {}, link(`/account/rooms?room=${room}`, 'People and invites')),
+  ]
+  return { title: room, head }
+}
+
 /**
  * An open private room: its newest posts by signed commands, new ones by a short-lived token, older ones on request. After each
  * reconnection the list is loaded again, as far down as it is shown, so nothing is missing, and posts removed in the meantime are not
@@ -280,7 +338,7 @@ const followRoom = async (list, { ask, renew }, connection) => {
 const openRoom = async (slot, key) => {
   const { room } = slot.dataset
   const status = make('p', { class: 'live', role: 'status' })
-  const list = postList(room)
+  const list = postList(room, key)
   const connection = connectionOf(status)
   const reader = roomReader(slot, key, list, connection)
   await reader.renew()
@@ -290,14 +348,9 @@ const openRoom = async (slot, key) => {
     clearInterval(clock)
   }
   // The page showed a refusal until now.
-  document.title = `${room} · ${document.querySelector('.wordmark').textContent}`
-  document
-    .querySelector('.head')
-    ?.replaceChildren(
-      make('p', { class: 'crumbs' }, link('/rooms', 'Rooms'), ' / private'),
-      make('h1', {}, room),
-      make('p', {}, link(`/account/rooms?room=${room}`, 'People and invites')),
-    )
+  const { title, head } = await headOf(room, key)
+  document.title = `${title} · ${document.querySelector('.wordmark').textContent}`
+  document.querySelector('.head')?.replaceChildren(...head)
   slot.closest('.content')?.replaceChildren(slot)
   slot.className = ''
   slot.hidden = false
@@ -305,18 +358,33 @@ const openRoom = async (slot, key) => {
   const write = make(
     'div',
     { class: 'writer' },
-    await composer({ room, isPrivate: true, onPosted: ({ event }) => list.receive(event) }),
+    await composer({
+      room,
+      isPrivate: true,
+      label: `Write to ${isConversation(room) ? 'them' : room}`,
+      onPosted: ({ event }) => list.receive(event),
+    }),
   )
   slot.replaceChildren(write, make('h2', { class: 'unseen' }, 'Posts'), status, list.element, reader.goOn)
   void followRoom(list, reader, connection).catch(connection.stop)
 }
 
-/** The entrance to a private room: for members and for people with an invite. */
+/** Opens a private room for its members; for others, shows its entrance. */
 const privateRoom = async (slot, key) => {
+  try {
+    await openRoom(slot, key)
+  } catch (error) {
+    entrance(slot, key, error)
+  }
+}
+
+/** The entrance to a private room, for people who have an invite or become members while they wait. */
+const entrance = (slot, key, refused) => {
   const { room } = slot.dataset
   slot.className = 'writer'
   slot.hidden = false
-  const problem = make('p', { role: 'alert', class: 'problem' })
+  const isKnown = refused instanceof Refused && refused.code === 'private_room'
+  const problem = make('p', { role: 'alert', class: 'problem' }, isKnown ? '' : said(refused))
   const open = () => openRoom(slot, key)
   const code = make('input', {
     'aria-label': 'Invite',
@@ -338,10 +406,10 @@ const privateRoom = async (slot, key) => {
     await open()
   })
   slot.replaceChildren(
-    make('h2', {}, 'Are you a member?'),
-    make('div', { class: 'actions' }, button('Read it with my key', attempt(open))),
-    make('p', {}, 'Or join with an invite:'),
+    make('h2', {}, isKnown ? 'Your key is not a member of this room' : 'The room did not open'),
+    make('p', {}, 'Its owner can add you, or give you an invite:'),
     make('div', { class: 'actions' }, code, button('Join', join)),
+    make('div', { class: 'actions' }, button('Try again', attempt(open))),
     problem,
   )
 }

@@ -1,7 +1,10 @@
 /** `/faq`: short answers to the most common questions. */
 
 import { type Page, shown } from '../pages/page.ts'
-import { type Html, html } from '../pages/pieces/html.ts'
+import { type Html, html, nothing } from '../pages/pieces/html.ts'
+import { release } from '../release.ts'
+
+const ownBoard = 'How do I run my own board, or get the broadside command?'
 
 const answers: readonly (readonly [group: string, readonly (readonly [question: string, answer: Html])[]])[] = [
   [
@@ -50,6 +53,14 @@ const answers: readonly (readonly [group: string, readonly (readonly [question: 
         html`Its page is live. As text: <code>curl -N …/tail/lobby</code>. As events: the same with <code>Accept: text/event-stream</code>. As a long poll: <a href="/docs/updates.get">/api/updates</a>. On your own page: <a href="/embed">one script element</a>. Rooms, threads, people and <a href="/work.atom">works</a> have feeds: <code>/room/lobby.atom</code>, and the same names with <code>.json</code>.`,
       ],
       [
+        'How do I write here?',
+        html`Open a <a href="/rooms">room</a>, choose New thread, write, and post. Your first post makes a key in your browser and saves a copy of it as a file: that is your account. Programs write with <a href="/docs/post">signed commands</a> or over <a href="/agents">MCP</a>.`,
+      ],
+      [
+        'I lost my key.',
+        html`Open its file at <a href="/account">Your key</a>, on any device. Without the file, and without a browser that still has the key, no one can restore it, not even the operator: make another key there and choose another name. If somebody else may have your key, move to a new one there, as long as you have it yourself.`,
+      ],
+      [
         'Did my post arrive?',
         html`If the answer contains <code>"ok":true</code>, it is on disk and in the log. If there was no answer, send the same bytes again: it posts once.`,
       ],
@@ -64,6 +75,10 @@ const answers: readonly (readonly [group: string, readonly (readonly [question: 
       [
         'May I copy the board?',
         html`Yes: <a href="/v1/export">/v1/export</a> has everything public with signatures and log leaves, and <code>broadside verify</code> checks it offline. <a href="/docs/changes.list">/api/changes</a> lists the corrections since then.`,
+      ],
+      [
+        ownBoard,
+        html`Both are the package <code>broadside</code>, for Node 22.18 or newer. It is in no public registry: <a href="/contact">ask the operator of this board</a> for its file. Then <code>npm i -g ./broadside-${release}.tgz</code> installs the command, <code>broadside serve</code> runs a board of your own at http://127.0.0.1:8787, and <code>broadside --help</code> lists the rest. <code>HOSTING.md</code> in the package explains the settings, backups and upgrades. To check a proof or an export of this board, <code>broadside verify</code> needs the file and <a href="/log">the key of the log</a>; without the command, your browser checks the proof of any post.`,
       ],
       [
         'What are credits?',
@@ -97,7 +112,7 @@ export const faq: Page = {
       head: html`<h1>Questions</h1>`,
       main: html`<div class="prose">${answers.map(
         ([group, each]) =>
-          html`<h2>${group}</h2>${each.map(([question, answer]) => html`<h3>${question}</h3><p>${answer}</p>`)}`,
+          html`<h2>${group}</h2>${each.map(([question, answer]) => html`<h3${question === ownBoard ? html` id="own"` : nothing}>${question}</h3><p>${answer}</p>`)}`,
       )}</div>`,
       aside: html`<section><h2>More</h2><ul><li><a href="/for-agents">For agents</a></li><li><a href="/docs">Documentation</a></li><li><a href="/log">The public log</a></li><li><a href="/embed">A room on your page</a></li></ul></section>`,
     }),

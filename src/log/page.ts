@@ -39,7 +39,7 @@ ${witnessesOf(witnesses)}
 <ol><li>Save the log’s key once. With it you can detect any other version of the history:<pre tabindex="0"><code>${vkey}</code></pre><p><button type="button" hidden data-copy="${vkey}">Copy the key</button></p></li>
 <li>Any post: open it and follow “signed, in the log”. Your browser verifies the proof, step by step, and remembers the key.</li>
 <li>The whole log, offline, every signature and every leaf:<pre tabindex="0"><code>curl '${ask.board.address}/v1/export' -o board.jsonl
-broadside verify board.jsonl --vkey '${vkey}'</code></pre></li>
+broadside verify board.jsonl --vkey '${vkey}'</code></pre><p><a href="/faq#own">Get the command</a></p></li>
 <li>With a mirror that verifies each step of its growth:<pre tabindex="0"><code>broadside mirror ${ask.board.address} copy</code></pre></li>
 <li>With any client of transparency logs: the tiles follow C2SP <code>tlog-tiles</code> under <code>${prefix}/</code>.</li></ol>
 <h2>What it proves and does not prove</h2>

@@ -69,6 +69,7 @@ ${steps.map(([step, title, meaning]) => html`<li id="step-${step}"><strong>${tit
 <p>Save <a href="/api/log/proof?message=${shownId}&amp;format=tlog-proof" download>the proof file</a> or <a href="/api/log/proof?message=${shownId}">the proof as JSON</a>, then run this anywhere, without this board:</p>
 <pre tabindex="0">broadside verify ${shownId}.tlog-proof --vkey '${it.log.vkey}'
 broadside verify ${shownId}.json --vkey '${it.log.vkey}'</pre>
+<p><a href="/faq#own">Get the command</a></p>
 <p class="quiet">To fetch the JSON by hand:</p>
 <pre tabindex="0">curl -o ${shownId}.json \\
   '${ask.board.address}/api/log/proof?message=${shownId}'</pre>`,

@@ -63,7 +63,7 @@ ${main}
 </div>
 </main>
 ${aside === undefined ? nothing : html`<aside aria-label="about this page">\n${aside}\n</aside>\n`}</div>
-<footer class="foot"><div><span>Texts here were written by strangers.</span><a href="/faq">Questions</a><a href="/agents">For agents</a><a href="/docs">Documentation</a><a href="/openapi.json">OpenAPI</a><a href="/v1/export">Export</a><a href="/log">Public log</a><a href="/contact">Contact and privacy</a></div></footer>
+<footer class="foot"><div><span>Texts here were written by strangers.</span><a href="/faq">Questions</a><a href="/agents">For agents</a><a href="/docs">Documentation</a><a href="/openapi.json">OpenAPI</a><a href="/v1/export">Export</a><a href="/log">Public log</a><a href="/contact">Contact and privacy</a><a href="/faq#own">Run your own</a></div></footer>
 ${loads}</body>
 </html>
 `.text

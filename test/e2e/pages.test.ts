@@ -443,3 +443,11 @@ test('a post counts the same on every page, people have their names, and pages a
     expect([api, one.status, bodyOf(one.text)]).toEqual([api, 200, bodyOf(other.text)])
   }
 })
+
+test('every page leads to how to run a board, and the answer names the package and whom to ask for it', async () => {
+  for (const path of shown.paths) expect((await get(path)).text, path).toContain('href="/faq#own"')
+  const { text } = await get('/faq')
+  const answer = text.slice(text.indexOf('<h3 id="own">'))
+  for (const words of ['broadside-1.0.0.tgz', 'href="/contact"', 'broadside serve']) expect(answer).toContain(words)
+  for (const question of ['How do I write here?', 'I lost my key.']) expect(text).toContain(`<h3>${question}</h3>`)
+})

@@ -132,7 +132,7 @@ async function docsOf(ask: Ask, place: Place): Promise<Html> {
   })
   const rows =
     list.docs.length === 0
-      ? empty(html`There are no documents here yet: <a href="/docs/docs.create">docs.create</a> makes one.`)
+      ? empty('There are no documents here yet.')
       : html`<ul class="rows">${list.docs.map((doc) => html`<li><a href="/d/${doc.id}"><b dir="auto">${doc.title}</b></a><div class="line"><span>${countOf(doc.versions, 'version')}</span><span>${when(doc.updated_at)}</span></div></li>`)}</ul>`
   return html`<h2 class="unseen">Documents</h2><div id="document-acts" data-room="${room.name}"></div>${rows}
 ${pagerOf(place, list, 'More documents')}`

@@ -121,7 +121,13 @@ describe('the moderation log of the board', () => {
 
   test('people read it on a page, and on the command line', async () => {
     const page = (await client.get('/moderation')).text
-    for (const words of ['floods everywhere', 'identity.suspend', `/i/${eve.id}`, '/api/log/proof?message='])
+    for (const words of [
+      'floods everywhere',
+      '<span>suspended <a',
+      'identity.suspend',
+      `/i/${eve.id}`,
+      '/api/log/proof?message=',
+    ])
       expect(page).toContain(words)
     const { code, out } = await run('moderate', 'acts', '--url', board.address)
     expect([code, out]).toEqual([0, expect.stringContaining('floods everywhere')])

@@ -1,4 +1,5 @@
 /** `/moderation`: every public act of moderation on the board, who did it, when and why, each with its proof. */
+import { parseStrictText } from '../format/strict-json.ts'
 import type { ResultOf } from '../pages/data.ts'
 import { type Ask, type Page, shown } from '../pages/page.ts'
 import { type Html, html } from '../pages/pieces/html.ts'
@@ -91,12 +92,10 @@ function whatWasDone({ action, target, detail }: Act, nameAt: Names): Html {
   return html`${before}${what !== '' && html` ${what}`}${after !== undefined && ` ${after}`}${to}`
 }
 
-function detailIn(detail: string | undefined): Readonly<Record<string, unknown>> {
-  try {
-    return JSON.parse(detail ?? '{}')
-  } catch {
-    return {}
-  }
+/** Data of the command, which was checked before the board accepted it. */
+function detailIn(detail = '{}'): Readonly<Record<string, unknown>> {
+  const found = parseStrictText(detail)
+  return found.ok ? Object(found.value) : {}
 }
 
 const policyNames: Readonly<Record<string, string>> = {

@@ -34,10 +34,8 @@ import { keyFileField } from './composer.js'
 import './me.js'
 
 const place = document.getElementById('own')
-const changed = async () => {
-  document.dispatchEvent(new Event('key-changed'))
-  await build()
-}
+const changed = () => document.dispatchEvent(new Event('key-changed'))
+document.addEventListener('key-changed', () => void build())
 const passphraseField = () =>
   field(
     'Passphrase for the file, if you want one',
@@ -50,7 +48,7 @@ const keyless = () => {
     'Make a key',
     async ({ passphrase, saved }) => {
       await keys.make({ isSaved: saved !== undefined, passphrase })
-      await changed()
+      changed()
     },
   )
   place.replaceChildren(
@@ -89,7 +87,7 @@ const nameSection = (key, who) => {
     form([field('A name, 2 to 32 of a-z 0-9 _ -', name)], 'Take this name', async ({ handle }) => {
       await send(key, { operation: 'identity.register', handle: handle.trim().replace(/^@/, '').toLowerCase() })
       await whoIs(key, 0)
-      await changed()
+      changed()
     }),
     quiet('It is unique, public and cannot be changed later.'),
   )
@@ -128,7 +126,7 @@ const profileSection = (key, { profile }) => {
 /** The new key is stored before it is announced, so that nothing is lost if the page is closed in between. */
 const rotate = async (key, who, passphrase) => {
   const { key: fresh, file } = await freshKey(passphrase)
-  const next = { ...fresh, id: who.id }
+  const next = { ...fresh, id: who.id, isSaved: true }
   await keys.put(next, 'next')
   saveKey(fresh, file)
   await send(key, { operation: 'identity.rotate', target: fresh.publicKey }, { with: fresh })
@@ -138,7 +136,7 @@ const adopt = async (next) => {
   await keys.put(next)
   await keys.forget('next')
   kept.set('news', undefined)
-  await changed()
+  changed()
 }
 /** Finishes a rotation that was in progress when the page was closed; whether the board has it decides. */
 const finishMove = async () => {
@@ -167,11 +165,10 @@ const keySection = (key, who) => {
   const moving = form([passphraseField()], 'Move to a new key', ({ passphrase }) => rotate(key, who, passphrase))
   const forgetting = make('p', { hidden: '', class: 'actions' })
   forgetting.append(
-    'Without its file this key is lost permanently. ',
+    'Without its file this key is lost permanently. Your drafts in this browser are deleted with it. ',
     button('Forget it', async () => {
       await keys.forget()
-      for (const name of ['news', 'mutes', 'seen', 'votes']) kept.set(name, undefined)
-      await changed()
+      changed()
     }),
   )
   return section(

@@ -190,6 +190,13 @@ export const said = (error) =>
   `${error instanceof Refused ? 'The board says' : 'That did not work'}: ${error.message.replace(/\.$/, '')}.`
 
 /** Reads public data of the board. */
+  names: () => {
+    try {
+      return Object.keys(localStorage)
+    } catch {
+      return []
+    }
+  },
 export const get = async (path) => {
   const { ok, data, error } = await (await fetch(path, { credentials: 'omit' })).json()
   if (!ok) throw new Refused(error)
@@ -309,48 +316,76 @@ export const keyIn = async (text, passphrase = '') => {
   return text.includes('"sealed"') ? { ...key, sealed: text } : key
 }
 
-/** Keys of this browser by name, each `{ publicKey, id, privateKey }`, with `sealed` if its file has a passphrase. */
+/**
+ * Keys of this browser by name, each `{ publicKey, id, privateKey }`, with `sealed` if its file has a passphrase, and `isSaved`: whether a
+ * copy is in a file. Other tabs learn of a change of the own key by the entry `me` (me.js).
+ */
 export const keys = {
   async get(name = 'own') {
     return settled((await store('readonly')).get(name))
   },
-  async put(key, name = 'own', { isNew = false } = {}) {
+  async put(key, name = 'own') {
     await settled((await store('readwrite')).put(key, name))
     // Requests persistence, so that a browser short of space does not evict the key. Firefox asks the person first, who may take their
     // time, so nothing waits for the result.
     navigator.storage?.persist?.().catch(() => false)
-    if (name === 'own') kept.set('me', { key: key.publicKey, id: key.id, at: isNew ? Date.now() : 0 })
-    return key
+    kept.set('me', { key: key.publicKey, id: key.id, at })
   },
   async forget(name = 'own') {
     await settled((await store('readwrite')).delete(name))
-    if (name === 'own') kept.set('me', undefined)
+    if (name !== 'own') return
+    await settled((await store('readwrite')).delete('next'))
+    for (const each of kept.names())
+      if (each.startsWith('draft ') || ['news', 'mutes', 'seen', 'votes', 'me'].includes(each)) kept.set(each)
   },
-  /** Creates a key, and saves its file unless that is not wanted. */
+  /** Creates the first key of this browser, and saves its file unless that is not wanted. */
   async make({ isSaved = true, passphrase = '' } = {}) {
     const { key, file } = await freshKey(passphrase)
-    await keys.put(key, 'own', { isNew: true })
-    if (isSaved) saveKey(key, file)
+    if (name === 'own') keys.announce(key, 0)
     return key
+  },
+  /** Stores the first key of this browser. @returns the key that it has from now on, which another tab may have stored before */
+  async add(key, isNew) {
+    try {
+      await settled((await store('readwrite')).add(key, 'own'))
+    } catch (error) {
+      if (error?.name !== 'ConstraintError') throw error
+      return keys.get()
+    }
+    keys.announce(key, isNew ? Date.now() : 0)
+    return key
+  },
+  announce(key, at) {
+    const own = await keys.add({ ...key, isSaved }, true)
+    if (isSaved && own.publicKey === key.publicKey) saveKey(key, file)
+    return own
+  },
+  /** Stores the key of a file, which never replaces another key. */
+  async load(key) {
+    const own = await keys.add({ ...key, isSaved: true }, false)
+    if (own.publicKey !== key.publicKey)
+      throw new Error('this browser has another key already: reload this page to see it, and forget it before you load this file')
+    return own
   },
 }
 
+  /** Removes a key; with the own key, everything that was stored for its owner, such as drafts for private rooms. */
 /** The identity that this browser's key acts for, as the board knows it: `{ id, handle?, key }`; requested again when stale. */
 export const whoIs = async (key, maxAgeMs = 600_000) => {
   const known = kept.get('me')
   if (known?.key === key.publicKey && Date.now() - known.at < maxAgeMs) return known
   const base = { key: key.publicKey, id: key.id, at: Date.now() }
-  try {
-    const { identity } = await send(key, { operation: 'identity.get' })
-    const found = { ...base, id: identity.id, handle: identity.handle }
-    kept.set('me', found)
-    return found
-  } catch (error) {
-    // The board does not know an identity before it has posted in public.
-    if (!(error instanceof Refused)) throw error
-    kept.set('me', base)
-    return base
-  }
+  const found = await send(key, { operation: 'identity.get' }).then(
+    ({ identity }) => ({ ...base, id: identity.id, handle: identity.handle }),
+    (error) => {
+      // The board does not know an identity before it has posted in public.
+      if (!(error instanceof Refused)) throw error
+      return base
+    },
+  )
+  // The key may have been forgotten meanwhile, and then nothing about it stays.
+  if ((await keys.get())?.publicKey === key.publicKey) kept.set('me', found)
+  return found
 }
 
 /** Signing and sending */
@@ -396,6 +431,9 @@ const signed = async (key, fields, { with: other }) => {
   const bytes = encoder.encode(
     `{"version":1,"service":${JSON.stringify(service)},"command":${inner}}`
       .replaceAll('\u2028', '\\u2028')
+  const stored = await Promise.all([keys.get(), keys.get('operate')])
+  if (!stored.some((each) => each?.publicKey === key.publicKey))
+    throw new Error('The key of this browser was changed in another tab. Reload this page, then try again.')
       .replaceAll('\u2029', '\\u2029'),
   )
   command.signature = await sign(key, bytes)
@@ -483,7 +521,7 @@ export const form = (fields, words, act) => {
   const status = make('p', { role: 'status' })
   const submit = make('button', { type: 'submit' }, words)
   const made = make('form', { class: 'write' }, ...fields, make('div', { class: 'actions' }, submit), status)
-  made.addEventListener('submit', async (submitted) => {
+  made.addEventListener('submit', (submitted) => {
     submitted.preventDefault()
     if (submit.disabled) return
     submit.disabled = true

@@ -35,9 +35,7 @@ export const keyFileField = (then) => {
   const open = async () => {
     try {
       status.textContent = ''
-      const key = await keyIn(await file.files[0].text(), passphrase.value)
-      await keys.put(key)
-      await then(key)
+      await then(await keys.load(await keyIn(await file.files[0].text(), passphrase.value)))
     } catch (error) {
       if (error instanceof Sealed) {
         asked.hidden = false
@@ -143,6 +141,8 @@ const fileList = (room, say) => {
 
 /** The text as the board would show it. */
 const previewInto = async (place, text, format) => {
+const announceKey = () => document.dispatchEvent(new Event('key-changed'))
+
   if (text.trim() === '') return place.replaceChildren(make('p', { class: 'quiet' }, 'Nothing to preview yet.'))
   const shown = (await documentAt('/preview', JSON.stringify({ text, format }))).getElementById('preview')
   place.replaceChildren(...[...shown.childNodes].map((node) => document.importNode(node, true)))
@@ -159,19 +159,33 @@ class Composer {
     this.isPosting = false
     this.makeFields()
     this.makeForm()
+    this.isArranged = false
   }
 
   /** Determines who writes: the key of this browser, or a key that posting will create. */
   async begin() {
-    this.key = await keys.get()
-    this.who = this.key === undefined ? undefined : await whoIs(this.key).catch(() => ({ id: this.key.id }))
-    this.arrange()
+    await this.identify()
+    document.addEventListener('key-changed', () => {
+      if (this.form.isConnected) void this.identify()
+    })
     this.say(this.count())
     return this.form
   }
 
   say(words) {
     this.status.textContent = words
+  /** Reads the key of this browser, which another tab may have made, changed or forgotten. @returns whether it is the same as before */
+  async identify(maxAgeMs) {
+    const before = this.key
+    const key = await keys.get()
+    const who = key === undefined ? undefined : await whoIs(key, maxAgeMs).catch(() => ({ id: key.id }))
+    const isSame = this.isArranged && this.key?.publicKey === key?.publicKey && this.who?.handle === who?.handle
+    this.key = key
+    this.who = who
+    if (!isSame) this.arrange()
+    return before?.publicKey === key?.publicKey
+  }
+
   }
 
   makeFields() {
@@ -280,21 +294,17 @@ class Composer {
 
   /** Rebuilds the parts that depend on the key. */
   arrange() {
-    const { key, who } = this
-    this.newcomer = key === undefined ? keyFields((found) => this.useKey(found)) : undefined
+    const { key, who, needed } = this
+    const hadFocus = needed.contains(document.activeElement)
+    this.isArranged = true
+    this.newcomer = key === undefined ? keyFields(announceKey) : undefined
     const isNameless = this.options.isPrivate !== true && this.options.edit === undefined && who?.handle === undefined
-    this.needed.replaceChildren(
+    needed.replaceChildren(
       ...(isNameless ? [field('Your name here, if you want one: @', this.handle)] : []),
       ...(this.newcomer === undefined ? [] : [this.newcomer.element]),
     )
     this.asWhom.replaceChildren(...(who === undefined ? [] : ['as ', link('/account', nameOf(who))]))
-  }
-
-  async useKey(found, isNew = false) {
-    this.key = found
-    this.who = isNew ? { id: found.id } : await whoIs(found, 0).catch(() => ({ id: found.id }))
-    this.arrange()
-    document.dispatchEvent(new Event('key-changed'))
+    if (hadFocus) this.submit.focus()
   }
 
   /** Checks whether it can be posted now. @returns what is wrong with the text, or '' */
@@ -336,8 +346,16 @@ class Composer {
   async send() {
     const written = this.text.value
     const name = await this.wantedName()
+    // A person without a key who has one by now posts with it: it was made for a post in another tab.
+    const isNewcomer = this.key === undefined
+    if (!(await this.identify()) && !isNewcomer)
+      throw new Error('the key of this browser was changed in another tab: see below who you are now, then post again')
     const to = await identityOf(this.addressee.value.trim())
-    if (this.key === undefined) await this.useKey(await this.newcomer.make(), true)
+    if (this.key === undefined) {
+      await this.newcomer.make()
+      await this.identify()
+      announceKey()
+    }
     const attachments = await this.files.upload(this.key)
     this.say('Posting')
     const fields = this.fieldsOf(written, name, to, attachments)
@@ -346,7 +364,10 @@ class Composer {
     this.addressee.value = ''
     this.files.clear()
     if (this.text.value === '') localStorage.removeItem(this.draft)
-    if (name !== undefined) await this.useKey(this.key)
+    if (name !== undefined) {
+      await this.identify(0)
+      announceKey()
+    }
     return done
   }
 

@@ -129,7 +129,20 @@ export const show = async () => {
 /** Reload everything that depends on the key. */
 document.addEventListener('key-changed', () => {
   asked = undefined
-  void show()
+  void show().catch(() => {})
+})
+const ownerIn = (text) => {
+  const { key, handle } = JSON.parse(text ?? '{}')
+  return `${key} ${handle}`
+}
+/** Another tab made, changed or forgot the key, or gave it a name. */
+addEventListener('storage', ({ key: name, oldValue, newValue }) => {
+  if (name === 'me' && ownerIn(oldValue) !== ownerIn(newValue)) document.dispatchEvent(new Event('key-changed'))
+})
+/** The same, while this page was left and waited to be shown again. */
+addEventListener('pageshow', async ({ persisted: isAgain }) => {
+  if (isAgain && (await keys.get())?.publicKey !== (await me())?.key.publicKey)
+    document.dispatchEvent(new Event('key-changed'))
 })
 void show().catch(() => {})
 void me()

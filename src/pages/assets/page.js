@@ -83,9 +83,13 @@ for (const form of document.querySelectorAll('form[data-at-once]'))
     if (target instanceof HTMLSelectElement) form.requestSubmit()
   })
 
-/** Shows the person in the masthead if there is a key in this browser; otherwise nothing is loaded. */
-try {
-  if (localStorage.getItem('me') !== null) void import('./me.js')
-} catch {
-  // A browser without storage has no key either.
+/** Shows the person in the masthead once there is a key in this browser; otherwise nothing is loaded. */
+const greet = () => {
+  try {
+    if (localStorage.getItem('me') !== null) void import('./me.js')
+  } catch {
+    // A browser without storage has no key either.
+  }
 }
+greet()
+addEventListener('storage', greet)

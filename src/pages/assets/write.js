@@ -35,7 +35,9 @@ const slot = document.querySelector('[data-write]')
 /** States who may write here, if not everyone. */
 const who = slot?.querySelector('.who')
 
-/** Rebuilds the slot when the key changes. */
+/** The key that the entrance to a private room was built for. */
+let builtFor
+
 const build = async () => {
   leave()
   const why = await unable()
@@ -43,6 +45,7 @@ const build = async () => {
     return slot.replaceChildren(make('p', {}, `${why} `, link('/for-agents', 'Other ways to write'), '.'))
   if (slot.dataset.write === 'private') {
     const key = await keys.get()
+    builtFor = key?.publicKey
     return key === undefined ? keyless() : privateRoom(slot, key)
   }
   const { room, page, replyTo, only } = slot.dataset
@@ -92,13 +95,15 @@ document.addEventListener('click', ({ target }) => {
 })
 addEventListener('hashchange', open)
 
+/** A private room closes when its key is forgotten. A form for a public post follows the key on its own. */
+if (slot?.dataset.write === 'private')
+  document.addEventListener('key-changed', async () => {
+    if ((await keys.get())?.publicKey !== builtFor) await build()
+  })
+
 /** There is no key yet: explains what one is, and offers the ways to get one. */
 const keyless = () => {
-  const after = (act) => async () => {
-    await act()
-    document.dispatchEvent(new Event('key-changed'))
-    await build()
-  }
+  const announceKey = () => document.dispatchEvent(new Event('key-changed'))
   slot.hidden = false
   slot.replaceChildren(
     make('h2', {}, 'Read it with your key'),
@@ -110,12 +115,9 @@ const keyless = () => {
     make(
       'div',
       { class: 'actions' },
-      button(
-        'Make a key and save a copy',
-        after(() => keys.make()),
-      ),
+      button('Make a key and save a copy', () => keys.make().then(announceKey)),
     ),
-    keyFileField(after(() => {})),
+    keyFileField(announceKey),
   )
 }
 

@@ -4,6 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
+import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { skipNote, skipWithout } from '../peers/peers.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
@@ -142,6 +143,69 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await reply.waitFor()
     await saveScreenshot(page, 'thread-1280')
     expect(complaints).toEqual([])
+    await page.context().close()
+  })
+
+  test('a canceled edit is gone, and unsaved changes never replace a newer version without being asked for', async () => {
+    const page = await openPage()
+    await page.goto(`${board.address}/account`)
+    await button(page, 'Make a key').click()
+    await page.getByRole('heading', { name: 'Your profile' }).waitFor()
+    await page.goto(`${board.address}/room/lobby#write`)
+    await page.getByLabel('Write to lobby').fill('first version')
+    await button(page, 'Post').click()
+    await page.getByRole('link', { name: 'see it' }).click()
+    const id = new URL(page.url()).pathname.split('/').at(-1)!
+    const field = page.getByLabel('Your post')
+    const edit = async (on: Page) => {
+      await on.locator(`#e-${id} > .under .menu summary`).click()
+      await button(on, 'Edit').click()
+      await on.getByLabel('Your post').waitFor()
+    }
+    const textNow = async () => (await client.get(`/api/events/${id}`)).data.event
+    await edit(page)
+    await field.fill('rubbish')
+    await page.locator('.in-place').getByRole('button', { name: 'Cancel' }).click()
+    await edit(page)
+    expect(await field.inputValue()).toBe('first version')
+
+    // Left without Cancel, the changes are there again.
+    await field.fill('half a change')
+    await page.reload()
+    await edit(page)
+    expect(await field.inputValue()).toBe('half a change')
+    await page.getByText('These are your unsaved changes.').waitFor()
+
+    // Another tab saves a newer version while this one has its form open: it is shown before it is replaced.
+    const other = await page.context().newPage()
+    await other.goto(page.url())
+    await edit(other)
+    await other.getByLabel('Your post').fill('second version')
+    await button(other, 'Save').click()
+    await other.locator(`#e-${id} > .text`).getByText('second version').waitFor()
+    await field.fill('half a change, and more')
+    await button(page, 'Save').click()
+    await page.getByText('this post was changed elsewhere').waitFor()
+    await page.locator('.preview').getByText('second version').waitFor()
+    await saveScreenshot(page, 'edited-elsewhere')
+    expect(await textNow()).toMatchObject({ text: 'second version' })
+
+    await edit(other)
+    await other.getByLabel('Your post').fill('third version')
+    await button(other, 'Save').click()
+    await other.locator(`#e-${id} > .text`).getByText('third version').waitFor()
+    await page.evaluate((name) => {
+      localStorage.setItem(name, JSON.stringify({ from: 'first version', text: 'half a change' }))
+    }, `draft edit ${id}`)
+    await page.reload()
+    await edit(page)
+    expect(await field.inputValue()).toBe('third version')
+    await saveScreenshot(page, 'unsaved-changes')
+    await button(page, 'Restore your unsaved changes').click()
+    expect(await field.inputValue()).toBe('half a change')
+    await button(page, 'Save').click()
+    await page.locator(`#e-${id} > .text`).getByText('half a change').waitFor()
+    expect(await page.evaluate(() => JSON.stringify(localStorage))).not.toContain('half a change')
     await page.context().close()
   })
 

@@ -139,12 +139,12 @@ const fileList = (room, say) => {
   }
 }
 
-/** The text as the board would show it. */
-const previewInto = async (place, text, format) => {
 const announceKey = () => document.dispatchEvent(new Event('key-changed'))
 
   if (text.trim() === '') return place.replaceChildren(make('p', { class: 'quiet' }, 'Nothing to preview yet.'))
   const shown = (await documentAt('/preview', JSON.stringify({ text, format }))).getElementById('preview')
+/** The text as the board would show it. */
+const previewInto = async (place, text, format) => {
   place.replaceChildren(...[...shown.childNodes].map((node) => document.importNode(node, true)))
 }
 
@@ -160,6 +160,9 @@ class Composer {
     this.makeFields()
     this.makeForm()
     this.isArranged = false
+    /** The version that an edit replaces. */
+    this.from = edit?.text
+    this.restoreDraft()
   }
 
   /** Determines who writes: the key of this browser, or a key that posting will create. */
@@ -168,12 +171,10 @@ class Composer {
     document.addEventListener('key-changed', () => {
       if (this.form.isConnected) void this.identify()
     })
-    this.say(this.count())
+    this.say(this.count() || this.restored)
     return this.form
   }
 
-  say(words) {
-    this.status.textContent = words
   /** Reads the key of this browser, which another tab may have made, changed or forgotten. @returns whether it is the same as before */
   async identify(maxAgeMs) {
     const before = this.key
@@ -188,11 +189,12 @@ class Composer {
 
   }
 
+  say(words) {
+    this.status.textContent = words
   makeFields() {
     const { edit, replyTo } = this.options
     const id = `write-${this.draft.replaceAll(' ', '-')}`
     this.text = make('textarea', { id, rows: replyTo === '' ? '6' : '4', required: '' })
-    this.text.value = localStorage.getItem(this.draft) ?? edit?.text ?? ''
     this.format = make('input', { type: 'checkbox' })
     this.format.checked = (edit?.format ?? (kept.get('markdown') === true ? 'markdown' : 'text')) === 'markdown'
     this.handle = make('input', {
@@ -238,7 +240,7 @@ class Composer {
         make('label', { class: 'button plain' }, 'Attach files', this.pick),
         make('label', { class: 'check' }, this.format, ' Markdown'),
         ...(isThread ? [this.addressee] : []),
-        ...(onCancel === undefined ? [] : [button('Cancel', () => onCancel(), 'plain')]),
+        ...(onCancel === undefined ? [] : [button('Cancel', () => this.cancel(), 'plain')]),
         this.asWhom,
         ...(isThread && !isPrivate ? [promise] : []),
       ),
@@ -252,14 +254,14 @@ class Composer {
   listen() {
     const { text } = this
     text.addEventListener('input', () => {
-      localStorage.setItem(this.draft, text.value)
+      this.keepDraft()
       const problem = this.count()
       if (!this.isPosting) this.say(problem)
     })
     text.addEventListener('paste', ({ clipboardData }) => this.files.add(clipboardData?.files ?? []))
     text.addEventListener('keydown', ({ key: pressed, ctrlKey, metaKey }) => {
       if (pressed === 'Enter' && (ctrlKey || metaKey)) this.form.requestSubmit()
-      if (pressed === 'Escape' && text.value === '') this.options.onCancel?.()
+      if (pressed === 'Escape' && text.value === '') this.cancel()
     })
     this.pick.addEventListener('change', () => {
       this.files.add(this.pick.files)
@@ -277,6 +279,45 @@ class Composer {
   }
 
   formatName() {
+  /** Shows the draft. That of an edit is only offered if the post has been changed since: saving it would undo that. */
+  restoreDraft() {
+    const { text, draft, from } = this
+    this.restored = ''
+    if (from === undefined) {
+      text.value = localStorage.getItem(draft) ?? ''
+      return
+    }
+    text.value = from
+    const unsaved = kept.get(draft)
+    if (typeof unsaved?.text !== 'string' || unsaved.text === from) return
+    if (unsaved.from === from) {
+      text.value = unsaved.text
+      this.restored = 'These are your unsaved changes. Cancel discards them.'
+      return
+    }
+    const restore = button('Restore your unsaved changes', () => {
+      text.value = unsaved.text
+      this.keepDraft()
+      offer.remove()
+      text.focus()
+    })
+    const words = 'This post was changed after you began to edit it. The text below is its newest version.'
+    const offer = make('div', { class: 'note' }, make('p', {}, words), restore)
+    text.before(offer)
+  }
+
+  keepDraft() {
+    const { text, draft, from } = this
+    if (from === undefined) localStorage.setItem(draft, text.value)
+    else kept.set(draft, { from, text: text.value })
+  }
+
+  /** A reply that is closed can be continued later; a canceled edit is gone. */
+  cancel() {
+    if (this.from !== undefined) localStorage.removeItem(this.draft)
+    this.options.onCancel?.()
+  }
+
     return this.format.checked ? 'markdown' : 'text'
   }
 
@@ -328,6 +369,17 @@ class Composer {
   }
 
   /** The fields of the command other than its text. */
+  /** Shows a version that was written elsewhere since the edit began, before it is replaced. */
+  async checkVersion() {
+    const { event } = await get(`/api/events/${this.options.edit.event_id}`)
+    if (event.text === this.from) return
+    this.from = event.text
+    await previewInto(this.preview, event.text ?? '', event.format)
+    this.preview.hidden = false
+    this.look.textContent = 'Hide preview'
+    throw new Error('this post was changed elsewhere, to the version shown above. Save again to replace that version')
+  }
+
   fieldsOf(text, name, to, attachments) {
     const { room, page, replyTo, edit } = this.options
     const format = this.formatName()
@@ -345,12 +397,13 @@ class Composer {
 
   async send() {
     const written = this.text.value
-    const name = await this.wantedName()
     // A person without a key who has one by now posts with it: it was made for a post in another tab.
     const isNewcomer = this.key === undefined
     if (!(await this.identify()) && !isNewcomer)
       throw new Error('the key of this browser was changed in another tab: see below who you are now, then post again')
     const to = await identityOf(this.addressee.value.trim())
+    const name = await this.wantedName()
+    if (this.from !== undefined) await this.checkVersion()
     if (this.key === undefined) {
       await this.newcomer.make()
       await this.identify()
@@ -407,7 +460,7 @@ class Composer {
     const lines = quoted.split('\n').map((line) => `> ${line}`)
     const before = this.text.value === '' ? '' : `${this.text.value}\n\n`
     this.text.value = `${before}${lines.join('\n')}\n\n`
-    localStorage.setItem(this.draft, this.text.value)
+    this.keepDraft()
   }
 }
 

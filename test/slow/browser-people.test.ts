@@ -4,7 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import type { Page } from 'playwright-core'
+import type { Locator, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { skipNote, skipWithout } from '../peers/peers.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
@@ -206,6 +206,73 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await button(page, 'Save').click()
     await page.locator(`#e-${id} > .text`).getByText('half a change').waitFor()
     expect(await page.evaluate(() => JSON.stringify(localStorage))).not.toContain('half a change')
+    await page.context().close()
+  })
+
+  test('the keyboard keeps its place: after buttons, forms, votes, menus, and a reply in place', async () => {
+    const root = (await client.post(ada, { room: 'keyboard', text: 'A thread for the keyboard' })).data.event_id!
+    const page = await openPage()
+    await page.goto(`${board.address}/account`)
+    await button(page, 'Make a key').click()
+    await page.getByLabel('A name, 2 to 32').fill('keyboard')
+    await button(page, 'Take this name').press('Enter')
+    await page.getByText('@keyboard. A name stays').waitFor()
+    await expect.poll(() => page.locator('#own').evaluate((own) => own.matches(':focus-within'))).toBe(true)
+    // Until it has a name the board does not know the key, and says so for each read signed with it.
+    const complaints = collectErrors(page)
+    await page.getByLabel('Who you are').fill('I type.')
+    const isFocused = (of: Locator) => of.evaluate((each) => each.matches(':focus'))
+    const save = button(page, 'Save')
+    await save.press('Enter')
+    await page.getByText('Saved. Everyone can read it.').waitFor()
+    expect(await isFocused(save)).toBe(true)
+
+    await page.goto(`${board.address}/e/${root}`)
+    const post = page.locator(`#e-${root}`)
+    const under = post.locator(':scope > .under')
+    const follow = page.locator('[data-follow-thread]')
+    await follow.press('Enter')
+    await button(page, 'Following').waitFor()
+    expect(await isFocused(follow)).toBe(true)
+    const vote = under.getByRole('button', { name: /^For/ })
+    await vote.press('Enter')
+    await under.getByRole('button', { name: 'For: 1', pressed: true }).waitFor()
+    expect(await isFocused(vote)).toBe(true)
+
+    const below = page.locator('#write')
+    await below.locator('textarea').fill('from **below**')
+    const preview = below.locator('button', { hasText: 'review' })
+    await preview.press('Enter')
+    await below.locator('.preview').getByText('from **below**').waitFor()
+    expect(await isFocused(preview)).toBe(true)
+    const submit = below.getByRole('button', { name: 'Reply', exact: true })
+    await submit.press('Enter')
+    await below.getByText('Posted:').waitFor()
+    expect(await isFocused(submit)).toBe(true)
+
+    const replyButton = under.getByRole('button', { name: 'Reply' })
+    const text = page.locator('.in-place textarea')
+    await replyButton.press('Enter')
+    await text.press('Escape')
+    expect(await isFocused(replyButton)).toBe(true)
+    const more = under.locator('summary')
+    await more.press('Enter')
+    await under.getByRole('button', { name: 'Quote' }).press('Enter')
+    await expect.poll(() => text.inputValue()).toContain('> A thread')
+    await page.locator('.in-place').getByRole('button', { name: 'Cancel' }).press('Enter')
+    expect(await isFocused(more)).toBe(true)
+    await more.press('Enter')
+    await under.getByRole('button', { name: 'Copy link' }).press('Escape')
+    expect(await isFocused(more)).toBe(true)
+
+    await replyButton.press('Enter')
+    await text.fill('from in between')
+    await text.press('Control+Enter')
+    const made = page.locator('.replies .post').filter({ hasText: 'from in between' })
+    await expect.poll(async () => (await made.count()) === 1 && isFocused(made)).toBe(true)
+    await expect.poll(() => page.getByRole('status').allTextContents()).toContain('Posted.')
+    await saveScreenshot(page, 'focus-on-reply')
+    expect(complaints).toEqual([])
     await page.context().close()
   })
 

@@ -8,6 +8,7 @@ import {
   checkbox,
   endable,
   field,
+  focusOn,
   form,
   freshKey,
   get,
@@ -35,7 +36,11 @@ import './me.js'
 
 const place = document.getElementById('own')
 const changed = () => document.dispatchEvent(new Event('key-changed'))
-document.addEventListener('key-changed', () => void build())
+document.addEventListener('key-changed', async () => {
+  const hadFocus = place.contains(document.activeElement)
+  await build()
+  if (hadFocus) focusOn(place)
+})
 const passphraseField = () =>
   field(
     'Passphrase for the file, if you want one',

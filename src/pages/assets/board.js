@@ -17,17 +17,30 @@ export const make = (name, attributes = {}, ...inside) => {
   made.append(...inside)
   return made
 }
+export const setDisabled = (control, isDisabled) => {
+  if (isDisabled) control.setAttribute('aria-disabled', 'true')
+  else control.removeAttribute('aria-disabled')
+}
+export const isDisabled = (control) => control.getAttribute('aria-disabled') === 'true'
+/** Performs the action of a control, once at a time. The control keeps the focus, which `disabled` would take from it. */
+export const perform = async (control, act) => {
+  if (isDisabled(control)) return
+  setDisabled(control, true)
+  try {
+    await act()
+  } finally {
+    setDisabled(control, false)
+  }
+}
+/** Moves the focus to an element that is not a control, when the one that had it is gone. */
+export const focusOn = (element) => {
+  element.tabIndex = -1
+  element.focus({ preventScroll: true })
+}
 /** @param {string} words @param {() => unknown} act */
 export const button = (words, act, className = '') => {
   const made = make('button', { type: 'button', ...(className === '' ? {} : { class: className }) }, words)
-  made.addEventListener('click', async () => {
-    made.disabled = true
-    try {
-      await act()
-    } finally {
-      made.disabled = false
-    }
-  })
+  made.addEventListener('click', () => perform(made, act))
   return made
 }
 export const link = (href, words, className = '') =>
@@ -177,6 +190,13 @@ export const kept = {
       // A browser without storage still shows the open page.
     }
   },
+  names: () => {
+    try {
+      return Object.keys(localStorage)
+    } catch {
+      return []
+    }
+  },
 }
 
 /** A refusal by the board. */
@@ -190,13 +210,6 @@ export const said = (error) =>
   `${error instanceof Refused ? 'The board says' : 'That did not work'}: ${error.message.replace(/\.$/, '')}.`
 
 /** Reads public data of the board. */
-  names: () => {
-    try {
-      return Object.keys(localStorage)
-    } catch {
-      return []
-    }
-  },
 export const get = async (path) => {
   const { ok, data, error } = await (await fetch(path, { credentials: 'omit' })).json()
   if (!ok) throw new Refused(error)
@@ -326,21 +339,6 @@ export const keys = {
   },
   async put(key, name = 'own') {
     await settled((await store('readwrite')).put(key, name))
-    // Requests persistence, so that a browser short of space does not evict the key. Firefox asks the person first, who may take their
-    // time, so nothing waits for the result.
-    navigator.storage?.persist?.().catch(() => false)
-    kept.set('me', { key: key.publicKey, id: key.id, at })
-  },
-  async forget(name = 'own') {
-    await settled((await store('readwrite')).delete(name))
-    if (name !== 'own') return
-    await settled((await store('readwrite')).delete('next'))
-    for (const each of kept.names())
-      if (each.startsWith('draft ') || ['news', 'mutes', 'seen', 'votes', 'me'].includes(each)) kept.set(each)
-  },
-  /** Creates the first key of this browser, and saves its file unless that is not wanted. */
-  async make({ isSaved = true, passphrase = '' } = {}) {
-    const { key, file } = await freshKey(passphrase)
     if (name === 'own') keys.announce(key, 0)
     return key
   },
@@ -356,6 +354,22 @@ export const keys = {
     return key
   },
   announce(key, at) {
+    // Requests persistence, so that a browser short of space does not evict the key. Firefox asks the person first, who may take their
+    // time, so nothing waits for the result.
+    navigator.storage?.persist?.().catch(() => false)
+    kept.set('me', { key: key.publicKey, id: key.id, at })
+  },
+  /** Removes a key; with the own key, everything that was stored for its owner, such as drafts for private rooms. */
+  async forget(name = 'own') {
+    await settled((await store('readwrite')).delete(name))
+    if (name !== 'own') return
+    await settled((await store('readwrite')).delete('next'))
+    for (const each of kept.names())
+      if (each.startsWith('draft ') || ['news', 'mutes', 'seen', 'votes', 'me'].includes(each)) kept.set(each)
+  },
+  /** Creates the first key of this browser, and saves its file unless that is not wanted. */
+  async make({ isSaved = true, passphrase = '' } = {}) {
+    const { key, file } = await freshKey(passphrase)
     const own = await keys.add({ ...key, isSaved }, true)
     if (isSaved && own.publicKey === key.publicKey) saveKey(key, file)
     return own
@@ -364,12 +378,13 @@ export const keys = {
   async load(key) {
     const own = await keys.add({ ...key, isSaved: true }, false)
     if (own.publicKey !== key.publicKey)
-      throw new Error('this browser has another key already: reload this page to see it, and forget it before you load this file')
+      throw new Error(
+        'this browser has another key already: reload this page to see it, and forget it before you load this file',
+      )
     return own
   },
 }
 
-  /** Removes a key; with the own key, everything that was stored for its owner, such as drafts for private rooms. */
 /** The identity that this browser's key acts for, as the board knows it: `{ id, handle?, key }`; requested again when stale. */
 export const whoIs = async (key, maxAgeMs = 600_000) => {
   const known = kept.get('me')
@@ -418,6 +433,9 @@ export const sign = async ({ privateKey }, bytes) =>
 const signed = async (key, fields, { with: other }) => {
   const { service, order } = document.getElementById('account').dataset
   const { data } = fields
+  const stored = await Promise.all([keys.get(), keys.get('operate')])
+  if (!stored.some((each) => each?.publicKey === key.publicKey))
+    throw new Error('The key of this browser was changed in another tab. Reload this page, then try again.')
   const command = {
     ...fields,
     ...(typeof data === 'object' ? { data: JSON.stringify(data) } : {}),
@@ -431,9 +449,6 @@ const signed = async (key, fields, { with: other }) => {
   const bytes = encoder.encode(
     `{"version":1,"service":${JSON.stringify(service)},"command":${inner}}`
       .replaceAll('\u2028', '\\u2028')
-  const stored = await Promise.all([keys.get(), keys.get('operate')])
-  if (!stored.some((each) => each?.publicKey === key.publicKey))
-    throw new Error('The key of this browser was changed in another tab. Reload this page, then try again.')
       .replaceAll('\u2029', '\\u2029'),
   )
   command.signature = await sign(key, bytes)
@@ -523,20 +538,18 @@ export const form = (fields, words, act) => {
   const made = make('form', { class: 'write' }, ...fields, make('div', { class: 'actions' }, submit), status)
   made.addEventListener('submit', (submitted) => {
     submitted.preventDefault()
-    if (submit.disabled) return
-    submit.disabled = true
     const values = Object.fromEntries([...new FormData(made)].filter(([, value]) => typeof value === 'string'))
-    try {
-      status.textContent = ''
-      const done = await act(values, (said) => {
-        status.textContent = said
-      })
-      status.replaceChildren(done ?? 'Done.')
-    } catch (error) {
-      status.textContent = said(error)
-    } finally {
-      submit.disabled = false
-    }
+    void perform(submit, async () => {
+      try {
+        status.textContent = ''
+        const done = await act(values, (said) => {
+          status.textContent = said
+        })
+        status.replaceChildren(done ?? 'Done.')
+      } catch (error) {
+        status.textContent = said(error)
+      }
+    })
   })
   return made
 }
@@ -561,17 +574,21 @@ export const doing = (...each) => {
 }
 
 /** A list with actions for each item. `actsOf(item, remove)`: pairs of label and action, as `doing` takes them. */
-export const rows = (items, lineOf, actsOf) =>
-  make(
-    'ul',
-    { class: 'rows' },
-    ...items.map((each) => {
-      const item = make('li', {})
-      const acts = actsOf(each, () => item.remove())
-      item.append(make('div', { class: 'line' }, ...lineOf(each), ...(acts.length === 0 ? [] : [doing(...acts)])))
-      return item
-    }),
-  )
+export const rows = (items, lineOf, actsOf) => {
+  const list = make('ul', { class: 'rows' })
+  for (const each of items) {
+    const item = make('li', {})
+    const remove = () => {
+      const hadFocus = item.contains(document.activeElement)
+      item.remove()
+      if (hadFocus) focusOn(list)
+    }
+    const acts = actsOf(each, remove)
+    item.append(make('div', { class: 'line' }, ...lineOf(each), ...(acts.length === 0 ? [] : [doing(...acts)])))
+    list.append(item)
+  }
+  return list
+}
 /** A list whose items can be ended one by one. */
 export const endable = (items, lineOf, words, end) =>
   rows(items, lineOf, (each, remove) => [[words, () => end(each).then(remove)]])

@@ -11,6 +11,7 @@ import {
   field,
   get,
   identityOf,
+  isDisabled,
   kept,
   keyIn,
   keys,
@@ -19,6 +20,7 @@ import {
   nameOf,
   Sealed,
   send,
+  setDisabled,
   whoIs,
 } from './board.js'
 
@@ -81,7 +83,7 @@ const keyFields = (then) => {
 }
 
 /** Files to attach; each is uploaded once, when the post is sent. */
-const fileList = (room, say) => {
+const fileList = (room, pick, say) => {
   const chosen = []
   const element = make('ul', { class: 'files', 'aria-label': 'files to attach' })
   const show = () =>
@@ -96,6 +98,7 @@ const fileList = (room, say) => {
             () => {
               chosen.splice(n, 1)
               show()
+              ;(element.querySelector('button') ?? pick).focus()
             },
             'plain',
           ),
@@ -141,10 +144,10 @@ const fileList = (room, say) => {
 
 const announceKey = () => document.dispatchEvent(new Event('key-changed'))
 
-  if (text.trim() === '') return place.replaceChildren(make('p', { class: 'quiet' }, 'Nothing to preview yet.'))
-  const shown = (await documentAt('/preview', JSON.stringify({ text, format }))).getElementById('preview')
 /** The text as the board would show it. */
 const previewInto = async (place, text, format) => {
+  if (text.trim() === '') return place.replaceChildren(make('p', { class: 'quiet' }, 'Nothing to preview yet.'))
+  const shown = (await documentAt('/preview', JSON.stringify({ text, format }))).getElementById('preview')
   place.replaceChildren(...[...shown.childNodes].map((node) => document.importNode(node, true)))
 }
 
@@ -154,14 +157,15 @@ class Composer {
     this.options = { ...options, page, replyTo }
     this.draft = edit === undefined ? `draft ${room} ${page} ${replyTo}` : `draft edit ${edit.event_id}`
     this.status = make('p', { role: 'status' })
-    this.files = fileList(room, (words) => this.say(words))
+    this.pick = make('input', { type: 'file', multiple: '', 'aria-label': 'Attach files' })
+    this.files = fileList(room, this.pick, (words) => this.say(words))
     this.files.hold(edit?.attachments)
     this.isPosting = false
-    this.makeFields()
-    this.makeForm()
     this.isArranged = false
     /** The version that an edit replaces. */
     this.from = edit?.text
+    this.makeFields()
+    this.makeForm()
     this.restoreDraft()
   }
 
@@ -187,10 +191,10 @@ class Composer {
     return before?.publicKey === key?.publicKey
   }
 
-  }
-
   say(words) {
     this.status.textContent = words
+  }
+
   makeFields() {
     const { edit, replyTo } = this.options
     const id = `write-${this.draft.replaceAll(' ', '-')}`
@@ -209,7 +213,6 @@ class Composer {
       autocomplete: 'off',
       maxlength: '64',
     })
-    this.pick = make('input', { type: 'file', multiple: '', 'aria-label': 'Attach files' })
     const words = edit !== undefined ? 'Save' : replyTo === '' ? 'Post' : 'Reply'
     this.submit = make('button', { type: 'submit', class: 'strong' }, words)
     this.preview = make('div', { class: 'preview', hidden: '' })
@@ -273,12 +276,10 @@ class Composer {
     })
     this.form.addEventListener('submit', (submitted) => {
       submitted.preventDefault()
-      // The keyboard submits a form even while its button is disabled.
-      if (text.value.trim() !== '' && !this.submit.disabled) void this.post()
+      if (text.value.trim() !== '' && !isDisabled(this.submit)) void this.post()
     })
   }
 
-  formatName() {
   /** Shows the draft. That of an edit is only offered if the post has been changed since: saving it would undo that. */
   restoreDraft() {
     const { text, draft, from } = this
@@ -318,6 +319,7 @@ class Composer {
     this.options.onCancel?.()
   }
 
+  formatName() {
     return this.format.checked ? 'markdown' : 'text'
   }
 
@@ -352,7 +354,7 @@ class Composer {
   count() {
     const bytes = encoder.encode(this.text.value).length
     const problem = bytes > textBytesMax ? `${bytes} bytes are too long: ${textBytesMax} are allowed.` : ''
-    this.submit.disabled = this.isPosting || problem !== ''
+    setDisabled(this.submit, this.isPosting || problem !== '')
     return problem
   }
 
@@ -368,7 +370,6 @@ class Composer {
     return name
   }
 
-  /** The fields of the command other than its text. */
   /** Shows a version that was written elsewhere since the edit began, before it is replaced. */
   async checkVersion() {
     const { event } = await get(`/api/events/${this.options.edit.event_id}`)
@@ -380,6 +381,7 @@ class Composer {
     throw new Error('this post was changed elsewhere, to the version shown above. Save again to replace that version')
   }
 
+  /** The fields of the command other than its text. */
   fieldsOf(text, name, to, attachments) {
     const { room, page, replyTo, edit } = this.options
     const format = this.formatName()
@@ -401,9 +403,9 @@ class Composer {
     const isNewcomer = this.key === undefined
     if (!(await this.identify()) && !isNewcomer)
       throw new Error('the key of this browser was changed in another tab: see below who you are now, then post again')
-    const to = await identityOf(this.addressee.value.trim())
     const name = await this.wantedName()
     if (this.from !== undefined) await this.checkVersion()
+    const to = await identityOf(this.addressee.value.trim())
     if (this.key === undefined) {
       await this.newcomer.make()
       await this.identify()

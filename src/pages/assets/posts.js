@@ -2,7 +2,21 @@
  * Actions on a post in place: reply, quote, vote, edit, redact, report, copy its link, mute its author; and following the room or thread of
  * the page.
  */
-import { announce, button, get, kept, keys, make, placeReply, readAll, renewPost, said, send } from './board.js'
+import {
+  announce,
+  button,
+  focusOn,
+  get,
+  kept,
+  keys,
+  make,
+  perform,
+  placeReply,
+  readAll,
+  renewPost,
+  said,
+  send,
+} from './board.js'
 import { composer } from './composer.js'
 import { me, muted, newIn, news, seen } from './me.js'
 import { isAmong, roleIn } from './standing.js'
@@ -10,18 +24,30 @@ import { isAmong, roleIn } from './standing.js'
 const votesKept = 500
 const authorOf = (post) => post.querySelector(':scope > .by .person')?.getAttribute('href').slice('/i/'.length)
 
-/** Opens a place under a post, and closes any that was open. */
+/** What happened to a post, for those who hear the page: where the focus was may be gone. */
+const told = make('p', { class: 'unseen', role: 'status' })
+document.getElementById('main').append(told)
+
+/** Opens a place under a post, and closes any that was open. @returns the place, and a way to close it that keeps the focus at the post */
 const openUnder = (post) => {
+  const isFromMenu = document.activeElement?.matches('summary')
   post.querySelector(':scope > .in-place')?.remove()
   const place = make('div', { class: 'writer in-place' })
   post.append(place)
-  return place
+  const close = () => {
+    const hadFocus = place.contains(document.activeElement)
+    place.remove()
+    if (!hadFocus) return
+    const opener = post.querySelector(`:scope > .under > .acts > ${isFromMenu ? '.menu > summary' : 'button'}`)
+    if (opener === null) focusOn(post)
+    else opener.focus()
+  }
+  return { place, close }
 }
 
 const reply = async (post, quoted) => {
   const { id, room } = post.dataset
-  const place = openUnder(post)
-  const close = () => place.remove()
+  const { place, close } = openUnder(post)
   const name = post.querySelector('.person b, .person .key')?.textContent ?? 'this post'
   const form = await composer({
     room,
@@ -29,8 +55,11 @@ const reply = async (post, quoted) => {
     label: `Reply to ${name}`,
     onCancel: close,
     onPosted: async ({ event_id: made }) => {
-      await placeReply(post, made)
+      const line = await placeReply(post, made)
       close()
+      told.textContent = 'Posted.'
+      focusOn(line)
+      line.scrollIntoView({ block: 'nearest' })
     },
   })
   if (quoted !== undefined) form.quote(quoted)
@@ -49,8 +78,7 @@ const quoteOf = async (post) => {
 
 const edit = async (post) => {
   const { event } = await get(`/api/events/${post.dataset.id}`)
-  const place = openUnder(post)
-  const close = () => place.remove()
+  const { place, close } = openUnder(post)
   const form = await composer({
     room: event.room,
     page: event.page,
@@ -60,7 +88,8 @@ const edit = async (post) => {
     onCancel: close,
     onPosted: async () => {
       await renewPost(post)
-      close()
+      told.textContent = 'Saved.'
+      focusOn(post)
     },
   })
   place.append(form)
@@ -69,7 +98,7 @@ const edit = async (post) => {
 
 /** Asks for a reason in place, then performs the action. */
 const withReason = (post, { label, placeholder, words, act }) => {
-  const place = openUnder(post)
+  const { place, close } = openUnder(post)
   const reason = make('input', { 'aria-label': label, placeholder, maxlength: '200' })
   const status = make('p', { role: 'status' })
   const row = make(
@@ -80,12 +109,13 @@ const withReason = (post, { label, placeholder, words, act }) => {
       try {
         status.textContent = ''
         await act(reason.value.trim())
-        place.remove()
+        if (place.isConnected) close()
+        else focusOn(post)
       } catch (error) {
         status.textContent = said(error)
       }
     }),
-    button('Cancel', () => place.remove(), 'plain'),
+    button('Cancel', close, 'plain'),
   )
   place.append(row, status)
   reason.focus()
@@ -103,6 +133,7 @@ const takeBack = (post, key) =>
         reason: reason === '' ? 'Taken back by its author.' : reason,
       })
       await renewPost(post)
+      told.textContent = 'The text is deleted.'
     },
   })
 
@@ -136,7 +167,8 @@ const sendBack = (post, key) =>
 
 /** Shows a message under a post for a few seconds. */
 const note = (post, words) => {
-  const shown = make('span', { class: 'quiet', role: 'status' }, words)
+  const shown = make('span', { class: 'quiet' }, words)
+  told.textContent = words
   post.querySelector(':scope > .under').append(shown)
   setTimeout(() => shown.remove(), 4_000)
 }
@@ -152,17 +184,22 @@ const votesOf = (post, key) => {
   const { id } = post.dataset
   const shown = post.querySelector(':scope > .under > .votes')
   const [, up = '0', down = '0'] = /^(\d+) for, (\d+) against$/.exec(shown?.title ?? '') ?? []
-  const place = make('span', { class: 'votes' })
+  const vote = (value, mark) => {
+    const made = button('', () => cast(kept.get('votes')?.[id] === value ? 0 : value), 'vote')
+    made.append(make('span', { 'aria-hidden': 'true' }, mark), '')
+    return made
+  }
+  const [forIt, against] = [vote(1, '▲'), vote(-1, '▼')]
+  const place = make('span', { class: 'votes' }, forIt, against)
+  const showOne = (made, words, count, isOwn) => {
+    made.lastChild.data = String(count)
+    made.setAttribute('aria-pressed', String(isOwn))
+    made.setAttribute('aria-label', `${words}: ${count}`)
+  }
   const show = (votes) => {
-    const own = kept.get('votes')?.[id] ?? 0
-    const vote = (value, mark, words) => {
-      const made = button('', () => cast(own === value ? 0 : value), 'vote')
-      made.append(make('span', { 'aria-hidden': 'true' }, mark), String(value === 1 ? votes.up : votes.down))
-      made.setAttribute('aria-pressed', String(own === value))
-      made.setAttribute('aria-label', `${words}: ${value === 1 ? votes.up : votes.down}`)
-      return made
-    }
-    place.replaceChildren(vote(1, '▲', 'For'), vote(-1, '▼', 'Against'))
+    const own = kept.get('votes')?.[id]
+    showOne(forIt, 'For', votes.up, own === 1)
+    showOne(against, 'Against', votes.down, own === -1)
   }
   const cast = async (value) => {
     try {
@@ -196,12 +233,18 @@ const isModerator = (own, of = 'moderators') =>
 /** A menu of the less frequent actions. */
 const menuOf = (post, { own, isOperator, mayReply, mayEdit }, isOwn) => {
   const failing = (act) => async () => {
-    menu.open = false
+    shut()
     try {
       await act()
     } catch (error) {
       note(post, said(error))
     }
+  }
+  const summary = make('summary', {}, 'More')
+  /** Closes the menu; its choices would take the focus with them. */
+  const shut = () => {
+    if (menu.contains(document.activeElement)) summary.focus()
+    menu.open = false
   }
   const needsKey = (act) => () => (own === undefined ? location.assign('/account') : act())
   const each = [
@@ -222,14 +265,14 @@ const menuOf = (post, { own, isOperator, mayReply, mayEdit }, isOwn) => {
   const menu = make(
     'details',
     { class: 'menu' },
-    make('summary', {}, 'More'),
+    summary,
     make('div', { class: 'choices' }, ...each.map(([words, act]) => button(words, failing(act), 'plain'))),
   )
   menu.addEventListener('focusout', ({ relatedTarget }) => {
     if (relatedTarget !== null && !menu.contains(relatedTarget)) menu.open = false
   })
   menu.addEventListener('keydown', ({ key }) => {
-    if (key === 'Escape') menu.open = false
+    if (key === 'Escape') shut()
   })
   return menu
 }
@@ -257,11 +300,15 @@ const offer = (post, found) => {
   const { own, mayReply } = found
   const under = post.querySelector(':scope > .under')
   if (under === null || post.dataset.room === undefined || post.classList.contains('gone')) return
-  under.querySelector(':scope > .acts')?.remove()
+  const before = under.querySelector(':scope > .acts')
+  const hadFocus = before?.contains(document.activeElement)
+  before?.remove()
   const isOwn = own !== undefined && authorOf(post) === own.who.id
   const parts = mayReply ? [button('Reply', () => reply(post), 'plain')] : []
   if (own !== undefined && !isOwn) parts.push(votesOf(post, own.key))
-  under.prepend(make('span', { class: 'acts' }, ...parts, menuOf(post, found, isOwn)))
+  const menu = menuOf(post, found, isOwn)
+  under.prepend(make('span', { class: 'acts' }, ...parts, menu))
+  if (hadFocus) menu.querySelector('summary').focus()
 }
 
 const offerAll = async () => {
@@ -304,9 +351,7 @@ const follow = async () => {
   }
   const found = own === undefined ? undefined : await find()
   set(found !== undefined)
-  shown.onclick = async () => {
-    if (own === undefined) return location.assign('/account')
-    shown.disabled = true
+  const change = async () => {
     try {
       const verb = shown.getAttribute('aria-pressed') === 'true' ? 'unfollow' : 'follow'
       const fields =
@@ -316,10 +361,9 @@ const follow = async () => {
       set(verb === 'follow')
     } catch (error) {
       shown.after(make('span', { class: 'problem', role: 'alert' }, said(error)))
-    } finally {
-      shown.disabled = false
     }
   }
+  shown.onclick = () => (own === undefined ? location.assign('/account') : perform(shown, change))
   if (found === undefined) return
   const count = newIn(found)
   const place = document.getElementById('unread')

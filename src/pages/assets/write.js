@@ -8,6 +8,7 @@ import {
   button,
   documentAt,
   fromBase64url,
+  focusOn,
   keys,
   link,
   make,
@@ -98,7 +99,10 @@ addEventListener('hashchange', open)
 /** A private room closes when its key is forgotten. A form for a public post follows the key on its own. */
 if (slot?.dataset.write === 'private')
   document.addEventListener('key-changed', async () => {
-    if ((await keys.get())?.publicKey !== builtFor) await build()
+    if ((await keys.get())?.publicKey === builtFor) return
+    const hadFocus = slot.contains(document.activeElement)
+    await build()
+    if (hadFocus) focusOn(slot)
   })
 
 /** There is no key yet: explains what one is, and offers the ways to get one. */

@@ -338,17 +338,11 @@ const follow = async () => {
     shown.setAttribute('aria-pressed', String(isFollowed))
     shown.hidden = false
   }
-  const find = async (maxAgeMs) => {
-    const { follows } = (await news(maxAgeMs)) ?? { follows: [] }
-    const found = follows.find((each) =>
-      thread === undefined ? !each.thread && each.room === room : each.thread === thread,
-    )
-    return found ?? (follows.length < 200 ? undefined : findLater(own))
-  }
-  const findLater = async ({ key }) => {
-    const follows = await readAll(key, { operation: 'follows.list' }, 'follows')
-    return follows.find((each) => (thread === undefined ? !each.thread && each.room === room : each.thread === thread))
-  }
+  const isThis = (each) => (thread === undefined ? !each.thread && each.room === room : each.thread === thread)
+  /** The news name only places in which something is new. */
+  const find = async () =>
+    (await news()).follows.find(isThis) ??
+    (await readAll(own.key, { operation: 'follows.list' }, 'follows')).find(isThis)
   const found = own === undefined ? undefined : await find()
   set(found !== undefined)
   const change = async () => {

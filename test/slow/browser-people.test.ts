@@ -398,6 +398,40 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await page.context().close()
   })
 
+  test('everything is marked as read at once, and reported to the board in one command', async () => {
+    const page = await openPage()
+    await page.goto(`${board.address}/account`)
+    await button(page, 'Make a key').click()
+    await page.getByRole('heading', { name: 'Your profile' }).waitFor()
+    const rooms = ['marked-a', 'marked-b', 'marked-c']
+    for (const room of rooms) {
+      await client.post(ada, { room, text: 'begun' })
+      await page.goto(`${board.address}/room/${room}`)
+      await button(page, 'Follow').click()
+      await button(page, 'Following').waitFor()
+    }
+    // The reload reports that the last room is read: the board takes one report a minute.
+    await page.reload()
+    await button(page, 'Following').waitFor()
+    for (const room of rooms) await client.post(ada, { room, text: 'news' })
+    const reports: string[] = []
+    page.on('request', (request) => {
+      const body = request.postData() ?? ''
+      if (body.includes('"inbox.seen"')) reports.push(JSON.parse(body).data)
+    })
+    await page.goto(`${board.address}/inbox`)
+    await page.getByText('1 new').nth(2).waitFor()
+    await button(page, 'Mark everything as read').press('Enter')
+    await page.getByText('Nothing new.').waitFor()
+    expect(await page.locator('.badge').isHidden()).toBe(true)
+    await page.getByRole('heading', { name: 'In what you follow' }).waitFor()
+    await expect.poll(() => reports.some((each) => JSON.parse(each).rooms.length === 3)).toBe(true)
+    const later = await page.context().newPage()
+    await later.goto(`${board.address}/inbox`)
+    await later.getByText('Nothing new.').waitFor()
+    await page.context().close()
+  })
+
   test.each([
     { colorScheme: 'light', width: 1280 },
     { colorScheme: 'dark', width: 1280 },

@@ -4,10 +4,10 @@ import {
   button,
   doing,
   field,
+  focusOn,
   form,
   identityAt,
   identityOf,
-  kept,
   link,
   make,
   person,
@@ -103,18 +103,25 @@ const beginTalk = (key) => {
 
 const readAll = (follows, newest) =>
   button('Mark everything as read', async () => {
-    for (const { room, thread, last } of follows) if (last !== undefined) await seen({ room, thread, seq: last.seq })
-    await seen({ inbox: newest })
+    const places = follows.flatMap(({ room, thread, last }) =>
+      last === undefined ? [] : [{ room, thread, seq: last.seq }],
+    )
+    readUntil = newest
+    await seen(...places, { inbox: newest })
     await Promise.all([show(), build()])
   })
+
+/** The time up to which items count as read here, whether the board knows it or not. */
+let readUntil = 0
 
 const build = async () => {
   const own = await me()
   if (own === undefined)
     return place.replaceChildren(
       make('p', {}, 'Your inbox opens with your key. ', link('/account', 'Sign in with a key'), '.'),
+    focusOn(place)
     )
-  const [{ items, seen: since }, { conversations }] = await Promise.all([
+  const [{ items, seen: known }, { conversations }] = await Promise.all([
     read(own.key, { operation: 'inbox.get', limit: 50 }),
     read(own.key, { operation: 'conversations.list', kind: 'active', limit: 50 }),
   ])
@@ -125,6 +132,7 @@ const build = async () => {
   ])
   const list = (each, none) => (each.length === 0 ? quiet(none) : make('ul', { class: 'rows' }, ...each))
   const newest = Math.max(0, ...items.map(({ at }) => at))
+  const since = Math.max(known, readUntil)
   place.replaceChildren(
     section(
       'In what you follow',
@@ -141,7 +149,6 @@ const build = async () => {
   announce(place)
   if (newest > since) {
     await seen({ inbox: newest })
-    kept.set('news', undefined)
     await show()
   }
 }

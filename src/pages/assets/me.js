@@ -3,7 +3,7 @@
  * stores for them (`inbox.get`, `inbox.seen`), so that a second browser with the same key agrees. What was read here is reported to the
  * board at most once a minute, and stored until then.
  */
-import { kept, keys, link, make, nameOf, Refused, read, readAll, seal, send, whoIs } from './board.js'
+import { kept, keys, link, make, nameOf, read, readAll, seal, send, whoIs } from './board.js'
 
 const newsMaxAgeMs = 20_000
 const mutesMaxAgeMs = 300_000
@@ -23,22 +23,27 @@ export const me = () => {
 
 const isOwn = (found, { key }) => found?.key === key.publicKey
 
-/** The news: `{ items, follows, seen }`, at most `maxAgeMs` old. */
+const askNews = async ({ key }) => {
+  const { items, follows = [], seen } = await read(key, { operation: 'inbox.get', limit: 50 })
+  const unseen = items.filter(({ at }) => at > seen).length
+  const found = { key: key.publicKey, at: Date.now(), items: unseen, follows, seen }
+  kept.set('news', found)
+  return found
+}
+let asking
+/** The news: `{ items, follows, seen }`, at most `maxAgeMs` old. The parts of a page that ask at the same time share one answer. */
 export const news = async (maxAgeMs = newsMaxAgeMs) => {
   const own = await me()
   if (own === undefined) return undefined
   const known = kept.get('news')
   if (isOwn(known, own) && Date.now() - known.at < maxAgeMs) return known
-  const { items, follows = [], seen } = await read(own.key, { operation: 'inbox.get', limit: 50 })
-  const found = {
-    key: own.key.publicKey,
-    at: Date.now(),
-    items: items.filter(({ at }) => at > seen).length,
-    follows,
-    seen,
+  if (asking?.own !== own) {
+    const found = askNews(own).finally(() => {
+      if (asking?.found === found) asking = undefined
+    })
+    asking = { own, found }
   }
-  kept.set('news', found)
-  return found
+  return asking.found
 }
 
 /** Positions read here that the board may not know yet. */
@@ -54,7 +59,12 @@ export const unread = ({ items, follows, seen }) =>
   (pending().inbox > seen ? 0 : items) + follows.reduce((sum, follow) => sum + newIn(follow), 0)
 
 let timer
-const sendSeen = async (own) => {
+let reporting
+/**
+ * Reports the positions read here, all in one command, one report at a time: the board takes one a minute, and what is read while one waits
+ * goes with the next.
+ */
+const report = async (own) => {
   const { rooms, threads, inbox } = pending()
   const data = {
     schema: 1,
@@ -62,7 +72,8 @@ const sendSeen = async (own) => {
     threads: Object.entries(threads).map(([thread, seen]) => ({ thread, seen })),
     ...(inbox === 0 ? {} : { inbox }),
   }
-  if (data.rooms.length + data.threads.length === 0 && inbox === 0) return
+  if (reporting || data.rooms.length + data.threads.length + inbox === 0) return
+  reporting = true
   try {
     await send(own.key, { operation: 'inbox.seen', data })
     const now = pending()
@@ -73,24 +84,29 @@ const sendSeen = async (own) => {
       inbox: now.inbox > inbox ? now.inbox : 0,
     })
     kept.set('news', undefined)
-  } catch (error) {
-    // The board refuses for now, so try again in a minute.
-    if (!(error instanceof Refused)) throw error
+  } finally {
+    reporting = false
+    // The board may have refused for now, or there is more by now.
     clearTimeout(timer)
-    timer = setTimeout(() => void sendSeen(own), 61_000)
+    timer = setTimeout(() => void report(own).catch(() => {}), 61_000)
   }
 }
 
-/** Marks everything up to here as read. @param {{ room?: string, thread?: string, seq?: number, inbox?: number }} place */
-export const seen = async ({ room, thread, seq = 0, inbox = 0 }) => {
+/**
+ * Marks everything up to here as read, at once in this browser and later on the board.
+ * @param {{ room?: string, thread?: string, seq?: number, inbox?: number }[]} places
+ */
+export const seen = async (...places) => {
   const own = await me()
   if (own === undefined) return
   const now = pending()
-  if (thread !== undefined) now.threads[thread] = Math.max(seq, now.threads[thread] ?? 0)
-  else if (room !== undefined) now.rooms[room] = Math.max(seq, now.rooms[room] ?? 0)
-  now.inbox = Math.max(inbox, now.inbox)
+  for (const { room, thread, seq = 0, inbox = 0 } of places) {
+    if (thread !== undefined) now.threads[thread] = Math.max(seq, now.threads[thread] ?? 0)
+    else if (room !== undefined) now.rooms[room] = Math.max(seq, now.rooms[room] ?? 0)
+    now.inbox = Math.max(inbox, now.inbox)
+  }
   kept.set(pendingName, now)
-  await sendSeen(own)
+  void report(own).catch(() => {})
 }
 
 /** Ids of the identities that the reader has muted. */
@@ -146,7 +162,7 @@ addEventListener('pageshow', async ({ persisted: isAgain }) => {
 })
 void show().catch(() => {})
 void me()
-  .then((own) => own && sendSeen(own))
+  .then((own) => own && report(own))
   .catch(() => {})
 
 /** Adds new-post counts to the rooms and threads that a page lists. */

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Locator, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { signerFromSeed } from '../../src/cli/sign.ts'
 import { skipNote, skipWithout } from '../peers/peers.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { button, collectErrors, missingBrowser, openPage, saveScreenshot } from '../support/browser.ts'
@@ -395,6 +396,62 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await page.getByText('In private').waitFor()
     await page.getByRole('heading', { name: /^Conversation with @browser-ada$/ }).waitFor()
     await saveScreenshot(page, 'conversation-390')
+    await page.context().close()
+  })
+
+  test('what is typed for a document, a work or a message survives a reload until it is sent', async () => {
+    const page = await openPage({ acceptDownloads: true })
+    await page.goto(`${board.address}/account`)
+    const saving = page.waitForEvent('download')
+    await button(page, 'Make a key').click()
+    const { seed } = JSON.parse(readFileSync(await (await saving).path(), 'utf8'))
+    await page.getByRole('heading', { name: 'Your profile' }).waitFor()
+    await page.goto(`${board.address}/work`)
+    await page.getByText('Request work').click()
+    await page.getByLabel('What is to be done').fill('a half request')
+    await page.getByLabel('Practice: costs and pays nothing').check()
+    await page.reload()
+    await expect.poll(() => page.getByLabel('What is to be done').inputValue()).toBe('a half request')
+    expect(await page.getByLabel('Practice: costs and pays nothing').isChecked()).toBe(true)
+    await page.goto(`${board.address}/inbox`)
+    await page.getByText('Write to someone in private').click()
+    await page.getByLabel('Message').fill('a half message')
+    await page.reload()
+    await expect.poll(() => page.getByLabel('Message').inputValue()).toBe('a half message')
+
+    await page.goto(`${board.address}/room/lobby?view=documents`)
+    await page.getByText('New document').click()
+    await page.getByLabel('Title').fill('A kept plan')
+    await page.reload()
+    const text = page.getByLabel('Text, in Markdown')
+    await text.fill('one\n\ntwo\n\nthree')
+    await button(page, 'Create it').click()
+    await page.getByText('Created:').waitFor()
+    expect(await page.getByLabel('Title').inputValue()).toBe('')
+    await page.getByRole('link', { name: 'see it' }).click()
+    await button(page, 'Edit this document').click()
+    await text.fill('one, first\n\ntwo\n\nthree')
+    await page.reload()
+    await expect.poll(() => text.inputValue()).toBe('one, first\n\ntwo\n\nthree')
+    await page.getByText('These are your unsaved changes.').waitFor()
+
+    // Another device writes meanwhile: the draft still starts from the version that it was begun with.
+    const target = new URL(page.url()).pathname.split('/').at(-1)!
+    const data = { schema: 1, base_version: 1 }
+    const given = { operation: 'docs.write', target, text: 'one\n\ntwo\n\nthree, last', data: JSON.stringify(data) }
+    expect((await client.command(signerFromSeed(Buffer.from(seed, 'base64url')), given)).status).toBe(200)
+    await page.reload()
+    await button(page, 'Save').click()
+    await page.getByText('Both texts were merged').waitFor()
+    expect(await text.inputValue()).toBe('one, first\n\ntwo\n\nthree, last')
+    await page.locator('article').getByText('one, first').waitFor()
+    await page.locator('aside').getByText('3 of 3').waitFor()
+    await saveScreenshot(page, 'document-saved')
+    await text.fill('rubbish')
+    await button(page, 'Cancel').click()
+    await page.reload()
+    await button(page, 'Edit this document').click()
+    await expect.poll(() => text.inputValue()).toBe('one, first\n\ntwo\n\nthree, last')
     await page.context().close()
   })
 

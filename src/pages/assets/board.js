@@ -531,14 +531,34 @@ export const identityOf = async (named) => {
   return (await get(`/api/identities/@${encodeURIComponent(named.replace(/^@/, ''))}`)).identity.id
 }
 
-/** A form with its fields, one button, and its status. `act` gets their values and returns the status text. */
-export const form = (fields, words, act) => {
+const valuesOf = (element) =>
+  Object.fromEntries([...new FormData(element)].filter(([, value]) => typeof value === 'string'))
+
+/** Stores what is typed into a form, and shows what was typed before the page was left. */
+const keepDraft = (element, name) => {
+  element.addEventListener('input', () => kept.set(name, valuesOf(element)))
+  for (const [each, value] of Object.entries(kept.get(name) ?? {})) {
+    const control = element.elements.namedItem(each)
+    if (control?.type === 'checkbox') control.checked = true
+    else if (control !== null) control.value = value
+  }
+}
+
+/** A form that is folded up, unless it has a draft. */
+export const folded = (title, element, draft) =>
+  make('details', kept.get(`draft ${draft}`) === null ? {} : { open: '' }, make('summary', {}, title), element)
+
+/**
+ * A form with its fields, one button, and its status. `act` gets their values and returns the status text. `draft`: the name under which
+ * what is typed stays in this browser until it is sent; then the form is empty again.
+ */
+export const form = (fields, words, act, draft) => {
   const status = make('p', { role: 'status' })
   const submit = make('button', { type: 'submit' }, words)
   const made = make('form', { class: 'write' }, ...fields, make('div', { class: 'actions' }, submit), status)
   made.addEventListener('submit', (submitted) => {
     submitted.preventDefault()
-    const values = Object.fromEntries([...new FormData(made)].filter(([, value]) => typeof value === 'string'))
+    const values = valuesOf(made)
     void perform(submit, async () => {
       try {
         status.textContent = ''
@@ -592,3 +612,7 @@ export const rows = (items, lineOf, actsOf) => {
 /** A list whose items can be ended one by one. */
 export const endable = (items, lineOf, words, end) =>
   rows(items, lineOf, (each, remove) => [[words, () => end(each).then(remove)]])
+        if (draft === undefined) return
+        made.reset()
+        kept.set(`draft ${draft}`)
+  if (draft !== undefined) keepDraft(made, `draft ${draft}`)

@@ -1,5 +1,8 @@
-/** Documents: creating one in a room, and editing one on its page. If someone else edited it in the meantime, the merged text is shown. */
-import { button, field, form, get, link, make, send } from './board.js'
+/**
+ * Documents: creating one in a room, and editing one on its page. If someone else edited it in the meantime, the merged text is shown. What
+ * is typed stays in this browser until it is saved.
+ */
+import { announce, button, documentAt, field, folded, form, get, kept, link, make, quiet, send } from './board.js'
 import { me } from './me.js'
 
 const place = document.getElementById('document-acts')
@@ -7,32 +10,66 @@ const place = document.getElementById('document-acts')
 const create = (key, room) => {
   const title = make('input', { name: 'title', required: '', maxlength: '200' })
   const text = make('textarea', { name: 'text', rows: '10', required: '' })
-  const made = form([field('Title', title), field('Text, in Markdown', text)], 'Create it', async (given, say) => {
-    const data = { schema: 1, title: given.title.trim() }
-    const { doc } = await send(key, { operation: 'docs.create', room, text: given.text, data }, { say })
-    return make('span', {}, 'Created: ', link(`/d/${doc.id}`, 'see it'), '.')
-  })
-  return make('details', {}, make('summary', {}, 'New document'), made)
+  const draft = `new document ${room}`
+  const made = form(
+    [field('Title', title), field('Text, in Markdown', text)],
+    'Create it',
+    async (given, say) => {
+      const data = { schema: 1, title: given.title.trim() }
+      const { doc } = await send(key, { operation: 'docs.create', room, text: given.text, data }, { say })
+      return make('span', {}, 'Created: ', link(`/d/${doc.id}`, 'see it'), '.')
+    },
+    draft,
+  )
+  return folded('New document', made, draft)
 }
 
-/** The version that the edit started from is sent along, so that the board can merge it with newer edits. */
+/** Shows the newest version, and the facts about it. */
+const renew = async () => {
+  const fresh = await documentAt(location.pathname)
+  for (const name of ['article', 'aside'])
+    document.querySelector(name).replaceWith(document.importNode(fresh.querySelector(name), true))
+  announce(document.querySelector('aside'))
+}
+
+const draftOf = (target) => `draft document ${target}`
+
+/** The version that the edit started from is sent along, also with a draft, so that the board can merge it with newer edits. */
 const edit = async (key, target) => {
   const { doc } = await get(`/api/docs/${target}`)
-  let base = doc.version
+  const unsaved = kept.get(draftOf(target))
+  let base = unsaved?.base ?? doc.version
   const text = make('textarea', { name: 'text', rows: '18', required: '' })
-  text.value = doc.text
+  text.value = unsaved?.text ?? doc.text
+  const keep = () => kept.set(draftOf(target), { base, text: text.value })
+  text.addEventListener('input', keep)
+  const notice = make('div', {})
+  if (unsaved !== null) notice.append(quiet('These are your unsaved changes. Saving merges them with newer versions.'))
   const made = form([field('Text, in Markdown', text)], 'Save', async (given, say) => {
     const data = { schema: 1, base_version: base }
     const { doc: written } = await send(key, { operation: 'docs.write', target, text: given.text, data }, { say })
     base = written.version
+    notice.replaceChildren()
+    if (written.text !== undefined) text.value = written.text
+    if (written.text !== undefined || text.value === given.text) kept.set(draftOf(target))
+    else keep()
+    await renew()
     const see = link(`/d/${target}/history`, `see what version ${written.version} changed`)
     if (written.text === undefined) return make('span', {}, 'Saved: ', see, '.')
-    text.value = written.text
     return make('span', {}, 'Someone wrote meanwhile. Both texts were merged, as shown above: ', see, '.')
   })
-  place.replaceChildren(made)
-  text.focus()
+  const leave = () => {
+    kept.set(draftOf(target))
+    const opener = opening(key, target)
+    place.replaceChildren(opener)
+    opener.focus()
+  }
+  made.querySelector('.actions').append(button('Cancel', leave, 'plain'))
+  place.replaceChildren(notice, made)
+  return text
 }
+
+const opening = (key, target) => button('Edit this document', () => edit(key, target).then((text) => text.focus()))
 
 const build = async () => {
   const own = await me()
@@ -41,9 +78,8 @@ const build = async () => {
     return place.replaceChildren(
       make('p', { class: 'quiet' }, 'To write documents, ', link('/account', 'sign in with a key'), '.'),
     )
-  return place.replaceChildren(
-    target === undefined ? create(own.key, room) : button('Edit this document', () => edit(own.key, target)),
-  )
+  if (target !== undefined && kept.get(draftOf(target)) !== null) return void (await edit(own.key, target))
+  return place.replaceChildren(target === undefined ? create(own.key, room) : opening(own.key, target))
 }
 void build()
 document.addEventListener('key-changed', () => void build())

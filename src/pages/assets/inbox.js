@@ -5,6 +5,7 @@ import {
   doing,
   field,
   focusOn,
+  folded,
   form,
   identityAt,
   identityOf,
@@ -90,16 +91,24 @@ const conversationLine = async (own, { room, members, updated_at: at, count }) =
 const beginTalk = (key) => {
   const to = make('input', { name: 'to', required: '', autocomplete: 'off', maxlength: '64' })
   const text = make('textarea', { name: 'text', rows: '3', required: '' })
-  return form([field('To @handle', to), field('Message', text)], 'Send', async (given, say) => {
-    const target = await identityOf(given.to.trim())
-    const { conversation } = await send(
-      key,
-      { operation: 'conversation.open', members: [target], text: given.text },
-      { say },
-    )
-    return make('span', {}, 'Sent: ', link(`/room/${conversation.room}`, 'open the conversation'), '.')
-  })
+  return form(
+    [field('To @handle', to), field('Message', text)],
+    'Send',
+    async (given, say) => {
+      const target = await identityOf(given.to.trim())
+      const { conversation } = await send(
+        key,
+        { operation: 'conversation.open', members: [target], text: given.text },
+        { say },
+      )
+      return make('span', {}, 'Sent: ', link(`/room/${conversation.room}`, 'open the conversation'), '.')
+    },
+    'message',
+  )
 }
+
+/** The time up to which items count as read here, whether the board knows it or not. */
+let readUntil = 0
 
 const readAll = (follows, newest) =>
   button('Mark everything as read', async () => {
@@ -109,22 +118,20 @@ const readAll = (follows, newest) =>
     readUntil = newest
     await seen(...places, { inbox: newest })
     await Promise.all([show(), build()])
+    focusOn(place)
   })
-
-/** The time up to which items count as read here, whether the board knows it or not. */
-let readUntil = 0
 
 const build = async () => {
   const own = await me()
   if (own === undefined)
     return place.replaceChildren(
       make('p', {}, 'Your inbox opens with your key. ', link('/account', 'Sign in with a key'), '.'),
-    focusOn(place)
     )
   const [{ items, seen: known }, { conversations }] = await Promise.all([
     read(own.key, { operation: 'inbox.get', limit: 50 }),
     read(own.key, { operation: 'conversations.list', kind: 'active', limit: 50 }),
   ])
+  const since = Math.max(known, readUntil)
   const follows = (await news(0)).follows.filter((each) => newIn(each) > 0)
   const [lines, talks] = await Promise.all([
     Promise.all(items.map((item) => itemLine(own.key, item, since))),
@@ -132,7 +139,6 @@ const build = async () => {
   ])
   const list = (each, none) => (each.length === 0 ? quiet(none) : make('ul', { class: 'rows' }, ...each))
   const newest = Math.max(0, ...items.map(({ at }) => at))
-  const since = Math.max(known, readUntil)
   place.replaceChildren(
     section(
       'In what you follow',
@@ -143,7 +149,7 @@ const build = async () => {
     section(
       'Conversations',
       list(talks, 'None yet.'),
-      make('details', {}, make('summary', {}, 'Write to someone in private'), beginTalk(own.key)),
+      folded('Write to someone in private', beginTalk(own.key), 'message'),
     ),
   )
   announce(place)

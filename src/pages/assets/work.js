@@ -1,5 +1,5 @@
 /** Works: requesting one on /work, and on the page of a work what the reader's key may do next: claim, submit, review, dispute. */
-import { field, form, get, identityOf, link, make, send } from './board.js'
+import { field, folded, form, get, identityOf, link, make, send } from './board.js'
 import { me } from './me.js'
 
 const place = document.getElementById('work-acts')
@@ -74,19 +74,24 @@ const request = (key) => {
     field('Who reviews the result', reviewer),
     make('label', { class: 'check' }, practice, ' Practice: costs and pays nothing'),
   ]
-  const made = form(fields, 'Request this work', async (given, say) => {
-    const named = await identityOf(given.reviewer.trim())
-    const data = {
-      schema: 1,
-      title: given.title.trim(),
-      ...(named === '' ? {} : { reviewer: named }),
-      ...(given.simulated === undefined ? {} : { simulated: true }),
-    }
-    const fields = { room: given.room.trim(), text: given.text, amount: Number(given.amount), data }
-    const { work } = await send(key, { operation: 'work.create', ...fields }, { say })
-    return make('span', {}, 'Requested: ', link(`/work/${work.id}`, 'see it'), '.')
-  })
-  return make('details', {}, make('summary', {}, 'Request work'), made)
+  const made = form(
+    fields,
+    'Request this work',
+    async (given, say) => {
+      const named = await identityOf(given.reviewer.trim())
+      const data = {
+        schema: 1,
+        title: given.title.trim(),
+        ...(named === '' ? {} : { reviewer: named }),
+        ...(given.simulated === undefined ? {} : { simulated: true }),
+      }
+      const fields = { room: given.room.trim(), text: given.text, amount: Number(given.amount), data }
+      const { work } = await send(key, { operation: 'work.create', ...fields }, { say })
+      return make('span', {}, 'Requested: ', link(`/work/${work.id}`, 'see it'), '.')
+    },
+    'work',
+  )
+  return folded('Request work', made, 'work')
 }
 
 const build = async () => {

@@ -94,6 +94,36 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await page.context().close()
   })
 
+  test('a key of which no copy was saved is called that, and a copy is saved later', async () => {
+    const page = await openPage({ acceptDownloads: true })
+    await page.goto(`${hooked.board.address}/account`)
+    await page.getByLabel('Passphrase for the file').fill('a passphrase')
+    await page.getByLabel('Save a copy of it as a file').uncheck()
+    await button(page, 'Make a key').click()
+    await page.getByText('No copy of this key was saved.').waitFor()
+    await saveScreenshot(page, 'key-without-a-copy')
+    const file = await saved(page, 'later.json', () => button(page, 'Save a copy now').click())
+    await expect.poll(() => page.getByText('No copy of this key was saved.').count()).toBe(0)
+    const { id } = await page.evaluate(() => JSON.parse(localStorage.getItem('me')!))
+    expect(JSON.parse(readFileSync(file, 'utf8'))).toMatchObject({ version: 2, id })
+    await page.context().close()
+
+    const other = await openPage({ acceptDownloads: true })
+    await other.goto(`${hooked.board.address}/account`)
+    await other.getByLabel('Save a copy of it as a file').uncheck()
+    await button(other, 'Make a key').click()
+    await other.getByText('No copy of this key was saved.').waitFor()
+    expect(await other.getByText('is its only copy').count()).toBe(0)
+    await other.getByLabel('A name, 2 to 32').fill('unsaved')
+    await button(other, 'Take this name').click()
+    await other.getByText('@unsaved. A name stays').waitFor()
+    await button(other, 'Move to a new key, with a file').click()
+    await saved(other, 'moved.json', () => button(other, 'Move to a new key').click())
+    await other.getByText('is its only copy').waitFor()
+    expect(await other.getByText('No copy of this key was saved.').count()).toBe(0)
+    await other.context().close()
+  })
+
   test('another key is delegated for a week, is listed, acts in the name, and is revoked', async () => {
     const { client } = hooked
     const { page, complaints, file } = await signedIn('lender')

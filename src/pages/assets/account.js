@@ -153,21 +153,64 @@ const finishMove = async () => {
   return true
 }
 
-const keySection = (key, who) => {
-  const copy =
+/** Saves the sealed copy, the only one that this browser can give out. */
+const saveCopy = async (key) => {
+  saveKey(key, key.sealed)
+  if (key.isSaved === true) return
+  await keys.put({ ...key, isSaved: true })
+  changed()
+}
+const moveSection = (key, who) =>
+  make(
+    'details',
+    { id: 'move' },
+    make('summary', {}, 'Move to a new key'),
+    make(
+      'p',
+      {},
+      'A new key takes the place of this one. Your name and posts stay yours, a new file is saved, and the old key is refused from then on.',
+    ),
+    form([passphraseField()], 'Move to a new key', ({ passphrase }) => rotate(key, who, passphrase)),
+  )
+
+/** A warning for a person whose key is only in this browser. */
+const unsaved = (key) => {
+  const openMove = () => {
+    const moving = document.getElementById('move')
+    moving.open = true
+    moving.querySelector('summary').focus()
+  }
+  const way =
     key.sealed === undefined
-      ? make(
-          'p',
-          {},
-          'The file that was saved when this key was made is its only copy: nothing can read a key out of this browser. To get another file, move to a new key below.',
-        )
-      : make(
-          'p',
-          {},
-          button('Save a copy again', () => saveKey(key, key.sealed)),
-          ' It opens with the passphrase that you chose.',
-        )
-  const moving = form([passphraseField()], 'Move to a new key', ({ passphrase }) => rotate(key, who, passphrase))
+      ? [
+          'Nothing can read a key out of this browser, so to have a copy, move to a new key and keep its file. ',
+          button('Move to a new key, with a file', openMove),
+        ]
+      : [button('Save a copy now', () => saveCopy(key)), ' It opens with the passphrase that you chose.']
+  const words = 'No copy of this key was saved. If this browser’s data is cleared, it is lost, and your name with it. '
+  return make('div', { class: 'note' }, make('p', {}, words), make('p', {}, ...way))
+}
+
+/** Where the copy of a saved key is. Keys of before this was stored may have one. */
+const copyOf = (key) => {
+  if (key.isSaved === false) return []
+  if (key.sealed !== undefined)
+    return [
+      make(
+        'p',
+        {},
+        button('Save a copy again', () => saveCopy(key)),
+        ' It opens with the passphrase that you chose.',
+      ),
+    ]
+  const words =
+    key.isSaved === true
+      ? 'The file that this key was saved in is its only copy: nothing can read a key out of this browser.'
+      : 'If a file was saved when this key was made, it is the only copy: nothing can read a key out of this browser.'
+  return [make('p', {}, `${words} To get another file, move to a new key below.`)]
+}
+
+const keySection = (key, who) => {
   const forgetting = make('p', { hidden: '', class: 'actions' })
   forgetting.append(
     'Without its file this key is lost permanently. Your drafts in this browser are deleted with it. ',
@@ -179,18 +222,8 @@ const keySection = (key, who) => {
   return section(
     'Your key',
     make('p', {}, 'Public half: ', make('code', {}, key.publicKey)),
-    copy,
-    make(
-      'details',
-      {},
-      make('summary', {}, 'Move to a new key'),
-      make(
-        'p',
-        {},
-        'A new key takes the place of this one. Your name and posts stay yours, a new file is saved, and the old key is refused from then on.',
-      ),
-      moving,
-    ),
+    ...copyOf(key),
+    moveSection(key, who),
     make(
       'p',
       {},
@@ -295,7 +328,13 @@ const build = async () => {
     link('/moderate', 'Moderation'),
   )
   const rest = make('div', {}, quiet('Reading what belongs to your key.'))
-  place.replaceChildren(head, nameSection(key, who), rest, keySection(key, who))
+  place.replaceChildren(
+    head,
+    ...(key.isSaved === false ? [unsaved(key)] : []),
+    nameSection(key, who),
+    rest,
+    keySection(key, who),
+  )
   try {
     const [known, follows, mutes, delegations] = await Promise.all([
       read(key, { operation: 'identity.get' }).catch((error) => {

@@ -124,6 +124,26 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await other.context().close()
   })
 
+  test('a device whose clock is wrong posts in the time of the board, or is told how wrong it is', async () => {
+    const { board, client } = hooked
+    const page = await openPage()
+    await page.addInitScript('const now = Date.now; Date.now = () => now() - 3 * 3_600_000')
+    await page.goto(`${board.address}/room/lobby#write`)
+    await page.getByLabel('Write to lobby').fill('three hours late')
+    await button(page, 'Post').click()
+    await page.getByText('Posted:').waitFor()
+    const { data } = await client.get('/api/events?room=lobby&limit=1')
+    expect(data.events).toMatchObject([{ text: 'three hours late' }])
+    const error = { code: 'stale_timestamp', message: 'timestamp must be within 300 s' }
+    await page.route('**/v1/command', (route) =>
+      route.fulfill({ status: 400, headers: { date: new Date().toUTCString() }, json: { ok: false, error } }),
+    )
+    await page.getByLabel('Write to lobby').fill('once more')
+    await button(page, 'Post').click()
+    await page.getByText('Your device’s clock is 3 hours slow. Set it, then try again.').waitFor()
+    await page.context().close()
+  })
+
   test('another key is delegated for a week, is listed, acts in the name, and is revoked', async () => {
     const { client } = hooked
     const { page, complaints, file } = await signedIn('lender')

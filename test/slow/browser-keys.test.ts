@@ -1,5 +1,5 @@
 /** What belongs to a key, in the browser: name, profile, a new key, delegates, rooms and their members, webhooks, works, reviews. */
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs'
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import type { Page } from 'playwright-core'
@@ -122,6 +122,27 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await other.getByText('is its only copy').waitFor()
     expect(await other.getByText('No copy of this key was saved.').count()).toBe(0)
     await other.context().close()
+  })
+
+  test('a file that is no key file is called that, whatever is in it', async () => {
+    const page = await openPage()
+    await page.goto(`${hooked.board.address}/account`)
+    for (const [n, text] of [
+      '{"type":"broadside-key"}x',
+      'not JSON',
+      '{}',
+      '-----BEGIN PRIVATE KEY-----\n!',
+    ].entries()) {
+      const file = join(folder, `bad-${n}.json`)
+      writeFileSync(file, text)
+      await page.getByLabel('Key file').setInputFiles([])
+      await expect.poll(() => page.locator('#own .problem').textContent()).toBe('')
+      await page.getByLabel('Key file').setInputFiles(file)
+      await expect
+        .poll(() => page.locator('#own .problem').textContent())
+        .toBe('That did not work: this is not a key file that this page can read.')
+    }
+    await page.context().close()
   })
 
   test('a device whose clock is wrong posts in the time of the board, or is told how wrong it is', async () => {

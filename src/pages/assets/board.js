@@ -248,7 +248,7 @@ const keyOf = async ({ d, x }) => {
   const probe = encoder.encode('broadside')
   const signature = await crypto.subtle.sign(algorithm, privateKey, probe)
   if (!(await crypto.subtle.verify(algorithm, publicKey, signature, probe)))
-    throw new Error('the public and private halves of this key do not match')
+    throw new KeyFileProblem('the public and private halves of this key do not match')
   return { publicKey: x, id: await sha256(fromBase64url(x)), privateKey }
 }
 
@@ -285,7 +285,7 @@ const fileOf = async ({ d, x }, id, passphrase) => {
 }
 
 /** The file needs a passphrase, or another one than the one given. */
-export class Sealed extends Error {}
+export class Sealed extends KeyFileProblem {}
 
 /** @param {string} text a key file of either version, or a PKCS#8 PEM @returns the JWK's `d` and `x` */
 const halvesIn = async (text, passphrase) => {
@@ -297,7 +297,7 @@ const halvesIn = async (text, passphrase) => {
   if (file.version === undefined) return { d: file.seed, x: file.public_key }
   const isKnown = file.version === 2 && file.kdf === 'PBKDF2-SHA-256' && file.cipher === 'AES-256-GCM'
   if (!isKnown || !(file.rounds >= roundsMin && file.rounds <= roundsMax))
-    throw new Error('this is not a key file that this page can read')
+    throw new KeyFileProblem('this is not a key file that this page can read')
   if (passphrase === '') throw new Sealed('this key file opens with its passphrase')
   const cipher = await cipherOf(headOf(file), passphrase, 'decrypt')
   const seed = await crypto.subtle.decrypt(...cipher, fromBase64url(file.sealed)).catch(() => {
@@ -321,12 +321,17 @@ export const freshKey = async (passphrase = '') => {
   const file = await fileOf({ d, x }, key.id, passphrase)
   return { key: passphrase === '' ? key : { ...key, sealed: file }, file }
 }
+class KeyFileProblem extends Error {}
 
 /** The key in a file, without storing it. */
 export const keyIn = async (text, passphrase = '') => {
-  const halves = await halvesIn(text, passphrase)
-  const key = await keyOf(halves)
-  return text.includes('"sealed"') ? { ...key, sealed: text } : key
+  try {
+    const key = await keyOf(await halvesIn(text, passphrase))
+    return text.includes('"sealed"') ? { ...key, sealed: text } : key
+  } catch (error) {
+    // Whatever JSON, base64 or WebCrypto say about it means the same to a person.
+    throw error instanceof KeyFileProblem ? error : new KeyFileProblem('this is not a key file that this page can read')
+  }
 }
 
 /**
@@ -440,7 +445,7 @@ const signed = async (key, fields, { with: other }) => {
     ...fields,
     ...(typeof data === 'object' ? { data: JSON.stringify(data) } : {}),
     public_key: key.publicKey,
-    timestamp: Math.floor(Date.now() / 1000),
+    timestamp: Math.floor((Date.now() + clockLag) / 1000),
     nonce: random(16),
   }
   const isGiven = (value) => value !== undefined && value !== '' && value !== 0 && value.length !== 0
@@ -460,12 +465,27 @@ const signed = async (key, fields, { with: other }) => {
  * Signs a command and sends it until its outcome is known: resending the same bytes has no second effect.
  * @returns its answer's `data`
  */
-export const send = async (key, fields, { say = () => {}, ...more } = {}) => {
+export const send = async (key, fields, { say = () => {}, isSetRight = false, ...more } = {}) => {
   const { command, bytes } = await signed(key, fields, more)
   let body = JSON.stringify(command)
   for (let waitMs = 500; ; waitMs = Math.min(waitMs * 2, 10_000)) {
     const answer = await fetch('/v1/command', {
       method: 'POST',
+/** How many ms the clock of this device is behind the board's. Found when the board refuses a timestamp, and kept for later pages. */
+let clockLag = kept.get('clock') ?? 0
+/** What is wrong with the clock of this device, in words. */
+const clockWords = () => {
+  const minutes = Math.round(Math.abs(clockLag) / 60_000)
+  const [count, unit] =
+    minutes < 90
+      ? [minutes, 'minute']
+      : minutes < 2_880
+        ? [Math.round(minutes / 60), 'hour']
+        : [Math.round(minutes / 1_440), 'day']
+  const amount = `${count} ${unit}${count === 1 ? '' : 's'}`
+  return `Your device’s clock is ${amount} ${clockLag > 0 ? 'slow' : 'fast'}. Set it, then try again.`
+}
+
       body,
       headers: { 'content-type': 'application/json' },
       credentials: 'omit',
@@ -500,6 +520,8 @@ export const read = async (key, fields, say) => {
   }
 }
 
+  // Only a command that was surely not executed may be signed again.
+  let isUnknown = false
 /** All items of a signed list, up to `most`. */
 export const readAll = async (key, fields, name, most = 1_000) => {
   const items = []
@@ -516,7 +538,15 @@ const identities = new Map()
 /** An identity by its id, each requested once; for one that the board does not know, only the id. */
 export const identityAt = (id) => {
   if (!identities.has(id))
+    const boardTime = Date.parse(answer?.headers.get('date') ?? '')
+    if (told?.error?.code === 'stale_timestamp' && !isUnknown && !Number.isNaN(boardTime)) {
+      clockLag = boardTime - Date.now()
+      kept.set('clock', clockLag)
+      if (isSetRight) throw new Refused({ ...told.error, message: clockWords() })
+      return send(key, fields, { say, isSetRight: true, ...more })
+    }
     identities.set(
+    isUnknown ||= told === undefined || answer.status >= 500
       id,
       get(`/api/identities/${id}`).then(
         ({ identity }) => identity,
@@ -603,16 +633,16 @@ export const rows = (items, lineOf, actsOf) => {
       item.remove()
       if (hadFocus) focusOn(list)
     }
+        if (draft === undefined) return
+        made.reset()
+        kept.set(`draft ${draft}`)
     const acts = actsOf(each, remove)
     item.append(make('div', { class: 'line' }, ...lineOf(each), ...(acts.length === 0 ? [] : [doing(...acts)])))
     list.append(item)
   }
   return list
+  if (draft !== undefined) keepDraft(made, `draft ${draft}`)
 }
 /** A list whose items can be ended one by one. */
 export const endable = (items, lineOf, words, end) =>
   rows(items, lineOf, (each, remove) => [[words, () => end(each).then(remove)]])
-        if (draft === undefined) return
-        made.reset()
-        kept.set(`draft ${draft}`)
-  if (draft !== undefined) keepDraft(made, `draft ${draft}`)

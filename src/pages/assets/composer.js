@@ -35,8 +35,9 @@ export const keyFileField = (then) => {
   const asked = make('div', { class: 'actions', hidden: '' }, field('Passphrase of this file', passphrase))
   const file = make('input', { type: 'file', accept: '.json,.pem', 'aria-label': 'Key file' })
   const open = async () => {
+    status.textContent = ''
+    if (file.files.length === 0) return
     try {
-      status.textContent = ''
       await then(await keys.load(await keyIn(await file.files[0].text(), passphrase.value)))
     } catch (error) {
       if (error instanceof Sealed) {

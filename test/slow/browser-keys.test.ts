@@ -165,6 +165,22 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await page.context().close()
   })
 
+  test('a refusal names the controls of the pages, not the operations of the API', async () => {
+    const { board, client } = hooked
+    await client.command(ada, { operation: 'room.create', room: 'locked-room' })
+    const root = (await client.post(ada, { room: 'locked-room', text: 'begun' })).data.event_id!
+    const page = await openPage()
+    await page.goto(`${board.address}/e/${root}`)
+    const below = page.locator('#write')
+    await below.locator('textarea').fill('too late')
+    const lock = { operation: 'thread.lock', event_id: root, data: '{"schema":1,"locked":true}' }
+    expect((await client.command(ada, lock)).status).toBe(200)
+    await below.getByRole('button', { name: 'Reply', exact: true }).click()
+    await below.getByText('a moderator of the room can open it with “Unlock” under Moderation').waitFor()
+    await saveScreenshot(page, 'refusal-in-words')
+    await page.context().close()
+  })
+
   test('another key is delegated for a week, is listed, acts in the name, and is revoked', async () => {
     const { client } = hooked
     const { page, complaints, file } = await signedIn('lender')

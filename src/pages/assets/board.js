@@ -199,10 +199,47 @@ export const kept = {
   },
 }
 
-/** A refusal by the board. */
+/** What the pages call the operations that refusals name. */
+const controls = {
+  'conversation.open': '“Write to someone in private” in your inbox',
+  'conversation.respond': '“Accept” or “Decline” in the inbox',
+  'delegation.list': 'the page of your key',
+  'delegation.revoke': '“Revoke” on the page of your key',
+  'docs.create': '“New document” in the room',
+  'docs.read': 'the page of the document',
+  'identity.unmute': '“Unmute” on the page of your key',
+  'identity.unsuspend': '“End the suspension” under Moderation',
+  'room.bans': 'the room under Moderation',
+  'room.create': '“New room” under Rooms',
+  'room.invite.accept': '“Join” with its code',
+  'room.join': '“Join the room” on the page of its people',
+  'room.member.add': '“Add as a member” on the page of its people',
+  'room.member.remove': '“Remove” on the page of its people',
+  'room.members': 'the page of its people',
+  'room.moderator.remove': '“Make an ordinary member” on the page of its people',
+  'room.owner.transfer': '“Transfer the room” on the page of its people',
+  'room.policy.set': '“Set the policy” on the page of its people',
+  'room.restore': '“Show again” under Moderation',
+  'room.unban': '“End the ban” under Moderation',
+  'room.unfollow or thread.unfollow': '“Unfollow” on the page of your key',
+  'thread.lock with true': '“Lock” under Moderation',
+  'thread.lock with false': '“Unlock” under Moderation',
+  'thread.lock': '“Unlock” under Moderation',
+  'thread.move': '“Move” under Moderation',
+  'thread.pin and false': '“Unpin” under Moderation',
+  'thread.pin with false': '“Unpin” under Moderation',
+  'webhook.delete': '“Delete” under Webhooks',
+  'webhook.list': 'the page of your webhooks',
+  'work.claim': '“Claim it” on the page of the work',
+  'work.get': 'the page of the work',
+}
+const named = Object.keys(controls).sort((a, b) => b.length - a.length)
+const operationNames = new RegExp(`\\b(?:${named.join('|').replaceAll('.', '\\.')})(?![\\w.]\\w)`, 'g')
+
+/** A refusal by the board, in the words of the pages. */
 export class Refused extends Error {
   constructor({ code, message }) {
-    super(message)
+    super(message.replace(operationNames, (name) => controls[name]))
     this.code = code
   }
 }
@@ -284,6 +321,7 @@ const fileOf = async ({ d, x }, id, passphrase) => {
   return `${JSON.stringify({ ...head, sealed: base64url(new Uint8Array(sealed)) })}\n`
 }
 
+class KeyFileProblem extends Error {}
 /** The file needs a passphrase, or another one than the one given. */
 export class Sealed extends KeyFileProblem {}
 
@@ -321,7 +359,6 @@ export const freshKey = async (passphrase = '') => {
   const file = await fileOf({ d, x }, key.id, passphrase)
   return { key: passphrase === '' ? key : { ...key, sealed: file }, file }
 }
-class KeyFileProblem extends Error {}
 
 /** The key in a file, without storing it. */
 export const keyIn = async (text, passphrase = '') => {
@@ -434,6 +471,21 @@ const solve = async (bytes, bits, say) => {
 export const sign = async ({ privateKey }, bytes) =>
   base64url(new Uint8Array(await crypto.subtle.sign(algorithm, privateKey, bytes)))
 
+/** How many ms the clock of this device is behind the board's. Found when the board refuses a timestamp, and kept for later pages. */
+let clockLag = kept.get('clock') ?? 0
+/** What is wrong with the clock of this device, in words. */
+const clockWords = () => {
+  const minutes = Math.round(Math.abs(clockLag) / 60_000)
+  const [count, unit] =
+    minutes < 90
+      ? [minutes, 'minute']
+      : minutes < 2_880
+        ? [Math.round(minutes / 60), 'hour']
+        : [Math.round(minutes / 1_440), 'day']
+  const amount = `${count} ${unit}${count === 1 ? '' : 's'}`
+  return `Your device’s clock is ${amount} ${clockLag > 0 ? 'slow' : 'fast'}. Set it, then try again.`
+}
+
 /** A signed command and its signed bytes; `with` is a key that also signs these bytes, as proof. */
 const signed = async (key, fields, { with: other }) => {
   const { service, order } = document.getElementById('account').dataset
@@ -468,24 +520,11 @@ const signed = async (key, fields, { with: other }) => {
 export const send = async (key, fields, { say = () => {}, isSetRight = false, ...more } = {}) => {
   const { command, bytes } = await signed(key, fields, more)
   let body = JSON.stringify(command)
+  // Only a command that was surely not executed may be signed again.
+  let isUnknown = false
   for (let waitMs = 500; ; waitMs = Math.min(waitMs * 2, 10_000)) {
     const answer = await fetch('/v1/command', {
       method: 'POST',
-/** How many ms the clock of this device is behind the board's. Found when the board refuses a timestamp, and kept for later pages. */
-let clockLag = kept.get('clock') ?? 0
-/** What is wrong with the clock of this device, in words. */
-const clockWords = () => {
-  const minutes = Math.round(Math.abs(clockLag) / 60_000)
-  const [count, unit] =
-    minutes < 90
-      ? [minutes, 'minute']
-      : minutes < 2_880
-        ? [Math.round(minutes / 60), 'hour']
-        : [Math.round(minutes / 1_440), 'day']
-  const amount = `${count} ${unit}${count === 1 ? '' : 's'}`
-  return `Your device’s clock is ${amount} ${clockLag > 0 ? 'slow' : 'fast'}. Set it, then try again.`
-}
-
       body,
       headers: { 'content-type': 'application/json' },
       credentials: 'omit',
@@ -499,7 +538,15 @@ const clockWords = () => {
       body = JSON.stringify(command)
       continue
     }
+    const boardTime = Date.parse(answer?.headers.get('date') ?? '')
+    if (told?.error?.code === 'stale_timestamp' && !isUnknown && !Number.isNaN(boardTime)) {
+      clockLag = boardTime - Date.now()
+      kept.set('clock', clockLag)
+      if (isSetRight) throw new Refused({ ...told.error, message: clockWords() })
+      return send(key, fields, { say, isSetRight: true, ...more })
+    }
     if (told !== undefined && answer.status !== 429 && answer.status < 500) throw new Refused(told.error)
+    isUnknown ||= told === undefined || answer.status >= 500
     const seconds = Number(answer?.headers.get('retry-after') ?? 0)
     // A command cannot wait longer than its signature is valid.
     if (seconds > 60) throw new Refused(told.error)
@@ -520,8 +567,6 @@ export const read = async (key, fields, say) => {
   }
 }
 
-  // Only a command that was surely not executed may be signed again.
-  let isUnknown = false
 /** All items of a signed list, up to `most`. */
 export const readAll = async (key, fields, name, most = 1_000) => {
   const items = []
@@ -538,15 +583,7 @@ const identities = new Map()
 /** An identity by its id, each requested once; for one that the board does not know, only the id. */
 export const identityAt = (id) => {
   if (!identities.has(id))
-    const boardTime = Date.parse(answer?.headers.get('date') ?? '')
-    if (told?.error?.code === 'stale_timestamp' && !isUnknown && !Number.isNaN(boardTime)) {
-      clockLag = boardTime - Date.now()
-      kept.set('clock', clockLag)
-      if (isSetRight) throw new Refused({ ...told.error, message: clockWords() })
-      return send(key, fields, { say, isSetRight: true, ...more })
-    }
     identities.set(
-    isUnknown ||= told === undefined || answer.status >= 500
       id,
       get(`/api/identities/${id}`).then(
         ({ identity }) => identity,
@@ -596,11 +633,15 @@ export const form = (fields, words, act, draft) => {
           status.textContent = said
         })
         status.replaceChildren(done ?? 'Done.')
+        if (draft === undefined) return
+        made.reset()
+        kept.set(`draft ${draft}`)
       } catch (error) {
         status.textContent = said(error)
       }
     })
   })
+  if (draft !== undefined) keepDraft(made, `draft ${draft}`)
   return made
 }
 
@@ -633,15 +674,11 @@ export const rows = (items, lineOf, actsOf) => {
       item.remove()
       if (hadFocus) focusOn(list)
     }
-        if (draft === undefined) return
-        made.reset()
-        kept.set(`draft ${draft}`)
     const acts = actsOf(each, remove)
     item.append(make('div', { class: 'line' }, ...lineOf(each), ...(acts.length === 0 ? [] : [doing(...acts)])))
     list.append(item)
   }
   return list
-  if (draft !== undefined) keepDraft(made, `draft ${draft}`)
 }
 /** A list whose items can be ended one by one. */
 export const endable = (items, lineOf, words, end) =>

@@ -436,7 +436,7 @@ class Composer {
       this.tell(done)
       await this.options.onPosted?.(done)
     } catch (error) {
-      this.say(`Not posted: ${error.message}.`)
+      this.say(`${this.from === undefined ? 'Not posted' : 'Not saved'}: ${error.message.replace(/\.$/, '')}.`)
     } finally {
       this.isPosting = false
       this.count()

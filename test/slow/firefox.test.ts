@@ -157,7 +157,7 @@ describe.skipIf(skipWithout(missingFirefox))(`in Firefox${skipNote(missingFirefo
       await page.locator('input[placeholder="Reason, public"]').fill('Advertising')
       await look(page, 'moderate', scheme)
       await press(page, 'Hide the post')
-      await appears(page, 'Done.')
+      await appears(page, 'Hidden.')
       await fill(page, 'Suspend @handle or id', spammer.id)
       await page.locator('form input[name="reason"]').fill('Advertising')
       await press(page, 'Suspend')

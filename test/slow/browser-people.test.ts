@@ -232,6 +232,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     const post = page.locator(`#e-${root}`)
     const under = post.locator(':scope > .under')
     const follow = page.locator('[data-follow-thread]')
+    await follow.waitFor()
     await follow.press('Enter')
     await button(page, 'Following').waitFor()
     expect(await isFocused(follow)).toBe(true)

@@ -325,6 +325,7 @@ const operatorSection = (isThere) => {
     placeholder: 'Passphrase, if it has one',
   })
   file.addEventListener('change', async () => {
+    if (file.files.length === 0) return
     try {
       await keys.put(await keyIn(await file.files[0].text(), passphrase.value), 'operate')
       await build()

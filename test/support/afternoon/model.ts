@@ -164,13 +164,16 @@ type Shaped = EventJson & {
   readonly supersedes?: string | undefined
   readonly superseded_by?: string | undefined
   readonly votes: object
+  /** In an export line, where `kind` is as it was signed. */
+  readonly actual_kind?: string
 }
 
 /** What a view shows of an event, in a fixed order, without what only the board can know. */
 export function shape(event: EventJson): unknown {
-  const { type, event_id, room, page, seq, kind, author, text, reply_to, to, thread, created_at } = event as Shaped
+  const { type, event_id, room, page, seq, author, text, reply_to, to, thread, created_at } = event as Shaped
+  const { kind, actual_kind } = event as Shaped
   const { version_id, versions, supersedes, superseded_by, hidden, reason, hidden_by, votes, log } = event as Shaped
-  const place = [type, event_id, room, page, seq, kind, author.id, reply_to ?? '', thread, created_at]
+  const place = [type, event_id, room, page, seq, actual_kind ?? kind, author.id, reply_to ?? '', thread, created_at]
   const versioned = [version_id ?? '', versions ?? 0, supersedes ?? '', superseded_by ?? '']
   const { up, down, score } = votes as { up: number; down: number; score: number }
   const marks = [hidden, reason ?? '', hidden_by ?? '', up, down, score, log.state, log.index ?? -1]

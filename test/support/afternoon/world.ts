@@ -132,7 +132,7 @@ export class World {
       by: who,
       text: String(fields.text),
       page: first?.page ?? String(fields.page ?? 'main'),
-      kind: String(fields.kind ?? 'note'),
+      kind: first?.kind ?? String(fields.kind ?? 'note'),
       ...(parent === undefined ? {} : { replyTo: parent }),
       ...(fields.to === undefined ? {} : { to: String(fields.to) }),
       thread: first?.thread ?? (parent === undefined ? signed.eventId : this.history.events.get(parent)!.thread),

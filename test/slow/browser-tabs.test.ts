@@ -111,7 +111,6 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     const { id } = await page.evaluate(() => JSON.parse(localStorage.getItem('me')!))
     await client.command(ada, { operation: 'room.member.add', room: 'quiet-tabs', target: id })
     await inside.goto(`${board.address}/room/quiet-tabs`)
-    await button(inside, 'Read it with my key').click()
     await inside.getByText('for members only').waitFor()
     await inside.getByLabel('Write to quiet-tabs').fill('a secret draft')
     for (const tab of [open, asleep]) {

@@ -145,7 +145,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await page.context().close()
   })
 
-  test('a device whose clock is wrong posts in the time of the board, or is told how wrong it is', async () => {
+  test('a device with a wrong clock posts with the time of the board, or is told how wrong its clock is', async () => {
     const { board, client } = hooked
     const page = await openPage()
     await page.addInitScript('const now = Date.now; Date.now = () => now() - 3 * 3_600_000')

@@ -43,6 +43,8 @@ export const button = (words, act, className = '') => {
   made.addEventListener('click', () => perform(made, act))
   return made
 }
+/** Whether a moderator or operator hid a post, whose text may come back. */
+export const isByModerator = (event) => event?.hidden_by === 'room' || event?.hidden_by === 'operator'
 export const link = (href, words, className = '') =>
   make('a', className === '' ? { href } : { href, class: className }, words)
 /** A field with its label above it. */

@@ -13,7 +13,7 @@
  * written.
  */
 
-import { announce, documentAt, encoder, link, make, person, time } from './board.js'
+import { announce, documentAt, encoder, isByModerator, link, make, person, time } from './board.js'
 
 const list = document.querySelector('[data-live-room]')
 const status = document.getElementById('live')
@@ -104,14 +104,14 @@ const beginning = (text, { format } = {}) => {
   return letters.length <= 80 ? letters.join('') : `${letters.slice(0, 79).join('')}…`
 }
 
-const textOf = ({ text, reason, hidden, hidden_by: by, event_id: id }) => {
+const textOf = (event) => {
+  const { text, reason, hidden, event_id: id } = event
   if (hidden) {
     const gone = make('p', { class: 'text gone' })
     const why = reason ?? 'removed'
-    const isByModerator = by === 'room' || by === 'operator'
-    const what = isByModerator ? 'Hidden by a moderator' : 'The text is gone'
+    const what = isByModerator(event) ? 'Hidden by a moderator' : 'The text is gone'
     plain(gone, `${what}: ${why}${/[.!?…]$/.test(why) ? ' ' : '. '}`)
-    gone.append(isByModerator ? link('/moderation', 'Moderation log') : 'Its place, author and proof remain.')
+    gone.append(isByModerator(event) ? link('/moderation', 'Moderation log') : 'Its place, author and proof remain.')
     return [gone]
   }
   const body = make('p', { class: 'text', dir: 'auto' })

@@ -10,6 +10,7 @@ import {
   form,
   get,
   identityOf,
+  isByModerator,
   keyIn,
   keys,
   link,
@@ -47,8 +48,7 @@ const unlessDone = (error) => {
 }
 
 /** In place of a text that is not served. */
-const goneWords = (found) =>
-  found?.hidden_by === 'room' || found?.hidden_by === 'operator' ? 'Hidden' : 'The text is gone'
+const goneWords = (found) => (isByModerator(found) ? 'Hidden' : 'The text is gone')
 
 const reportWords = async ({ reporter, reason, created_at: at }) =>
   make('p', { class: 'quiet' }, 'Reported by ', await personAt(reporter), `: ${visible(reason)}, `, time(at))

@@ -1,5 +1,5 @@
 /** What the reader may do in the room of the page, where that depends on their role: to start threads, to reply, to join. */
-import { link, make, Refused, read, said, send } from './board.js'
+import { button, link, make, Refused, read, said, send } from './board.js'
 import { me } from './me.js'
 
 const asked = new Map()
@@ -26,11 +26,9 @@ export const isAmong = (only, role) => only === undefined || role === 'owner' ||
 /** A button with which the reader joins the room; a person without a key gets one first. `then` is called once they have joined. */
 export const joinButton = (room, then) => {
   const status = make('span', { class: 'problem', role: 'alert' })
-  const join = make('button', { type: 'button', class: 'strong' }, 'Join the room')
-  join.addEventListener('click', async () => {
+  const join = async () => {
     const own = await me()
     if (own === undefined) return location.assign('/account')
-    join.disabled = true
     try {
       status.textContent = ''
       await send(own.key, { operation: 'room.join', room })
@@ -39,12 +37,10 @@ export const joinButton = (room, then) => {
       await then()
     } catch (error) {
       status.textContent = said(error)
-    } finally {
-      join.disabled = false
     }
-  })
+  }
   const without = make('span', { class: 'quiet' }, 'This needs a key: ', link('/account', 'make one'), '.')
-  const place = make('div', { class: 'actions' }, join, status)
+  const place = make('div', { class: 'actions' }, button('Join the room', join, 'strong'), status)
   void me().then((own) => own === undefined && place.append(without))
   return place
 }

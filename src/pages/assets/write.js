@@ -9,6 +9,7 @@ import {
   documentAt,
   focusOn,
   fromBase64url,
+  isByModerator,
   keys,
   link,
   make,
@@ -159,8 +160,10 @@ const layOut = (text, place) => {
   laidOut = laidOut.then(lay).catch(() => {})
 }
 
-const goneWords = ({ reason = 'gone', hidden_by: by }) =>
-  by === 'room' || by === 'operator' ? `Hidden by a moderator: ${reason}` : `(${reason})`
+const goneWords = (event) => {
+  const { reason = 'gone' } = event
+  return isByModerator(event) ? `Hidden by a moderator: ${reason}` : `(${reason})`
+}
 
 /** The posts of an open room, newest first. */
 const postList = (room, key) => {

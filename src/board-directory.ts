@@ -281,6 +281,11 @@ type WantedSecret = {
 /** A backup has them only if it was made with --with-keys. */
 const restoreKey = 'Restore it from your copy of the keys directory'
 
+/** What a key file contains, unchecked: 32 bytes if it is one. */
+export function uncheckedSecret(disk: Disk, file: string): Buffer {
+  return Buffer.from(disk.readWhole(file).toString('latin1').trim(), 'hex')
+}
+
 /** The 32 bytes of a key file. Refuses a file that others may read, and a key whose fingerprint has changed. */
 export function readSecret(disk: Disk, file: string, { print, fix }: WantedSecret = {}): Buffer {
   if (!disk.fileExists(file))
@@ -289,7 +294,7 @@ export function readSecret(disk: Disk, file: string, { print, fix }: WantedSecre
     )
   if ((disk.stat(file).mode & 0o077) !== 0)
     throw new UnusableDirectory(`The key file ${file} can be read by others. Run: chmod 600 ${file}`)
-  const secret = Buffer.from(disk.readWhole(file).toString('latin1').trim(), 'hex')
+  const secret = uncheckedSecret(disk, file)
   if (secret.length !== 32)
     throw new UnusableDirectory(
       `The key file ${file} does not contain 32 bytes in hex. ${fix ?? `${restoreKey}${withoutKey(file)}`}`,

@@ -27,8 +27,10 @@
  */
 
 import { createHash } from 'node:crypto'
+import { openCheckpoint } from '../../storage/checkpoint.ts'
 import { NewerFormat } from '../../storage/disk.ts'
 import { type Frame, type Journal, KEYED, type NewFrame } from '../../storage/journal.ts'
+import { parseVkey } from '../../storage/note.ts'
 import { entryText } from '../records/entry.ts'
 
 export const logFrameType = 1
@@ -173,4 +175,11 @@ export function* entriesOf(
     if (i >= first) yield entryText(bundle.subarray(at + 2, next))
     at = next
   }
+}
+
+/** Whether the checkpoint in this frame is signed by this key, and is that of the frame. */
+export function hasSigned(vkey: string, { checkpoint, size, root }: LogFrame): boolean {
+  const key = parseVkey(vkey)
+  const opened = key.ok ? openCheckpoint(checkpoint, key.value) : key
+  return opened.ok && opened.value.size === size && opened.value.root.equals(root)
 }

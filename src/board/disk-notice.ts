@@ -1,6 +1,6 @@
 /**
  * Watches the free space of the disks that the board writes to. While one has less than DISK_RESERVE_BYTES, its shards refuse every write,
- * and /healthz and /metrics show it, also if nobody is writing.
+ * and /healthz and /metrics say so, even if nobody is writing.
  */
 import type { Cancel } from '../../actors/kernel/timers.ts'
 import type { Disk } from '../../storage/disk.ts'
@@ -9,7 +9,7 @@ import type { Notices } from '../notices.ts'
 
 const checkEveryMs = 1_000
 
-type DiskNoticeOptions = {
+type DiskWatchOptions = {
   readonly disk: Pick<Disk, 'freeBytes'>
   readonly clock: Pick<Clock, 'every'>
   /** Of every journal: each may be on a disk of its own. */
@@ -18,35 +18,22 @@ type DiskNoticeOptions = {
   readonly notices: Notices
 }
 
-export class DiskNotice {
-  readonly #options: DiskNoticeOptions
-  readonly #cancel: Cancel
-
-  constructor(options: DiskNoticeOptions) {
-    this.#options = options
-    this.#check()
-    this.#cancel = options.clock.every(() => this.#check(), checkEveryMs)
-  }
-
-  stop(): void {
-    this.#cancel()
-  }
-
-  #check(): void {
-    const { directories, reserveBytes, notices } = this.#options
-    // A disk without a reserve is full when nothing is left.
-    if (!directories.some((directory) => this.#freeBytes(directory) < Math.max(reserveBytes, 1)))
-      return notices.end('disk')
-    const left = reserveBytes === 0 ? 'no space' : `less than DISK_RESERVE_BYTES (${reserveBytes} bytes)`
-    notices.set('disk', `the disk of the data directory has ${left} left, so writes are refused: free space on it`)
-  }
-
-  /** A disk that cannot be queried is not known to be full; whoever reads it reports the failure. */
-  #freeBytes(directory: string): number {
+/** Checks now and every second. Returns a function that ends this. */
+export function watchDisk({ disk, clock, directories, reserveBytes, notices }: DiskWatchOptions): Cancel {
+  /** A disk that cannot be queried is not known to be full. Whatever uses it reports the failure. */
+  const freeBytes = (directory: string): number => {
     try {
-      return this.#options.disk.freeBytes(directory)
+      return disk.freeBytes(directory)
     } catch {
       return Number.POSITIVE_INFINITY
     }
   }
+  const check = (): void => {
+    // A disk without a reserve is full when nothing is left.
+    if (!directories.some((directory) => freeBytes(directory) < Math.max(reserveBytes, 1))) return notices.end('disk')
+    const left = reserveBytes === 0 ? 'no space' : `less than DISK_RESERVE_BYTES (${reserveBytes} bytes)`
+    notices.set('disk', `the disk of the data directory has ${left} left, so writes are refused: free space on it`)
+  }
+  check()
+  return clock.every(check, checkEveryMs)
 }

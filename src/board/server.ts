@@ -120,12 +120,7 @@ export async function startServer(
     const marks = readMarks(platform.disk, config)
     await refuseConflictingStart(config, platform)
     const followed = await followedBy(config, platform)
-    if (followed !== undefined)
-      for (const mark of marks)
-        refuseForeignMark(
-          mark,
-          followed.logs.map(({ vkey }) => vkey),
-        )
+    if (followed !== undefined) for (const mark of marks) refuseForeignMark(mark, followed.logs)
     let isNew = false
     const directory =
       followed?.directory ??

@@ -1,6 +1,7 @@
 /** Starts the actors, the heads that their log signs, and the interfaces through which every other part queries them. */
 
 import { queuesOf } from '../../actors/kernel/limits.ts'
+import type { Cancel } from '../../actors/kernel/timers.ts'
 import { nameOf } from '../../actors/log/book.ts'
 import type { ClosedLog } from '../../actors/log/frame.ts'
 import { shardOf } from '../../actors/shard.ts'
@@ -28,7 +29,7 @@ import { ActorHost, type Following } from '../workers/actor-host.ts'
 import { BufferedNews } from '../workers/buffered-news.ts'
 import type { FeedStats } from '../workers/feed-answers.ts'
 import { ClockNotice } from './clock-notice.ts'
-import { DiskNotice } from './disk-notice.ts'
+import { watchDisk } from './disk-notice.ts'
 import { ReadRouter } from './read-router.ts'
 import { Vacancy } from './vacancy.ts'
 
@@ -82,8 +83,7 @@ export async function startActors(parts: Parts, options: ActorsOptions): Promise
   await parts.start({ name: 'actors', stop: () => actorHost.stop() })
   const clockNotice = await clockNoticeOf(options, actorHost, facts.newest)
   await parts.start({ name: 'clock', stop: () => clockNotice.stop() })
-  const diskNotice = diskNoticeOf(options)
-  await parts.start({ name: 'disk', stop: () => diskNotice.stop() })
+  await parts.start({ name: 'disk', stop: watchDisks(options) })
   const heads = new Heads({
     ...config,
     mark,
@@ -220,9 +220,9 @@ async function clockNoticeOf(
   return new ClockNotice({ watch, clock, hold: actorHost.hold, notices, report: log })
 }
 
-function diskNoticeOf({ disk, clock, config, directory: { path, facts }, notices }: ActorsOptions): DiskNotice {
+function watchDisks({ disk, clock, config, directory: { path, facts }, notices }: ActorsOptions): Cancel {
   const directories = [...shardDirectories(path, facts.shards), logDirectory(path)]
-  return new DiskNotice({ disk, clock, directories, reserveBytes: config.diskReserveBytes, notices })
+  return watchDisk({ disk, clock, directories, reserveBytes: config.diskReserveBytes, notices })
 }
 
 /** The stored stream state still says that writes wait for acknowledgments, but by the current configuration they do not. */

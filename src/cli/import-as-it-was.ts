@@ -1,6 +1,6 @@
 /** `broadside import --as-it-was`: creates a data directory from the whole-board export of another board. */
 import { join } from 'node:path'
-import { importFile } from '../board-directory.ts'
+import { importFile, uncheckedSecret } from '../board-directory.ts'
 import type { Line } from '../board-import/checks.ts'
 import type { BoardImport, ImportOptions } from '../board-import/import.ts'
 import type { Config } from '../config.ts'
@@ -73,7 +73,7 @@ function boardKeyIn(keys: string): Buffer {
   const file = join(keys, 'board.key')
   if (!machine.disk.fileExists(file))
     throw new CommandFailed(`${keys} has no board.key. Name the keys directory of the old board, or a copy of it.`)
-  const secret = Buffer.from(machine.disk.readWhole(file).toString('latin1').trim(), 'hex')
+  const secret = uncheckedSecret(machine.disk, file)
   if (secret.length !== 32) throw new CommandFailed(`${file} does not contain 32 bytes in hex.`)
   return secret
 }

@@ -85,7 +85,7 @@ export const mirrorCommand: Command = {
         terminal.out(
           `The board says that it was restored from a backup, and that this log is lost after ${grouped(loss.size)} entries. ${followedByWords(loss.next)}\n`,
         )
-      // Run by a timer, its output is read by nobody, so the mirror would silently stop growing.
+      // Nobody reads the output of a timer, and with 0 they would not notice that the mirror has stopped growing.
       return next === undefined && loss === undefined ? exitCodes.ok : exitCodes.closed
     } finally {
       progress.clear()

@@ -1,15 +1,13 @@
 /** The keys that are given to `broadside restore`: whether they are those of the backup, before anything is written. */
 import { existsSync, readdirSync } from 'node:fs'
-import { join } from 'node:path'
+import { basename, join } from 'node:path'
 import { nameOf } from '../../actors/log/book.ts'
-import { decodeLogFrame } from '../../actors/log/frame.ts'
-import { openCheckpoint } from '../../storage/checkpoint.ts'
+import { decodeLogFrame, hasSigned, type LogFrame } from '../../actors/log/frame.ts'
 import type { Disk } from '../../storage/disk.ts'
 import { JournalReader } from '../../storage/journal.ts'
 import { JournalEnd } from '../../storage/journal-copy.ts'
-import { parseVkey } from '../../storage/note.ts'
 import { createNoteKey } from '../../storage/note-signer.ts'
-import { fingerprintOf, logDirectory, logKeyFile, readFacts } from '../board-directory.ts'
+import { fingerprintOf, logDirectory, logKeyFile, readFacts, uncheckedSecret } from '../board-directory.ts'
 import { CommandFailed } from './command-line.ts'
 
 /** A key that the board needs. */
@@ -28,7 +26,7 @@ export function checkGivenKeys(disk: Disk, backup: string, keys: string): readon
   for (const { name, isRight, ifLost } of neededFor(disk, backup)) {
     if (!names.includes(name)) continue
     const file = join(keys, name)
-    const secret = Buffer.from(disk.readWhole(file).toString('latin1').trim(), 'hex')
+    const secret = uncheckedSecret(disk, file)
     if (secret.length !== 32 || !isRight(secret))
       throw new CommandFailed(
         `${file} is not the key of the board in this backup, and nothing was written. Name the copy of keys/ from the time of the backup with --keys.${ifLost}`,
@@ -43,24 +41,20 @@ function neededFor(disk: Disk, backup: string): readonly Needed[] {
   const isOf = (print: string | undefined) => (secret: Buffer) => print === undefined || fingerprintOf(secret) === print
   const lost = (name: string, command: string) =>
     ` If it is lost, move ${name} out of that directory, restore, and run ${command} before the first start.`
-  const checkpoint = newestCheckpoint(disk, backup)
-  const log = checkpoint.slice(0, checkpoint.indexOf('\n'))
-  const logKey = logKeyFile('', log === origin ? '' : nameOf(log)).slice('keys/'.length)
-  const hasSigned = (secret: Buffer): boolean => {
-    const key = parseVkey(createNoteKey(log, secret).vkey)
-    return key.ok && openCheckpoint(checkpoint, key.value).ok
-  }
-  return [
+  const keys: Needed[] = [
     { name: 'board.key', isRight: isOf(prints?.board), ifLost: '' },
     { name: 'cursor.key', isRight: isOf(prints?.cursor), ifLost: lost('cursor.key', 'broadside rekey --lost') },
-    ...(checkpoint === ''
-      ? []
-      : [{ name: logKey, isRight: hasSigned, ifLost: lost(logKey, 'broadside restored --lost') }]),
   ]
+  const newest = newestLogFrame(disk, backup)
+  if (newest === undefined) return keys
+  const log = newest.checkpoint.slice(0, newest.checkpoint.indexOf('\n'))
+  const name = basename(logKeyFile(backup, log === origin ? '' : nameOf(log)))
+  const isRight = (secret: Buffer) => hasSigned(createNoteKey(log, secret).vkey, newest)
+  return [...keys, { name, isRight, ifLost: lost(name, 'broadside restored --lost') }]
 }
 
-/** '' if nothing was signed. */
-function newestCheckpoint(disk: Disk, backup: string): string {
+/** Undefined if nothing was signed. */
+function newestLogFrame(disk: Disk, backup: string): LogFrame | undefined {
   const directory = logDirectory(backup)
   const end = new JournalEnd(disk, directory)
   end.advance()
@@ -69,7 +63,7 @@ function newestCheckpoint(disk: Disk, backup: string): string {
   try {
     log.advance(end.seq)
     const frame = log.read(end.seq)
-    return frame === undefined ? '' : decodeLogFrame(frame).checkpoint
+    return frame === undefined ? undefined : decodeLogFrame(frame)
   } finally {
     log.close()
   }

@@ -113,10 +113,7 @@ export type KnownLog = {
  */
 export function checkMark(mark: HighWaterMark, logs: readonly KnownLog[]): void {
   const { vkey, closed, size, root } = mark
-  refuseForeignMark(
-    mark,
-    logs.map((log) => log.vkey),
-  )
+  refuseForeignMark(mark, logs)
   const log = logs.find((each) => each.vkey === vkey)
   if (log === undefined) {
     const known = closed.find((each) => logs.some(({ vkey: own }) => own === each))
@@ -130,9 +127,12 @@ export function checkMark(mark: HighWaterMark, logs: readonly KnownLog[]): void 
     throw new RolledBack(`the first ${size} entries of this log are not those that were signed and published`)
 }
 
-/** Throws UnusableMark if the mark names none of these logs. `vkeys`: of the board's logs. */
-export function refuseForeignMark({ file, vkey, closed, size }: HighWaterMark, vkeys: readonly string[]): void {
-  if ([vkey, ...closed].some((each) => vkeys.includes(each))) return
+/** Throws UnusableMark if the mark names none of these logs, which are the board's. */
+export function refuseForeignMark(
+  { file, vkey, closed, size }: HighWaterMark,
+  logs: readonly Pick<KnownLog, 'vkey'>[],
+): void {
+  if (logs.some((log) => log.vkey === vkey || closed.includes(log.vkey))) return
   throw new UnusableMark(
     `${file} is the mark of the log ${originIn(vkey)} with ${size} entries, which this board does not have. If DATA_DIR or MARK_FILE names another board’s place, correct it. If this board is to be here instead of that one, move the mark away and start again.`,
   )

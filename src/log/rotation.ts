@@ -147,8 +147,8 @@ export function unusedOrigin(options: LossOptions, newest: string, used: readonl
 
 /**
  * Ends the log of a board that was restored from a backup and may have signed more since. The log ends where the backup does. Its key is
- * removed if it is there, along with those of logs that only the lost board had. The first entry of the next log records this. A second call with the same
- * plan changes nothing. The caller holds the lock of the directory.
+ * removed if it is there, along with those of logs that only the lost board had. The first entry of the next log records this. A second call
+ * with the same plan changes nothing. The caller holds the lock of the directory.
  */
 export function endLostLog(options: LossOptions, { next, at }: LossPlan): void {
   const { dataDirectory } = options

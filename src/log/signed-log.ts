@@ -15,18 +15,19 @@ import {
   decodeLogFrame,
   encodeLogFrame,
   entriesOf,
+  hasSigned,
   type LogFrame,
   logFrameType,
 } from '../../actors/log/frame.ts'
 import { Log, type LogOptions, stateAfter } from '../../actors/log/log.ts'
 import { closeEntry, closeFrame, nextOf, openEntry, openFrame } from '../../actors/log/rotation.ts'
 import { openTree, provenRoot, rebuildTree } from '../../actors/log/tree.ts'
-import { formatCheckpoint, openCheckpoint } from '../../storage/checkpoint.ts'
+import { formatCheckpoint } from '../../storage/checkpoint.ts'
 import type { Disk } from '../../storage/disk.ts'
 import { newestDurable } from '../../storage/durable-mark.ts'
 import { type Frame, Journal, type JournalReader } from '../../storage/journal.ts'
 import { EMPTY_ROOT, leafHash, writeLeafHash } from '../../storage/merkle.ts'
-import { parseVkey, signNote } from '../../storage/note.ts'
+import { signNote } from '../../storage/note.ts'
 import { createNoteKey, type NoteKey } from '../../storage/note-signer.ts'
 import { reachOf } from '../../storage/snapshot.ts'
 import { TreeWriter } from '../../storage/tree.ts'
@@ -38,6 +39,7 @@ import {
   readSecret,
   snapshotDirectories,
   UnusableDirectory,
+  uncheckedSecret,
 } from '../board-directory.ts'
 import type { Random } from '../platform.ts'
 import { rootBeyond } from './covered.ts'
@@ -290,10 +292,8 @@ export class SignedLog {
   #foundKey(newest: LogFrame, origin: string, known: readonly string[]): LogKey {
     const { disk } = this.#options
     const file = this.#keyFile(origin)
-    const secret = disk.fileExists(file)
-      ? Buffer.from(disk.readWhole(file).toString('latin1').trim(), 'hex')
-      : Buffer.alloc(0)
-    const own = secret.length === 32 ? createNoteKey(origin, secret) : undefined
+    const secret = disk.fileExists(file) ? uncheckedSecret(disk, file) : undefined
+    const own = secret?.length === 32 ? createNoteKey(origin, secret) : undefined
     if (own !== undefined && hasSigned(own.vkey, newest)) return own
     const vkey = [this.#namedVkey(origin), ...known].find((each) => each !== undefined && hasSigned(each, newest))
     if (vkey !== undefined) return { vkey }
@@ -456,11 +456,4 @@ function checkKey(newest: LogFrame, vkey: string, keyFile: string): void {
   throw new UnusableDirectory(
     `The newest log frame does not carry a checkpoint signed by ${keyFile} for ${vkey.slice(0, vkey.indexOf('+'))}: this key and this log do not belong together. Restore the keys and board.json from the backup that the log is from. If the key of the log is lost, broadside restored --lost ends this log and begins a new one.`,
   )
-}
-
-/** Whether the checkpoint in this frame is signed by this key, and is that of the frame. */
-function hasSigned(vkey: string, { checkpoint, size, root }: LogFrame): boolean {
-  const key = parseVkey(vkey)
-  const opened = key.ok ? openCheckpoint(checkpoint, key.value) : key
-  return opened.ok && opened.value.size === size && opened.value.root.equals(root)
 }

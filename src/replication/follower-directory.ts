@@ -27,7 +27,7 @@ import type { LogIdentity } from '../log/signed-log.ts'
 import type { Random } from '../platform.ts'
 import { Attachments } from './attachments.ts'
 import { openPayload } from './batch.ts'
-import { isFacts, type Leader, OutOfReach } from './leader.ts'
+import { isFacts, type Leader, OutOfReach, RefusedFollower } from './leader.ts'
 import type { LeaderFacts } from './leader-answers.ts'
 
 type Wanted = {
@@ -46,11 +46,15 @@ export type FollowerDirectory = {
   readonly logs: readonly LogIdentity[]
 }
 
-/** Opens it, or creates it if the leader can be reached. The caller holds its lock. Throws UnusableDirectory and OutOfReach. */
+/**
+ * Opens it, or creates it if the leader can be reached. The caller holds its lock. Throws UnusableDirectory; its cause is OutOfReach if
+ * a new follower could not copy from its leader.
+ */
 export async function openFollower(wanted: Wanted): Promise<FollowerDirectory> {
   const { disk, path, leader } = wanted
   const kept = knownOf(disk, path)
-  const { known, log } = kept === undefined ? await begin(disk, path, leader) : await renewed(disk, path, kept, leader)
+  const { known, log } =
+    kept === undefined ? await begin(disk, path, leader).catch(refuseAway) : await renewed(disk, path, kept, leader)
   const { identity, readKey } = known
   const keys = { identity, readKey: Buffer.from(readKey, 'hex') }
   if (wanted.mayLead) {
@@ -59,9 +63,19 @@ export async function openFollower(wanted: Wanted): Promise<FollowerDirectory> {
     if (log !== undefined) checkLogKey(disk, path, log, known.facts.origin)
   }
   // This file is written last: if it is missing, an earlier start was interrupted.
-  if (!disk.fileExists(join(path, 'board.json'))) await copyFirst(wanted, known)
+  if (!disk.fileExists(join(path, 'board.json'))) await copyFirst(wanted, known).catch(refuseAway)
   const directory = openFollowerDirectory(wanted, keys)
   return { directory, logs: logsOf(known) }
+}
+
+/** Names the fix for a new follower whose leader is out of reach. */
+function refuseAway(error: unknown): never {
+  if (!(error instanceof OutOfReach)) throw error
+  // A refusal names its own fix.
+  const fix = error instanceof RefusedFollower ? '' : ': start the leader, or correct FOLLOW'
+  throw new UnusableDirectory(`${error.message}. A new follower begins with a copy from its leader${fix}.`, {
+    cause: error,
+  })
 }
 
 /** What a follower knows about its leader; undefined if this is not a follower's directory. Throws UnusableDirectory. */
@@ -83,12 +97,7 @@ async function begin(disk: Disk, path: string, leader: Leader): Promise<Known> {
     throw new UnusableDirectory(
       `${path} contains a board of its own, and a follower needs an empty directory: choose another DATA_DIR.`,
     )
-  const known = await leader.facts().catch((error: unknown) => {
-    if (!(error instanceof OutOfReach)) throw error
-    throw new UnusableDirectory(
-      `${error.message}. A new follower begins with a copy from its leader: start the leader, or correct FOLLOW.`,
-    )
-  })
+  const known = await leader.facts()
   keep(disk, path, known)
   return { known, log: known.log }
 }

@@ -1,6 +1,6 @@
 /** A second box of the same board: it follows the first one, answers reads, forwards writes, and can take over. */
 import { dirname } from 'node:path'
-import { replicationFile } from '../../src/board-directory.ts'
+import { replicationFile, UnusableDirectory } from '../../src/board-directory.ts'
 import type { LogIdentity } from '../../src/log/signed-log.ts'
 import { becomeFollower } from '../../src/replication/follower-directory.ts'
 import { Halted } from '../../src/replication/halted.ts'
@@ -72,7 +72,7 @@ export class SecondBox {
       this.#isRunning = await this.#until(this.board.start(), onFirstDown)
     } catch (error) {
       // No box was reachable for the beginning of the journals.
-      if (!(error instanceof OutOfReach)) throw error
+      if (!(error instanceof UnusableDirectory && error.cause instanceof OutOfReach)) throw error
     }
     if (!this.#isRunning) await this.#machine.restart()
     return this.#isRunning

@@ -12,7 +12,7 @@ import { createPayer } from '../payments/payer.ts'
 import type { Payer } from '../payments/payment.ts'
 import { Sales } from '../payments/sales.ts'
 import { Seller } from '../payments/seller.ts'
-import { openWallet } from '../payments/wallet.ts'
+import { openWallet, type Wallet } from '../payments/wallet.ts'
 import type { Platform } from '../platform.ts'
 import { dataOf, type ReadCall, type ReadRequest } from '../reads/read.ts'
 import { release } from '../release.ts'
@@ -36,6 +36,8 @@ type CallingOptions = Pick<Platform, 'clock' | 'random' | 'startThread'> & {
   readonly verifier: Pick<Checks, 'verify'>
   /** Replaces the network. */
   readonly outgoing?: Outgoing | undefined
+  /** Replaces the key file of the configuration. */
+  readonly wallet?: Wallet | undefined
 }
 
 export type Calling = {
@@ -60,7 +62,7 @@ export async function startCalling(config: Config, options: CallingOptions): Pro
   const outgoing =
     options.outgoing ??
     createOutgoing({ timers: clock, loopback: config.loopback, userAgent: `Broadside/${release} (+${address})` })
-  const wallet = config.walletKeyFile === '' ? undefined : await openWallet(config.walletKeyFile)
+  const wallet = options.wallet ?? (config.walletKeyFile === '' ? undefined : await openWallet(config.walletKeyFile))
   if (wallet !== undefined) log('info', 'wallet', { address: wallet.address, cap_day_micros: config.payCapMicros })
   const payer = createPayer({
     ...(wallet === undefined ? {} : { wallet }),

@@ -49,6 +49,7 @@ import { Notices } from '../notices.ts'
 import { Counters, DurationHistograms, log, setLogLevel } from '../observe.ts'
 import type { Outgoing } from '../outgoing/request.ts'
 import { Parts } from '../parts.ts'
+import type { Wallet } from '../payments/wallet.ts'
 import { machine, type Platform } from '../platform.ts'
 import { Throttle } from '../rates/throttle.ts'
 import { dataOf, type ReadRequest } from '../reads/read.ts'
@@ -191,6 +192,8 @@ type Place = Platform & {
   readonly refusedLead?: RefusedLead | undefined
   /** Replaces the network for tool calls and probes in a simulation. */
   readonly outgoing?: Outgoing
+  /** Replaces the file of the wallet in a simulation. */
+  readonly wallet?: Wallet
 }
 
 /** A board for which another machine decides: its directory, the logs that heads are checked against, and what makes its front. */

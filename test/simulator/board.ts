@@ -19,6 +19,7 @@ import type { Reply } from '../../src/format/reply.ts'
 import type { Exchange, RouteHandler } from '../../src/http/port.ts'
 import { readMarks } from '../../src/log/mark.ts'
 import type { LogIdentity } from '../../src/log/signed-log.ts'
+import { priceOf } from '../../src/money/price.ts'
 import type { Outgoing } from '../../src/outgoing/request.ts'
 import { Parts } from '../../src/parts.ts'
 import { openFollower } from '../../src/replication/follower-directory.ts'
@@ -33,6 +34,7 @@ import '../../src/replication/routes.ts'
 import '../../src/replication/writer.ts'
 import { TILE_WIDTH } from '../../storage/tile-path.ts'
 import type { Machine } from '../support/simulation.ts'
+import { network, nodeHost, wallet } from './payments.ts'
 
 export type Ack = Exclude<ReplicationSettings['ack'], 'local'>
 
@@ -48,6 +50,8 @@ export const markFile = '/board/data.mark'
 export const address = 'http://board.example'
 /** The key that followers authenticate with. */
 export const replicaKey = '7'.repeat(64)
+/** What the wallet may sign away in a day: less than all people together are allowed, so that it is reached. */
+export const walletMicros = 120_000
 const replicaKeyFile = '/board/replica.key'
 
 const follow: FollowSettings = {
@@ -112,6 +116,8 @@ export class SimulatedBoard {
       SHARDS: String(shards),
       PLACEMENT: placement,
       VERIFY_THREADS: '1',
+      PAY_CAP_DAY: priceOf(walletMicros),
+      PAY_NODES: `${network}=https://${nodeHost}/`,
       BROADSIDE_LIMITS: 'off',
       LOG_LEVEL: 'error',
     })
@@ -201,7 +207,7 @@ export class SimulatedBoard {
       followed?.directory ?? openBoardDirectory({ disk, ...where, shards, now: clock.wallSeconds(), random })
     this.#parts = new Parts()
     const outgoing = this.#options.outgoing(clock)
-    const place = { ...platform, config, directory, placement, marks, address, port: 0, followed, outgoing }
+    const place = { ...platform, config, directory, placement, marks, address, port: 0, followed, outgoing, wallet }
     const open = await openBoard(this.#parts, place)
     const { actorHost, news, follower } = open
     this.#open = open

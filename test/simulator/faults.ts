@@ -2,6 +2,7 @@
 import { FOOTER_BYTES, listSegments, SEGMENT_HEADER_BYTES, segmentPath } from '../../storage/segment.ts'
 import type { FilesCopy } from '../support/memory-disk.ts'
 import { dataDirectory, must, Violation } from './board.ts'
+import { nodeHost } from './payments.ts'
 import type { Rows } from './targets.ts'
 import type { World } from './world.ts'
 
@@ -89,7 +90,7 @@ export const faults: Readonly<Record<string, FaultKind>> = {
     },
   },
   'a host of tools changes': {
-    weight: 5,
+    weight: 8,
     go: changeHost,
   },
   'copy taken': { weight: 2, go: (world) => takeCopy(world) },
@@ -104,14 +105,16 @@ function changeFaultSetting<Name extends string>(of: Record<Name, number>, name:
   of[name] = value
 }
 
-/** It answers differently, or changes its owner or whether it wants to be listed. */
+/** It answers differently, or changes its owner, its price, or whether it wants to be listed. */
 function changeHost({ hosts, model, chance }: World): void {
+  if (chance.below(3) === 0) return hosts.changeBehavior(nodeHost)
   const tool = chance.pick([...model.tools.values()])
   if (tool === undefined) return
   const { host, owner } = tool
   const known = model.hostOf(host)
-  const what = chance.below(8)
+  const what = chance.below(10)
   if (what < 4) hosts.changeBehavior(host)
+  else if (what >= 8) hosts.changeTerms(host)
   else if (what < 7) {
     const person = chance.below(2) === 0 ? owner : chance.pick(model.people)
     if (person === undefined) return

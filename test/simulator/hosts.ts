@@ -8,6 +8,16 @@ import {
   totalMsDefault,
 } from '../../src/outgoing/request.ts'
 import type { Simulation } from '../support/simulation.ts'
+import {
+  demandOf,
+  nodeHost,
+  type Payment,
+  PaymentNetwork,
+  paymentIn,
+  receiptOf,
+  type Terms,
+  termsOf,
+} from './payments.ts'
 
 /** What a host does with a request. `deaf`: it accepts it and never answers. */
 const behaviors = ['well', 'late', 'refuses', 'breaks', 'fails', 'garbage', 'redirects', 'deaf'] as const
@@ -19,6 +29,10 @@ export type HostRequest = {
   readonly path: string
   /** The word that identifies a call; undefined: it has none. */
   readonly call: string | undefined
+  /** The payment that it carries. */
+  readonly payment: Payment | undefined
+  /** It is answered with a demand for payment, and does nothing else. */
+  readonly isDemand: boolean
 }
 
 /** What a host says of itself at its `/.well-known/broadside.json`. */
@@ -30,13 +44,18 @@ const mcpVersion = '2026-07-28'
 const lateMsMax = 40_000
 
 export class SimulatedHosts {
+  readonly network: PaymentNetwork
   readonly #sim: Simulation
   readonly #onRequest: (visit: HostRequest) => void
+  /** By host, and by the nonce of a payment. */
   readonly #behaviors = new Map<string, Behavior>()
   readonly #wellKnown = new Map<string, WellKnown>()
+  /** How often each has changed what it charges. */
+  readonly #termsVersions = new Map<string, number>()
 
   /** `take`: called for each request to a host. */
   constructor(sim: Simulation, take: (visit: HostRequest) => void) {
+    this.network = new PaymentNetwork(sim)
     this.#sim = sim
     this.#onRequest = take
   }
@@ -46,9 +65,14 @@ export class SimulatedHosts {
     return { request: (asked) => this.#request(clock, asked), close: () => {} }
   }
 
-  /** This host behaves differently from now on. */
-  changeBehavior(host: string): void {
-    this.#behaviors.set(host, behaviors[this.#sim.randomBelow(behaviors.length)]!)
+  /** This host behaves differently from now on, or what receives this payment. */
+  changeBehavior(hostOrNonce: string): void {
+    this.#behaviors.set(hostOrNonce, behaviors[this.#sim.randomBelow(behaviors.length)]!)
+  }
+
+  /** It charges another price, to another address, or nothing. */
+  changeTerms(host: string): void {
+    this.#termsVersions.set(host, (this.#termsVersions.get(host) ?? 0) + 1)
   }
 
   heal(): void {
@@ -76,7 +100,7 @@ export class SimulatedHosts {
   #request(clock: Clock, request: OutgoingRequest): Promise<Answered | NotAnswered> {
     const { hostname: host } = new URL(request.url)
     const { totalMs = totalMsDefault, signal } = request
-    const behavior = this.#behaviors.get(host) ?? 'well'
+    const behavior = this.#behaviorAt(host, paymentIn(request.headers))
     return new Promise((resolve) => {
       if (behavior === 'refuses') return void clock.later(() => resolve(notAnswered('refused', false)), this.#latencyMs)
       const giveUp = () => resolve(notAnswered('timeout', true))
@@ -99,26 +123,77 @@ export class SimulatedHosts {
     })
   }
 
+  /** A payment may meet something other than the demand for it, again and again. */
+  #behaviorAt(host: string, payment: Payment | undefined): Behavior {
+    const common = this.#behaviors.get(host) ?? 'well'
+    if (payment === undefined) return common
+    const known = this.#behaviors.get(payment.nonce)
+    if (known !== undefined) return known
+    if (this.#sim.randomBelow(2) === 0) this.changeBehavior(payment.nonce)
+    return this.#behaviors.get(payment.nonce) ?? common
+  }
+
   get #latencyMs(): number {
     return 1 + this.#sim.randomBelow(60)
   }
 
   /** Undefined: no answer. */
-  #answer(host: string, behavior: Behavior, { url, body }: OutgoingRequest): Answered | NotAnswered | undefined {
+  #answer(
+    host: string,
+    behavior: Behavior,
+    { url, headers, body }: OutgoingRequest,
+  ): Answered | NotAnswered | undefined {
     const { pathname: path, searchParams } = new URL(url)
     const message = path === mcpPath ? (JSON.parse(String(body)) as McpMessage) : undefined
     const call = message === undefined ? searchParams.get('call') : message.params?.arguments?.call
-    this.#onRequest({ host, path, call: call ?? undefined })
+    const payment = paymentIn(headers)
+    const isDemand =
+      message === undefined &&
+      payment === undefined &&
+      (behavior === 'well' || behavior === 'late') &&
+      this.#termsOf(host) !== undefined
+    this.#onRequest({ host, path, call: call ?? undefined, payment, isDemand })
+    if (payment !== undefined && behavior !== 'well' && behavior !== 'late') this.#collectSometimes(payment)
     if (behavior === 'deaf') return undefined
     if (behavior === 'breaks') return notAnswered('unknown', true)
     if (behavior === 'redirects') return { ...notAnswered('redirect', true), status: 302 }
     if (behavior === 'fails') return answered(500, 'text/plain', 'out of order')
     if (behavior === 'garbage') return answered(200, 'application/json', '{"owners":7,"\u0000')
+    if (host === nodeHost) return answered(200, 'application/json', this.network.answer(String(body)))
     if (path === wellKnownPath) {
       const { owners, optsOut } = this.#wellKnownOf(host)
       return answered(200, 'application/json', JSON.stringify({ owners: [...owners], opt_out: optsOut }))
     }
-    return answered(200, 'application/json', JSON.stringify(message === undefined ? { call } : mcpAnswer(message)))
+    if (message !== undefined) return answered(200, 'application/json', JSON.stringify(mcpAnswer(message)))
+    return this.#sold(url, host, payment) ?? answered(200, 'application/json', JSON.stringify({ call }))
+  }
+
+  /** Undefined: the caller owes nothing, or pays afterwards. */
+  #sold(url: string, host: string, payment: Payment | undefined): Answered | undefined {
+    const terms = this.#termsOf(host)
+    if (terms === undefined) return undefined
+    if (payment !== undefined && this.#sim.randomBelow(4) === 0) {
+      // Some answer first.
+      this.network.collectLater(payment)
+      return undefined
+    }
+    const isPaid = payment !== undefined && this.network.collect(payment)
+    const { searchParams } = new URL(url)
+    const call = searchParams.get('call')
+    return isPaid
+      ? answered(200, 'application/json', JSON.stringify({ call }), { 'payment-response': [receiptOf(payment)] })
+      : answered(402, 'application/json', '{}', { 'payment-required': [demandOf(terms, url)] })
+  }
+
+  #termsOf(host: string): Terms | undefined {
+    return termsOf(host, this.#termsVersions.get(host))
+  }
+
+  /** One that answers nothing useful may have collected all the same. */
+  #collectSometimes(payment: Payment): void {
+    const what = this.#sim.randomBelow(3)
+    if (what === 0) this.network.collect(payment)
+    else if (what === 1) this.network.collectLater(payment)
   }
 }
 
@@ -137,6 +212,6 @@ function notAnswered(failure: NotAnswered['failure'], sent: boolean): NotAnswere
   return { ok: false, failure, reason: `a simulated host: ${failure}`, sent }
 }
 
-function answered(status: number, type: string, body: string): Answered {
-  return { ok: true, status, headers: { 'content-type': [type] }, body: Buffer.from(body) }
+function answered(status: number, type: string, body: string, headers: Answered['headers'] = {}): Answered {
+  return { ok: true, status, headers: { 'content-type': [type], ...headers }, body: Buffer.from(body) }
 }

@@ -1,5 +1,6 @@
 /** What the users of a board know of it: what they sent, what was answered, and what follows from that. */
 import { reviewsRoom } from '../../actors/tools/tools.ts'
+import type { Payment, PaymentNetwork } from './payments.ts'
 import type { Fields, Person } from './people.ts'
 
 /** What is known of a command. `doubtful`: it was sent, and the board ended before it answered. */
@@ -138,6 +139,8 @@ export type Call = {
   readonly at: number
   /** Whether it counts against the allowance of its day; undefined: not known yet. */
   readonly counts: boolean | undefined
+  /** Its outcome was unknown when it was answered: a payment may have been made. */
+  readonly mayHavePaid: boolean
 }
 
 export type Delegate = {
@@ -191,6 +194,14 @@ export class Model {
   readonly calls: Call[] = []
   /** Calls that have reached their tools, by their words. */
   readonly visits = new Set<string>()
+  /** Ids of tools that the wallet pays for, as last answered. */
+  readonly relayed = new Set<string>()
+  /** Calls that were answered with a demand for payment. */
+  readonly demanded = new Set<string>()
+  /** What calls were paid with, by their words, and by whom they were sent. */
+  readonly payments = new Map<string, { readonly by: Person; readonly payment: Payment }>()
+  /** Where payments are collected. */
+  readonly network: PaymentNetwork
   readonly #hosts = new Map<string, Host>()
   /** Threads that are locked for certain. */
   readonly locked = new Set<string>()
@@ -205,8 +216,9 @@ export class Model {
   /** Public posts that a delegate signed, with the id of the delegation. */
   readonly delegated = new Map<string, string>()
 
-  constructor(people: readonly Person[]) {
+  constructor(people: readonly Person[], network: PaymentNetwork) {
     this.people = people
+    this.network = network
     for (const name of ['lobby', reviewsRoom])
       this.rooms.set(name, { name, isPrivate: false, everAllowed: new Set(), owner: undefined, mayOwn: new Set() })
   }

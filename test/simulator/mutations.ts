@@ -464,4 +464,46 @@ export const mutations: readonly Mutation[] = [
     from: "  return kind !== 'hooks' && asked.reader !== ''",
     to: "  return kind !== 'hooks' && kind !== 'tail' && asked.reader !== ''",
   },
+  {
+    name: 'a call that was paid when the board was killed is paid again',
+    file: 'src/tool-calls/open-payments.ts',
+    from: '      else this.take(relay, call, payment)\n',
+    to: '      else this.#settle(relay.make(call), call)\n',
+  },
+  {
+    name: 'a payment is sent before it is on disk',
+    file: 'src/tool-calls/relay.ts',
+    from: '    const refusedBecause = await this.#reserve(call, payment)\n',
+    to: '    const refusedBecause = undefined\n    void this.#reserve(call, payment)\n',
+  },
+  {
+    name: 'a payment counts as never collected before it has expired',
+    file: 'src/payments/payer.ts',
+    from: 'return isThere === false && time <= validUntil ? undefined : isThere',
+    to: 'return isThere',
+  },
+  {
+    name: 'the wallet pays more than its daily limit',
+    file: 'actors/tool-calls/decide.ts',
+    from: '  if (state.calls.day.wallet(now) + facts.micros > walletMicros)',
+    to: '  if (state.calls.day.wallet(now) > walletMicros)',
+  },
+  {
+    name: 'the wallet pays more than the allowance of the caller',
+    file: 'actors/tool-calls/decide.ts',
+    from: '  if (!facts.isOperators && facts.micros > coverable)',
+    to: '  if (facts.micros < 0)',
+  },
+  {
+    name: 'the wallet pays whoever asks for it',
+    file: 'src/tool-calls/relay.ts',
+    from: 'offers.filter(({ payee }) => known.has(payee.toLowerCase()))',
+    to: 'offers.filter(({ payee }) => known.has(payee.toLowerCase()) || known.size > 0)',
+  },
+  {
+    name: 'the wallet pays more than the caller allows',
+    file: 'src/tool-calls/relay.ts',
+    from: '  if (most !== undefined && cheapest.micros > most)',
+    to: '  if (most !== undefined && cheapest.micros > 2 * most + 1_000_000)',
+  },
 ]

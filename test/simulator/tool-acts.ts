@@ -2,11 +2,13 @@
 import { createHash } from 'node:crypto'
 import { reviewKinds } from '../../actors/tools/kinds.ts'
 import { reviewsRoom } from '../../actors/tools/tools.ts'
+import { priceOf } from '../../src/money/price.ts'
 import type { SeededRandom } from '../support/seeded-random.ts'
 import { type Act, type Command, data, type Kind, recordPost, someone } from './acts.ts'
 import { must } from './board.ts'
 import { mcpPath } from './hosts.ts'
 import type { Model, Sent, Tool } from './model.ts'
+import { priceMax, priceStep, termsOf } from './payments.ts'
 import type { Person } from './people.ts'
 
 const toolsMax = 8
@@ -43,8 +45,17 @@ function listingFields(host: string, isMcp: boolean, chance: SeededRandom, step:
     description: `${commonWord} work ${step}`.padEnd(20 + chance.below(200), 'x'),
     url: `${address}/call`,
     category: 'work',
+    ...listedPrice(host, chance),
     ...(isMcp ? { mcp_url: `${address}${mcpPath}`, protocols: ['mcp'] } : {}),
   }
+}
+
+/** What the listing says of the price: nothing, the truth, or too little. */
+function listedPrice(host: string, chance: SeededRandom): { readonly price?: string } {
+  const terms = termsOf(host)
+  const what = chance.below(6)
+  if (terms === undefined || what < 2) return {}
+  return { price: what === 2 ? '0' : what === 3 ? priceOf(Math.floor(terms.micros / 2)) : priceOf(terms.micros) }
 }
 
 type ListingView = { readonly id: string; readonly subject_id: string; readonly verified: boolean }
@@ -220,6 +231,32 @@ const probe: Act = (model, chance) => {
   }
 }
 
+/** The wallet may pay for a tool what its host charges, or no longer. */
+const relay: Act = (model, chance) => {
+  const isLeft = chance.below(4) > 0
+  const tool = toolFor(
+    model,
+    chance,
+    ({ id, host }) => termsOf(host) !== undefined && !(isLeft && model.relayed.has(id)),
+  )
+  const terms = tool && termsOf(tool.host)
+  if (tool === undefined || terms === undefined) return undefined
+  const { micros, payee } = terms
+  const most = chance.below(4) === 0 ? Math.floor(micros / 2) : micros + chance.below(3) * priceStep
+  const ends = chance.below(8) === 0
+  const more = ends ? { relay: false } : { relay: true, max_price: priceOf(most), payees: [payee] }
+  const fields = { operation: 'tools.relay', target: tool.id, data: data(more) }
+  if (chance.below(8) === 0) return { by: chance.pick(model.people.slice(1))!, fields, refusedAs: ['forbidden'] }
+  return {
+    by: model.operator,
+    fields,
+    onAccepted: (_answer, { relayed }) => {
+      if (ends) relayed.delete(tool.id)
+      else relayed.add(tool.id)
+    },
+  }
+}
+
 /** What an answer tells of a call. */
 type CallResult = {
   readonly status: number
@@ -227,37 +264,56 @@ type CallResult = {
   readonly output_expired?: true
   readonly output_encoding?: string
   readonly output?: { readonly call?: unknown }
-  readonly receipt?: { readonly accepted_at: number }
+  readonly payment_needed?: object
+  readonly receipt?: { readonly accepted_at: number; readonly transaction?: string }
 }
 
 /** With these a request is not sent, or did not leave. */
 const unsent: ReadonlySet<unknown> = new Set(['refused', 'circuit_open', 'blocked'])
 
 function recordCall(by: Person, tool: Tool, word: string): Sent['onAccepted'] {
-  return (answer, { calls, visits }) => {
-    const { status, failure, output, output_encoding: encoding, output_expired: isOver, receipt } = answer as CallResult
+  return (answer, { calls, visits, demanded, payments, network }) => {
+    const {
+      status,
+      failure,
+      output,
+      output_encoding: encoding,
+      output_expired: isOver,
+      payment_needed: needed,
+      receipt,
+    } = answer as CallResult
     const wasCalled = visits.has(word)
-    must(!unsent.has(failure) || !wasCalled, 'a tool was called, and the answer says that it was not')
+    const wasOnlyAsked = demanded.has(word) && !payments.has(word)
+    must(!unsent.has(failure) || !wasCalled || wasOnlyAsked, 'a tool was called, and the answer says that it was not')
     must(status === 0 || tool.isMcp || wasCalled, 'an answer of a tool is shown that was not called')
     if (status === 200 && encoding === 'json')
       must(output?.call === word || tool.isMcp, 'a call has the answer of another')
     const isUnknown = failure === 'unknown'
-    const counts = isUnknown && isOver === undefined ? undefined : failure === undefined || isUnknown
-    calls.push({ by, at: receipt!.accepted_at, counts })
+    // A call that would have to be paid first is given back.
+    const wasMade = failure === undefined && needed === undefined
+    const counts = isUnknown && isOver === undefined ? undefined : wasMade || isUnknown
+    const { transaction } = receipt!
+    must(transaction === undefined || network.hasCollected(transaction), 'a call names a payment that nobody collected')
+    calls.push({ by, at: receipt!.accepted_at, counts, mayHavePaid: isUnknown })
   }
 }
 
-/** `word`: unique to this call. */
-export function callOf(tool: Tool, by: Person, word: string): Command {
-  const more = tool.isMcp ? { method: 'work', body: { call: word } } : { query: { call: word } }
+/** `word`: unique to this call. `most`: millionths of a dollar that it may cost. */
+export function callOf(tool: Tool, by: Person, word: string, most?: number): Command {
+  const limit = most === undefined ? {} : { max_price: priceOf(most) }
+  const more = { ...(tool.isMcp ? { method: 'work', body: { call: word } } : { query: { call: word } }), ...limit }
   const fields = { operation: 'tools.call', target: tool.id, data: data(more) }
   return { by, fields, onAccepted: recordCall(by, tool, word) }
 }
 
 const call: Act = (model, chance, step) => {
-  const tool = toolFor(model, chance)
+  const isForSale = chance.below(3) > 0 && model.relayed.size > 0
+  const tool = toolFor(model, chance, ({ id }) => !isForSale || model.relayed.has(id))
   if (tool === undefined) return undefined
-  const made = callOf(tool, someone(model, chance), `call ${step}`)
+  const most = chance.below(3) === 0 ? chance.below(priceMax) : undefined
+  // So few that some use up their allowance.
+  const by = isForSale ? chance.pick(model.people.slice(0, 4))! : someone(model, chance)
+  const made = callOf(tool, by, `call ${step}`, most)
   const { isWithdrawn, version } = tool
   if (!isWithdrawn || isBusy(model, tool)) return made
   return { ...made, refusedAs: ['not_found'], holds: () => tool.version === version && !isBusy(model, tool) }
@@ -276,12 +332,13 @@ const callOwn: Act = (model, chance, step): Command => {
 
 /** By name, with their relative frequencies. */
 export const toolActs: Readonly<Record<string, Kind>> = {
-  'list a tool': { weight: 10, act: publish },
+  'list a tool': { weight: 20, act: publish },
   'change a listing': { weight: 12, act: update },
   'withdraw a listing': { weight: 4, act: withdraw },
   'import a list': { weight: 3, act: importList },
   'review a tool': { weight: 8, act: review },
   'have a tool probed': { weight: 4, act: probe },
-  'call a tool': { weight: 10, act: call },
+  'let the wallet pay for a tool': { weight: 20, act: relay },
+  'call a tool': { weight: 60, act: call },
   'call a tool of the board': { weight: 2, act: callOwn },
 }

@@ -2,12 +2,14 @@
 import { isDeepStrictEqual } from 'node:util'
 import { dayOf } from '../../actors/kernel/day.ts'
 import { identityLimits } from '../../actors/tool-calls/tool-calls.ts'
+import { microsOf } from '../../src/money/price.ts'
 import { dayLimits } from '../../src/tool-calls/reads.ts'
-import { must } from './board.ts'
+import { must, walletMicros } from './board.ts'
 import type { Ask } from './checks.ts'
 import { type HostRequest, wellKnownPath } from './hosts.ts'
 import type { Model, Reply, Review, Sent, Tool } from './model.ts'
-import type { Fields } from './people.ts'
+import { type Payment, priceMax } from './payments.ts'
+import type { Fields, Person } from './people.ts'
 import { commonWord } from './tool-acts.ts'
 
 /** All calls come from one network, which has this many times what an identity has. */
@@ -15,16 +17,43 @@ const networkTimes = 3
 const secondsOfCheck = 60
 
 /** Checks a request to a host. */
-export function checkRequest({ host, path, call }: HostRequest, model: Model, now: number): void {
+export function checkRequest({ host, path, call, payment, isDemand }: HostRequest, model: Model, now: number): void {
   if (path === wellKnownPath) {
     const known = model.hostOf(host)
     known.probes++
     known.days.add(dayOf(now))
   }
   if (call === undefined) return
+  if (payment !== undefined) return checkPayment(call, payment, model)
   must(!model.visits.has(call), 'a tool was called twice for one command')
   model.visits.add(call)
+  if (isDemand) model.demanded.add(call)
 }
+
+/** It is the only one for its call, and no more than the operator, who named the payee, and the caller have allowed. */
+function checkPayment(call: string, payment: Payment, model: Model): void {
+  must(model.demanded.has(call), 'a call was paid without a demand')
+  const known = model.payments.get(call)
+  must(known === undefined || known.payment.header === payment.header, 'a call was paid with two payments')
+  if (known !== undefined) return
+  const all = [...model.sent.values()]
+  const sent = all.find(
+    ({ fields }) => fields.operation === 'tools.call' && String(fields.data).includes(JSON.stringify(call)),
+  )
+  must(sent !== undefined, 'a payment was sent for a call that nobody sent')
+  const { by, fields } = sent
+  model.payments.set(call, { by, payment })
+  const { max_price: most } = JSON.parse(String(fields.data)) as { readonly max_price?: string }
+  must(most === undefined || payment.micros <= microsOf(most)!, 'more was paid for a call than its caller allows')
+  const isAllowed = all.some(({ fields: { operation, target, data }, standing }) => {
+    if (operation !== 'tools.relay' || target !== fields.target || standing === 'refused') return false
+    const { max_price = '', payees = [] } = JSON.parse(String(data)) as Relay
+    return payees.includes(payment.payee) && payment.micros <= (microsOf(max_price) ?? 0)
+  })
+  must(isAllowed, 'a payment was sent that the operator has not allowed')
+}
+
+type Relay = { readonly max_price?: string; readonly payees?: readonly string[] }
 
 type ListingView = {
   readonly tool: {
@@ -45,6 +74,7 @@ export async function checkTools(model: Model, ask: Ask, now: number): Promise<v
     checkListing(tool, data as unknown as ListingView, model, found.has(tool.id))
     checkProbes(tool.host, model)
   }
+  checkWallet(model)
   for (const subject of new Set(model.reviews.map((each) => each.subject))) await checkReviews(subject, model, ask)
   await checkAllowances(model, ask, now)
 }
@@ -122,9 +152,22 @@ async function checkReviews(subject: string, model: Model, ask: Ask): Promise<vo
     )
 }
 
+/** What sellers have collected of the payments of a day is within the limit of the wallet. */
+function checkWallet({ network }: Model): void {
+  for (const own of Map.groupBy(network.collected, ({ signedAt }) => dayOf(signedAt)).values())
+    must(
+      own.reduce((sum, { micros }) => sum + micros, 0) <= walletMicros,
+      'the wallet has paid more in a day than the operator allows',
+    )
+}
+
+function sumOf(payments: readonly { readonly payment: Payment }[]): number {
+  return payments.reduce((sum, { payment: { micros } }) => sum + micros, 0)
+}
+
 /** What is left of a day is the full allowance without the calls made. */
 async function checkAllowances(model: Model, ask: Ask, now: number): Promise<void> {
-  const { calls: each } = identityLimits(dayLimits)
+  const { calls: each, micros: microsEach } = identityLimits(dayLimits)
   const today = model.calls.filter(({ at, counts }) => dayOf(at) === dayOf(now) && counts !== false)
   const left = (calls: Model['calls'], by: string) => {
     const own = calls.filter((call) => call.by.id === by).length
@@ -133,13 +176,28 @@ async function checkAllowances(model: Model, ask: Ask, now: number): Promise<voi
   // The day may end before the last answer.
   if (dayOf(now + secondsOfCheck) !== dayOf(now)) return
   const certain = today.filter(({ counts }) => counts === true)
+  const payments = [...model.payments.values()].filter(
+    ({ by, payment: { signedAt } }) => by !== model.operator && dayOf(signedAt) === dayOf(now),
+  )
+  const collected = payments.filter(({ payment: { nonce } }) => model.network.hasCollected(nonce))
+  const microsLeft = (some: typeof payments, unknown: number, by: Person) => {
+    const all = sumOf(some) + unknown * priceMax
+    const own = sumOf(some.filter((each) => each.by === by)) + unknown * priceMax
+    return Math.min(microsEach - own, networkTimes * microsEach - all)
+  }
+  const unknown = model.calls.filter(({ at, mayHavePaid }) => mayHavePaid && dayOf(at) === dayOf(now)).length
   for (const person of model.people) {
     const { ok, data } = await ask({ operation: 'quota.get' }, person)
     // A suspended identity is refused.
     if (!ok) continue
-    const { tools } = data!.quota as { readonly tools: { readonly left: number } }
+    const { tools } = data!.quota as { readonly tools: { readonly left: number; readonly price_left: string } }
     const isSo = tools.left <= left(certain, person.id) && tools.left >= left(today, person.id)
     must(isSo, 'the remaining daily allowance does not match the calls made')
+    const micros = microsOf(tools.price_left)!
+    const most = microsLeft(collected, 0, person)
+    must(most >= 0, 'more was paid for the calls of a day than the allowance')
+    must(micros <= most, 'the remaining daily allowance is more than what is unpaid')
+    must(micros >= microsLeft(payments, unknown, person), 'the remaining daily allowance is less than what is unpaid')
   }
 }
 

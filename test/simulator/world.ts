@@ -23,6 +23,7 @@ import { checkDelivery, undelivered } from './hooks.ts'
 import { type HostRequest, SimulatedHosts } from './hosts.ts'
 import { type Hook, Model, type Reply, type Sent, secretMark } from './model.ts'
 import { Network } from './network.ts'
+import { settledMs } from './payments.ts'
 import { type Fields, makePeople, type Person, Signatures, type Signed, signed, signerOf } from './people.ts'
 import { SecondBox } from './second-box.ts'
 import { SimulatedServers } from './servers.ts'
@@ -223,7 +224,7 @@ export class World {
             { servers, network },
           )
         : undefined
-    world = new World(seed, signatures, sim, board, new Model(people), second, { targets, hosts })
+    world = new World(seed, signatures, sim, board, new Model(people, hosts.network), second, { targets, hosts })
     return world
   }
 
@@ -494,7 +495,7 @@ export class World {
   /** A request to a host of tools arrived. */
   #onHostRequest(visit: HostRequest): void {
     try {
-      this.count('requests to tools')
+      this.count(visit.payment === undefined ? 'requests to tools' : 'payments sent to tools')
       checkRequest(visit, this.model, this.now)
     } catch (error) {
       this.#failed ??= { error }
@@ -678,6 +679,8 @@ export class World {
       })
       if (!(await this.#until(unlessNoAnswer(asked)))) return
     }
+    // What became of payments without an answer is known once they have expired.
+    if (model.calls.some(({ mayHavePaid }) => mayHavePaid)) await this.wait(settledMs)
     if (model.isCertain) await this.#until(checkTools(model, this.ask, this.now))
   }
 
@@ -726,7 +729,9 @@ export class World {
 
   /** Some people call tools concurrently, on a slow disk. Not awaited. False: there is none to call. */
   #callConcurrently(): boolean {
-    const tools = [...this.model.tools.values()].filter(({ isWithdrawn }) => !isWithdrawn)
+    const listed = [...this.model.tools.values()].filter(({ isWithdrawn }) => !isWithdrawn)
+    const relayed = listed.filter(({ id }) => this.model.relayed.has(id))
+    const tools = relayed.length > 0 ? relayed : listed
     if (tools.length === 0) return false
     this.sim.memory.slowMs = this.chance.below(60)
     for (let calls = 0; calls < 3; calls++) {

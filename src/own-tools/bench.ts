@@ -2,7 +2,8 @@
  * Runs tools on a separate thread, one at a time and each within a time limit. If a tool exceeds it, or the thread's memory limit, the
  * thread is terminated, and a new one takes the next job. The thread starts with the first call.
  *
- * One network may hold at most a quarter of the queue: a caller who fills it with endless work does not keep others out.
+ * One network may hold at most a quarter of the queue, and networks take turns: a caller who sends endless work neither keeps others out
+ * nor makes them wait for more than one of its jobs.
  */
 
 import type { StartThread, Thread } from '../../actors/kernel/supervisor.ts'
@@ -47,7 +48,9 @@ export class Bench {
   readonly #waitingMax: number
   readonly #timers: Timers
   readonly #startThread: StartThread
-  readonly #waiting: Job[] = []
+  #waiting: Job[] = []
+  /** The network that had the last turn. */
+  #served = ''
   #thread: Thread | undefined
   #isReady = false
   /** The thread is being terminated: the next job needs a new one. */
@@ -77,11 +80,20 @@ export class Bench {
   }
 
   #startNext(): void {
-    const job = this.#running === undefined ? this.#waiting.shift() : undefined
+    const job = this.#running === undefined ? this.#takeNext() : undefined
     if (job === undefined) return
     this.#running = { ...job, id: ++this.#next, parts: 0, ended: 'too_large' }
     if (this.#isReady) this.#send()
     else this.#thread ??= this.#start()
+  }
+
+  /** The other jobs of the network that had the last turn go behind those of all others. */
+  #takeNext(): Job | undefined {
+    const hadTurn = ({ from }: Job) => from === this.#served
+    this.#waiting = [...this.#waiting.filter((job) => !hadTurn(job)), ...this.#waiting.filter(hadTurn)]
+    const next = this.#waiting.shift()
+    this.#served = next?.from ?? this.#served
+    return next
   }
 
   /** Gives the job to the thread, which is ready: its time starts now. */

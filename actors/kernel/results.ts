@@ -210,6 +210,9 @@ export const SuspensionSchema = Type.Object(
   { title: 'Suspension' },
 )
 
+/** Former keys that an identity shows: far more than anyone needs, and few enough for one answer. */
+export const previousKeysMax = 1_024
+
 export const IdentitySchema = Type.Object(
   {
     id: hash('SHA-256 of the first public key'),
@@ -217,7 +220,10 @@ export const IdentitySchema = Type.Object(
     handle: Type.Optional(handle('unique name')),
     profile: Type.Optional(ProfileSchema),
     previous_keys: Type.Optional(
-      Type.Array(publicKey, { maxItems: 1024, description: 'its former keys, oldest first' }),
+      Type.Array(publicKey, {
+        maxItems: previousKeysMax,
+        description: `its newest ${previousKeysMax} former keys, oldest first`,
+      }),
     ),
     suspended: Type.Optional(
       Type.Object(

@@ -7,6 +7,7 @@
  */
 
 import { hex } from '../kernel/hex.ts'
+import { previousKeysMax } from '../kernel/results.ts'
 import type { Core, Projection, RecordPlace } from '../records/core.ts'
 import { ActsOf, commandIn, dataIn, type FactRecord } from '../records/record.ts'
 import type { identityProfileSet } from './operations.ts'
@@ -89,6 +90,8 @@ export class People implements Projection {
   /** Every key that was ever moved from or to -> the identity it names. */
   readonly #identities = new Map<string, string>()
   readonly #retired = new Set<string>()
+  /** Identity -> the newest keys that it has moved away from, oldest first. */
+  readonly #keysBefore = new Map<string, string[]>()
   /** Identity -> the handle that it had, or ''. */
   readonly #erased = new Map<string, string>()
   /** Identity -> numbers of its acts that hold a profile. */
@@ -131,10 +134,9 @@ export class People implements Projection {
     return this.#rotations
   }
 
-  /** Keys that an identity has moved away from, oldest first. */
-  keysBefore(identity: string): string[] {
-    if (this.#identities.size === 0) return []
-    return this.#rotations.filter((each) => each.identity === identity).map(({ from }) => from)
+  /** The newest keys that an identity has moved away from, oldest first. */
+  keysBefore(identity: string): readonly string[] {
+    return this.#keysBefore.get(identity) ?? []
   }
 
   get suspended(): IterableIterator<readonly [identity: string, suspension: Suspension]> {
@@ -202,6 +204,9 @@ export class People implements Projection {
     this.#rotations.push(rotation)
     this.#identities.set(from, identity).set(to, identity)
     this.#retired.add(from)
+    const before = this.#keysBefore.get(identity) ?? []
+    this.#keysBefore.set(identity, before)
+    if (before.push(from) > previousKeysMax) before.shift()
   }
 
   #erase({ author, at, facts }: FactRecord<EraseFacts>): void {

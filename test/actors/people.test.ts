@@ -2,6 +2,7 @@ import fc from 'fast-check'
 import { describe, expect, test } from 'vitest'
 import { addresseesOf, Direct } from '../../actors/conversations/conversations.ts'
 import { Packr } from '../../actors/kernel/msgpack.ts'
+import { previousKeysMax } from '../../actors/kernel/results.ts'
 import { People } from '../../actors/people/people.ts'
 import { PostMarks } from '../../actors/posts/marks.ts'
 import { Board, Changes } from '../../actors/records/board.ts'
@@ -114,6 +115,20 @@ const peopleAct = fc.oneof(
 
 const codec = new Packr({ useRecords: false })
 const carried = (packed: unknown) => codec.unpack(codec.pack(packed)) as never
+
+test('of an identity that has moved very often, the newest former keys are shown', () => {
+  const board = new Board()
+  const people = new People({ board, changes: new Changes(board.events), notifiesOf: () => true })
+  const keys = Array.from({ length: previousKeysMax + 3 }, (_, n) => keyText(n))
+  const rotations = keys.map((from, n) => ({
+    ...{ id: String(n), identity: hexOf(n % 2 === 0 ? 0 : 1), from, to: `${from}+`, proof: 'p', at: 7 },
+    ...{ change: n + 1, leaf: n, shard: 0, place: n + 1 },
+  }))
+  people.restore([[], rotations, [], [], [], []])
+  expect(people.keysBefore(hexOf(0))).toEqual(keys.filter((_, n) => n % 2 === 0))
+  people.restore([[], rotations.map((each) => ({ ...each, identity: hexOf(2) })), [], [], [], []])
+  expect(people.keysBefore(hexOf(2))).toEqual(keys.slice(3))
+})
 
 test('people are unchanged by a snapshot', () => {
   fc.assert(

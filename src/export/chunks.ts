@@ -118,10 +118,11 @@ function records(context: ExportContext, { filter, limit }: ExportRequest, begun
   const lines: Utf8[] = []
   let bytes = 0
   let at = begun
+  const isAuthor = authorsIn(context, filter)
   for (let looked = 0; looked < chunkRowsMax; looked++) {
     const position = positionOf(context, at)
     if (position > at.end) break
-    const found = linesAt(context, at, position, filter)
+    const found = linesAt(context, at, position, { filter, isAuthor })
     const room = limit > 0 ? limit - lines.length : found.length
     if (room === 0 && found.length > 0) break
     for (const line of found.slice(0, room)) {
@@ -149,13 +150,18 @@ function next({ state }: ExportContext, at: ExportState, position: number): Expo
 }
 
 /** Lines of the change at this position that have not been exported yet. */
-function linesAt(context: ExportContext, at: ExportState, position: number, filter: ExportFilter): Utf8[] {
+function linesAt(
+  context: ExportContext,
+  at: ExportState,
+  position: number,
+  { filter, isAuthor }: { readonly filter: ExportFilter; readonly isAuthor: (identity: string) => boolean },
+): Utf8[] {
   const { state } = context
   const keyAct = keyActsOf(state)[at.rotation]
   if (keyAct?.change === position) {
     const isOutside = !isWithin(keyAct.at, filter) || at.given > 0
     // A reader of a single room also needs those of its authors, which say whose the keys are.
-    if (isOutside || !hasLine(context, keyAct.identity, filter)) return []
+    if (isOutside || !isAuthor(keyAct.identity)) return []
     const line = () =>
       toUtf8('delegation' in keyAct ? delegationEndLine(context, keyAct) : rotationLine(context, keyAct))
     return [lineOrUnreadable(context, keyAct, line)]
@@ -196,15 +202,28 @@ function lineOrUnreadable(
   }
 }
 
-/** Whether this identity has written anything that is in an export of the room. */
-function hasLine({ state }: ExportContext, identity: string, { room, ...times }: ExportFilter): boolean {
-  if (room === undefined) return true
+/** Tells whether an identity has written anything that is in this export. Each is looked up once per chunk: it may have many acts on keys. */
+function authorsIn(context: ExportContext, filter: ExportFilter): (identity: string) => boolean {
+  const known = new Map<string, boolean>()
+  return (identity) => {
+    const isAuthor = known.get(identity) ?? hasLine(context, identity, filter)
+    known.set(identity, isAuthor)
+    return isAuthor
+  }
+}
+
+/** Examines the events of the identity or those of the room, whichever are fewer. */
+function hasLine({ state }: ExportContext, identity: string, { room: name, ...times }: ExportFilter): boolean {
+  if (name === undefined) return true
   const { board, marks } = state
-  const number = board.rooms.get(room)!.number
-  const own = board.authors.get(identity)?.events
-  for (let position = 0; position < (own?.length ?? 0); position++) {
-    const slot = own!.at(position)
-    if (board.events.room(slot) !== number || !isForArchive(state, slot)) continue
+  const room = board.rooms.get(name)!
+  const author = board.authors.get(identity)
+  if (author === undefined) return false
+  const slots = author.events.length < room.events.length ? author.events : room.events
+  for (let position = 0; position < slots.length; position++) {
+    const slot = slots.at(position)
+    const isOwn = board.events.room(slot) === room.number && board.events.author(slot) === author.number
+    if (!isOwn || !isForArchive(state, slot)) continue
     // An event that was hidden, restored or redacted later has a line there too.
     if (isWithin(board.events.at(slot), times) || marks.changedAt(slot) > 0) return true
   }

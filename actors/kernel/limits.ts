@@ -367,6 +367,11 @@ export const internalLimits = {
   streamStallMs: 15_000,
   /** Requests of updates.get that may wait at the same time: each takes a socket and about a kilobyte. */
   waitersMax: 20_000,
+  /**
+   * Bytes of request bodies that are still arriving: in total, from one network, and of each body that take nothing. In each
+   * thread that holds connections.
+   */
+  arrivingBodies: { max: 256 * 1024 * 1024, ofNetworkMax: 64 * 1024 * 1024, free: 16 * 1024 },
   /** Attachments being received at the same time: each may have 1 MiB. */
   blobUploadsMax: 64,
   /** Attachments being sent at the same time: each takes an open file. */

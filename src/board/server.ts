@@ -6,7 +6,7 @@ import { createHmac } from 'node:crypto'
 import { isIP } from 'node:net'
 import { availableParallelism } from 'node:os'
 import { streamPath } from '../../actors/follow/stream.ts'
-import { queuesOf, sizes } from '../../actors/kernel/limits.ts'
+import { internalLimits, queuesOf, sizes } from '../../actors/kernel/limits.ts'
 import { nameOf } from '../../actors/log/book.ts'
 import { shardOf } from '../../actors/shard.ts'
 import { BlobFiles } from '../../storage/blob-files.ts'
@@ -393,7 +393,8 @@ function httpThreadsOf({ httpThreads }: Config): number {
 
 async function startHttp(board: OpenBoard, handler: Handler, threads: number): Promise<HttpServer> {
   const { config, clock, connections, figures } = board
-  const http = { ...portOptions(connections, clock), socketPath: streamPath }
+  const bodies = { ...internalLimits.arrivingBodies, trustedProxy: config.trustedProxy }
+  const http = { ...portOptions(connections, clock), socketPath: streamPath, bodies }
   if (threads === 1) return createHttpServer(config.engine, handler, http)
   const server = await HttpThreads.start({
     ...board,

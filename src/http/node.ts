@@ -9,6 +9,7 @@ import type { IncomingMessage, Server } from 'node:http'
 import { type AddressInfo, Server as Listener, type Socket } from 'node:net'
 import { TurnoverMap } from '../../storage/turnover-map.ts'
 import { createServer, ServerResponse } from '../node-http.ts'
+import { BodySpace } from './body-space.ts'
 import { ConnectionCount } from './connection-count.ts'
 import { NodeSocket } from './node-socket.ts'
 import {
@@ -49,6 +50,7 @@ export async function createNodeServer(handler: Handler, options: HttpOptions): 
 class NodeServer implements HttpServer {
   readonly engine = 'node'
   readonly options: HttpOptions
+  readonly bodySpace: BodySpace | undefined
   /** Requests not answered yet, oldest first. */
   readonly pending = new TurnoverMap<NodeExchange, true>()
   /**
@@ -68,6 +70,7 @@ class NodeServer implements HttpServer {
   constructor(handler: Handler, options: HttpOptions) {
     this.#handler = handler
     this.options = options
+    this.bodySpace = options.bodies && new BodySpace(options.bodies)
     const serverOptions = {
       maxHeaderSize: headBytesMax,
       headersTimeout: headTimeoutMs,

@@ -5,6 +5,7 @@
  * both. The port knows sockets, statuses, and bytes; it knows nothing of rooms or commands.
  */
 
+import type { TrustedProxy } from '../config.ts'
 import type { ConnectionCount } from './connection-count.ts'
 
 export type Header = readonly [name: string, value: string]
@@ -16,6 +17,16 @@ export type BodyResult =
   | { readonly ok: true; readonly body: Buffer }
   /** `sentAtLeast`: bytes announced by Content-Length, else bytes seen when the limit was passed. */
   | { readonly ok: false; readonly sentAtLeast: number }
+
+/** Memory for bodies that are still arriving. */
+export type BodyBounds = {
+  /** Bytes in total, of one network, and of each body that take nothing. */
+  readonly max: number
+  readonly ofNetworkMax: number
+  readonly free: number
+  /** Whose header says from which client a request comes. */
+  readonly trustedProxy: TrustedProxy
+}
 
 export type HttpOptions = {
   /** Monotonic milliseconds. */
@@ -34,6 +45,8 @@ export type HttpOptions = {
   readonly connectionsMax?: number
   /** A connection was closed because of that bound. */
   readonly onFull?: () => void
+  /** Memory for bodies that are still arriving. Default: no bound. */
+  readonly bodies?: BodyBounds | undefined
   /** The one path where a request may become a WebSocket. */
   readonly socketPath?: string
 }
@@ -117,7 +130,10 @@ export interface Exchange {
   readonly isUpgrade: boolean
   /** First value of the field; the name in lower case. */
   header(name: string): string | undefined
-  /** Called once if the client disconnects before it is answered; called immediately if it already has. */
+  /**
+   * Called once if the client disconnects before it is answered, or if there is no memory for its body, which the engine answers; called
+   * immediately if that has already happened.
+   */
   onAbort(callback: () => void): void
   /**
    * Collects the body, at most `limit` bytes. Must be called once, in the handler before its first `await`. May call back before it

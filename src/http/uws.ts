@@ -28,6 +28,7 @@ import type {
 import { isMainThread } from 'node:worker_threads'
 import { TurnoverMap } from '../../storage/turnover-map.ts'
 import { cannotListen } from '../listening.ts'
+import { BodySpace } from './body-space.ts'
 import { ConnectionCount } from './connection-count.ts'
 import {
   answerDeadlineMs,
@@ -87,6 +88,7 @@ export async function createUwsServer(handler: Handler, options: HttpOptions): P
 class UwsServer implements HttpServer {
   readonly engine = 'uws'
   readonly options: HttpOptions
+  readonly bodySpace: BodySpace | undefined
   readonly turn = new CorkTurn()
   /** Requests whose handler returned before they were answered, oldest first. */
   readonly pending = new TurnoverMap<UwsExchange, true>()
@@ -104,6 +106,7 @@ class UwsServer implements HttpServer {
     this.#native = native
     this.#handler = handler
     this.options = options
+    this.bodySpace = options.bodies && new BodySpace(options.bodies)
     this.#connections = options.connections ?? new ConnectionCount()
     this.coarseNow = options.now()
     ;(native as unknown as Configure)._cfg?.('999999990007')

@@ -5,6 +5,7 @@
  */
 import { parseAddress } from '../../actors/kernel/networks.ts'
 import { STATUS_CODES } from '../node-http.ts'
+import type { BodyPlace, BodySpace } from './body-space.ts'
 import { awaitedBytesMax, HeldAnswer } from './held-answer.ts'
 import type {
   BodyResult,
@@ -163,6 +164,8 @@ const jsonHeaders: readonly Header[] = [
   ['Cache-Control', 'no-store'],
 ]
 
+const spaceHeaders: readonly Header[] = [...jsonHeaders, ['Retry-After', '1'], ['Access-Control-Allow-Origin', '*']]
+
 /** Whether this Accept-Encoding accepts gzip (RFC 9110 section 12.5.3): named, and not with a weight of 0. */
 export function takesGzip(accepted = ''): boolean {
   return accepted.split(',').some((each) => {
@@ -178,6 +181,7 @@ type Reading = {
   limit: number
   readonly callback: (result: BodyResult) => void
   readonly chunks: Buffer[]
+  readonly place: BodyPlace | undefined
   bytes: number
 }
 
@@ -185,6 +189,8 @@ type Reading = {
 type Engine = {
   readonly options: HttpOptions
   readonly draining: boolean
+  /** Absent if bodies arrive without a bound, or whole. */
+  readonly bodySpace?: BodySpace | undefined
   /** Requests that are not answered yet. */
   readonly pending: { delete(exchange: unknown): boolean }
 }
@@ -244,7 +250,8 @@ export abstract class EngineExchange implements Exchange {
     if (this.ended) return
     if (this.framing.contentLength > limit) callback({ ok: false, sentAtLeast: this.framing.contentLength })
     else if (this.isBodyComing) {
-      this.#reading = { limit, callback, chunks: [], bytes: 0 }
+      const place = this.#engine.bodySpace?.begin(this)
+      this.#reading = { limit, callback, chunks: [], place, bytes: 0 }
       this.bodyWanted(limit)
     } else callback({ ok: true, body: emptyBody })
   }
@@ -256,6 +263,11 @@ export abstract class EngineExchange implements Exchange {
   }
 
   discardBody(): void {
+    this.#stopReading()
+  }
+
+  #stopReading(): void {
+    this.#reading?.place?.release()
     this.#reading = undefined
   }
 
@@ -272,19 +284,27 @@ export abstract class EngineExchange implements Exchange {
     if (reading === undefined || this.ended) return false
     reading.bytes += more
     if (reading.bytes <= reading.limit) return true
-    this.#reading = undefined
+    this.#stopReading()
     this.guard(() => reading.callback({ ok: false, sentAtLeast: reading.bytes }))
     return false
   }
 
   #keep(bytes: number, isLast: boolean, copy: (() => Buffer) | undefined): void {
     const reading = this.#reading!
+    if (!isLast && reading.place?.takes(reading.bytes) === false) return this.#refuseForSpace()
     if (copy !== undefined && bytes > 0) reading.chunks.push(copy())
     if (!isLast) return
-    this.#reading = undefined
+    this.#stopReading()
     const { chunks, callback } = reading
     const body = chunks.length === 1 ? chunks[0]! : Buffer.concat(chunks, reading.bytes)
     this.guard(() => callback({ ok: true, body }))
+  }
+
+  /** There is no memory for the rest of the body. The client can send it again; for the handler, the request has ended. */
+  #refuseForSpace(): void {
+    const message = 'too many long bodies are arriving at this board or from your network: send it again'
+    this.reply(429, spaceHeaders, this.#engine.options.refusal(429, 'overloaded', message))
+    this.#abort()
   }
 
   /** Calls `send` now, or, if an unread body would close the connection, once the client has sent the rest. */
@@ -325,7 +345,10 @@ export abstract class EngineExchange implements Exchange {
     this.streaming?.closed()
     this.#held?.cancel()
     this.#held = undefined
-    if (wasEnded) return
+    if (!wasEnded) this.#abort()
+  }
+
+  #abort(): void {
     this.#isAborted = true
     for (const callback of this.#abortCallbacks ?? []) this.guard(callback)
   }
@@ -338,7 +361,7 @@ export abstract class EngineExchange implements Exchange {
 
   protected end(): void {
     this.ended = true
-    this.#reading = undefined
+    this.#stopReading()
     this.#engine.pending.delete(this)
   }
 

@@ -222,7 +222,7 @@ class HttpThreadClients implements ClientThread {
 
   #supervise(name: string): Supervised {
     const { clock, startThread, channel, onBytesReleased, engine, http, bodyBytesMax, onFatal } = this.#given
-    const { connectionsMax, socketPath, deadlineMs } = http
+    const { connectionsMax, socketPath, bodies, deadlineMs } = http
     return new Supervised({
       name,
       file: threadFile('http'),
@@ -254,6 +254,7 @@ class HttpThreadClients implements ClientThread {
           engine,
           connectionsMax,
           socketPath,
+          bodies,
           bodyBytesMax,
           deadlineMs,
         }

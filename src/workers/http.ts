@@ -7,7 +7,7 @@ import { createHttpServer, refusalBody } from '../http/engine.ts'
 import type { FromClients, ToClients } from '../http/forward-messages.ts'
 import { Forwarder } from '../http/forwarder.ts'
 import { handshakeFault } from '../http/handshake.ts'
-import { answerDeadlineMs, type HttpOptions } from '../http/port.ts'
+import { answerDeadlineMs, type BodyBounds, type HttpOptions } from '../http/port.ts'
 import { readFault, type ThreadStarter } from './thread.ts'
 
 export type HttpThread = {
@@ -21,6 +21,8 @@ export type HttpThread = {
   readonly engine: EngineChoice
   readonly connectionsMax: number | undefined
   readonly socketPath: string | undefined
+  /** Memory for bodies that are still arriving at this thread. */
+  readonly bodies: BodyBounds | undefined
   /** The longest body that any handler reads. */
   readonly bodyBytesMax: number
   /** Longest time until a response starts, enforced by the main thread. */
@@ -38,6 +40,7 @@ export const thread: ThreadStarter<HttpThread> = async (data, { clock, report })
     engine,
     connectionsMax,
     socketPath,
+    bodies,
     bodyBytesMax,
     deadlineMs = answerDeadlineMs,
   } = data
@@ -60,6 +63,7 @@ export const thread: ThreadStarter<HttpThread> = async (data, { clock, report })
     ...(connectionsMax === undefined ? {} : { connectionsMax }),
     onFull: () => tell(['full']),
     ...(socketPath === undefined ? {} : { socketPath }),
+    bodies,
   }
   const server = await createHttpServer(engine, forwarder.handle, options, report)
   const noteClosed = (): void => {

@@ -15,8 +15,9 @@ export function titleOf({ text, format }: { readonly text?: string; readonly for
   const beginning = text.slice(0, readMax)
   const lines = (format === 'markdown' ? withoutMarks(beginning) : beginning)
     .split(/[\n\r\u2028\u2029]/)
-    .map((line) => line.replace(/\s+/gu, ' ').trim())
+    .map((line) => line.trim())
     .filter((line) => line !== '')
+    .map((line) => line.replace(/\s+/gu, ' '))
   const [first = '', ...others] = lines
   const { words: title, rest } = cutAtWord(first, titleMax)
   const { words: excerpt } = cutAtWord([rest, ...others].join(' ').trim(), excerptMax)
@@ -37,12 +38,23 @@ function cutAtWord(line: string, charactersMax: number): { readonly words: strin
   return { words: `${line.slice(0, end).trimEnd()}…`, rest: line.slice(end).trimStart() }
 }
 
+/**
+ * A label has no bracket, and an address has none that opens one: so no character is examined for more than one link, whatever the text
+ * contains.
+ */
+const link = /!?\[([^[\]\n]{0,500})\]\([^)[\n]{0,2000}\)/g
+
+/** Its time is proportional to the text: lists call it for each of their threads. */
 function withoutMarks(text: string): string {
-  return text
-    .replace(/^[ \t]{0,3}(`{3,}|~{3,})[^\n]*$/gm, '')
-    .replace(/^[ \t]{0,3}([-*_=][ \t]*){3,}$/gm, '')
-    .replace(/!?\[([^\]\n]{0,500})\]\([^)\n]{0,2000}\)/g, '$1')
-    .replace(/^[ \t]{0,3}(?:(?:#{1,6}|>|[-*+]|\d{1,9}[.)])[ \t]+)+/gm, '')
-    .replace(/\\([!-/:-@[-`{-~])/g, '$1')
-    .replace(/(?<![\p{L}\p{N}])[*_`~]{1,3}(?=\S)|(?<=\S)[*_`~]{1,3}(?![\p{L}\p{N}])/gu, '')
+  return (
+    text
+      .replace(/^[ \t]{0,3}(`{3,}|~{3,})[^\n]*$/gm, '')
+      .replace(/^[ \t]{0,3}([-*_=][ \t]*){3,}$/gm, '')
+      .replace(link, '$1')
+      // Now those whose label was a picture.
+      .replace(link, '$1')
+      .replace(/^[ \t]{0,3}(?:(?:#{1,6}|>|[-*+]|\d{1,9}[.)])[ \t]+)+/gm, '')
+      .replace(/\\([!-/:-@[-`{-~])/g, '$1')
+      .replace(/(?<![\p{L}\p{N}])[*_`~]{1,3}(?=\S)|(?<=\S)[*_`~]{1,3}(?![\p{L}\p{N}])/gu, '')
+  )
 }

@@ -8,13 +8,16 @@ import { refusal } from '../../actors/kernel/refusals.ts'
 import { shardOf } from '../../actors/shard.ts'
 import { faultOf } from '../command/check.ts'
 import type { Actors, Client } from '../command/ports.ts'
-import { dataOf, type ReadRequest, type Take } from '../reads/read.ts'
+import { dataOf, type NotFound, type ReadRequest, type Take } from '../reads/read.ts'
 import { FairQueue, type FairQueueOptions } from '../search/fair-queue.ts'
 import { dayOf, type Restrictions, readQuery } from '../search/query.ts'
 import { shownHits, unreadable } from '../search/reads.ts'
 import { readTools } from '../tools/ask-index.ts'
 
 type Answer = Take
+
+/** Also if a shard was busy with something else for longer. */
+const pauseMsMax = 1_000
 
 type SearchesOptions = {
   readonly actors: Actors
@@ -27,11 +30,14 @@ export class Searches {
   /** Separate queues, because posts and tools are searched by separate threads. */
   readonly #posts: FairQueue | undefined
   readonly #tools: FairQueue | undefined
+  /** Searches of private rooms, which their shards run between everyone's writes: one at a time. */
+  readonly #private: ({ readonly queue: FairQueue } & Pick<FairQueueOptions, 'now' | 'timers'>) | undefined
 
   constructor({ actors, queue }: SearchesOptions) {
     this.#actors = actors
     this.#posts = queue && new FairQueue(queue)
     this.#tools = queue && new FairQueue(queue)
+    this.#private = queue && { ...queue, queue: new FairQueue({ ...queue, runningMax: 1 }) }
   }
 
   /** Answers the read if it is a search; false if it is not. */
@@ -45,24 +51,70 @@ export class Searches {
     const read = readQuery(String(request.args.query))
     if (!read.ok) answer(unreadable(read.fault))
     else
-      inTurn(this.#posts, client, answer, (give) =>
+      inTurn(this.#posts, client, answer, (give, done) =>
         restricted(actors, { request, restrictions: read.restrictions, refuse: give }, (asked) =>
-          findPosts(actors, asked, give),
+          this.#findPosts(asked, give, (absent) => {
+            // Public searches do not wait for private ones.
+            done()
+            this.#findPrivate(asked, client, absent, answer)
+          }),
         ),
       )
     return true
   }
+
+  /** Public events are found by the index and shown by the feed; events of a private room come from its shard. */
+  #findPosts(request: ReadRequest, answer: Answer, otherwise: (absent: NotFound) => void): void {
+    const actors = this.#actors
+    actors.read({ ...request, op: 'search.begin' }, (begun) => {
+      if (begun === undefined || (!begun.ok && 'refusal' in begun)) return answer(begun)
+      if (!begun.ok) return otherwise(begun)
+      const { ask, through } = dataOf(begun)
+      actors.search(ask, through, (found) => {
+        if (found === undefined || !found.ok) return answer(found)
+        actors.read({ ...request, op: 'search.show', args: { ...request.args, ...shownHits(found, ask) } }, answer)
+      })
+    })
+  }
+
+  /** After each search, the shards are left to others for as long as it took. */
+  #findPrivate(request: ReadRequest, client: Client, absent: NotFound, answer: Answer): void {
+    const actors = this.#actors
+    const search = (give: Answer) =>
+      actors.readPrivate(shardOf(String(request.args.room), actors.shards), request, (found) =>
+        give(found !== undefined && !found.ok && 'absent' in found ? absent : found),
+      )
+    if (this.#private === undefined) return search(answer)
+    const { queue, now, timers } = this.#private
+    queue.take(
+      client,
+      (done) => {
+        const since = now()
+        search((found) => {
+          answer(found)
+          timers.later(done, Math.min(pauseMsMax, now() - since))
+        })
+      },
+      (seconds) => answer({ ok: false, refusal: tooMany(seconds) }),
+    )
+  }
 }
 
-function inTurn(queue: FairQueue | undefined, client: Client, answer: Answer, search: (give: Answer) => void): void {
-  if (queue === undefined) return search(answer)
+/** `search` gets how to answer, and how to end its turn without an answer. */
+function inTurn(
+  queue: FairQueue | undefined,
+  client: Client,
+  answer: Answer,
+  search: (give: Answer, done: () => void) => void,
+): void {
+  if (queue === undefined) return search(answer, () => {})
   queue.take(
     client,
     (done) =>
       search((found) => {
         done()
         answer(found)
-      }),
+      }, done),
     (seconds) => answer({ ok: false, refusal: tooMany(seconds) }),
   )
 }
@@ -74,22 +126,6 @@ const tooMany = (seconds: number) =>
     undefined,
     seconds,
   )
-
-/** Public events are found by the index and shown by the feed; events of a private room come from its shard. */
-function findPosts(actors: Actors, request: ReadRequest, answer: Answer): void {
-  actors.read({ ...request, op: 'search.begin' }, (begun) => {
-    if (begun === undefined || (!begun.ok && 'refusal' in begun)) return answer(begun)
-    if (!begun.ok)
-      return actors.readPrivate(shardOf(String(request.args.room), actors.shards), request, (found) =>
-        answer(found !== undefined && !found.ok && 'absent' in found ? begun : found),
-      )
-    const { ask, through } = dataOf(begun)
-    actors.search(ask, through, (found) => {
-      if (found === undefined || !found.ok) return answer(found)
-      actors.read({ ...request, op: 'search.show', args: { ...request.args, ...shownHits(found, ask) } }, answer)
-    })
-  })
-}
 
 type Restricting = {
   readonly request: ReadRequest

@@ -50,6 +50,15 @@ function folded(text: string): string {
   return bare.toLowerCase().toUpperCase().toLowerCase().replaceAll('ς', 'σ')
 }
 
+/**
+ * What it costs to compare a text, in bytes of plain English. Beyond ASCII, folding costs more, and may make 18 characters of one: so what
+ * the text becomes counts, twice.
+ */
+export function costOfWords(text: string): number {
+  const bytes = Buffer.byteLength(text)
+  return bytes === text.length ? bytes : Math.max(bytes, 2 * text.normalize('NFKD').length)
+}
+
 export function readQuery(text: string): ReadQuery {
   const wanted: Term[] = []
   const unwanted: Term[] = []

@@ -244,3 +244,18 @@ test('an index of the previous format is rebuilt automatically, and nothing of i
   for (const [name, bytes] of filesUnder(searched))
     expect([name, bytes.includes('takenbackword')]).toEqual([name, false])
 })
+
+test('a page of a search in a private room examines a text that grows when it is folded for what it becomes', async () => {
+  const room = 'search-den'
+  await client.command(ada, { operation: 'room.create', room, visibility: 'private' })
+  // Each of these characters is compared as 18.
+  const long = '\ufdfa'.repeat(10_000)
+  await client.post(ada, { room, text: `needle ${long}` })
+  for (let n = 0; n < 8; n++) await client.post(ada, { room, text: `${n} ${long}` })
+  const search = async (cursor?: string) =>
+    (await client.command(ada, { operation: 'events.list', room, query: 'needle', ...(cursor && { cursor }) })).data
+  let page = await search()
+  expect(page).toMatchObject({ events: [], has_more: true })
+  while (page.events?.length === 0 && page.next_cursor !== undefined) page = await search(page.next_cursor)
+  expect(page.events).toHaveLength(1)
+})

@@ -121,12 +121,28 @@ function show(context: ReadContext, request: ReadRequest): ReadAnswer {
   const slots = ids
     .map((id) => events.find(Buffer.from(id, 'hex')))
     .filter((slot) => slot !== none && !muted.has(events.author(slot)))
-  const { views, cut } = eventsWithin(context, slots)
+  const { views, cut } = markedWithin(context, slots)
   const next = args.next === 0 ? undefined : Number(args.next)
   // The index continues after a change number; by relevance, after this many matches.
   const after = (slot: number) =>
     args.order === 'relevance' ? Number(args.from) + ids.indexOf(events.idHex(slot)) + 1 : events.change(slot)
   return answer(context, request, views.filter(isShown), cut === undefined ? next : after(cut))
+}
+
+/** What the texts of one page may cost that are searched for what to mark: some 30 ms of the feed. */
+const markedCostMax = 256 * 1024
+
+/** A page ends earlier if marking its texts would cost too much, but has at least one. */
+function markedWithin(context: ReadContext, slots: readonly number[]): ReturnType<typeof eventsWithin> {
+  const { views, cut } = eventsWithin(context, slots)
+  let cost = 0
+  const last = views.findIndex(({ text = '' }) => {
+    cost += costOfWords(text)
+    return cost >= markedCostMax
+  })
+  return last === -1 || last === slots.length - 1
+    ? { views, cut }
+    : { views: views.slice(0, last + 1), cut: slots[last] }
 }
 
 function isShown({ type, hidden }: EventView): boolean {

@@ -259,3 +259,24 @@ test('a page of a search in a private room examines a text that grows when it is
   while (page.events?.length === 0 && page.next_cursor !== undefined) page = await search(page.next_cursor)
   expect(page.events).toHaveLength(1)
 })
+
+test('so does a page of public ones, whose matches have to be marked', async () => {
+  const room = 'search-long'
+  const ids: string[] = []
+  for (let n = 0; n < 3; n++) {
+    const posted = await client.post(ada, { room, text: `needle ${n} ${'\ufdfa'.repeat(10_000)}` })
+    ids.unshift(posted.data.event_id!)
+  }
+  for (const order of ['desc', 'relevance']) {
+    const seen: string[] = []
+    for (let cursor = '', more = true; more; ) {
+      const query = `query=needle&room=${room}&order=${order}${cursor === '' ? '' : `&cursor=${cursor}`}`
+      const { events = [], has_more = false, next_cursor = '' } = (await client.get(`/api/events?${query}`)).data
+      expect(events.length).toBeLessThanOrEqual(1)
+      seen.push(...events.map(({ event_id }) => event_id))
+      more = has_more
+      cursor = next_cursor
+    }
+    expect(seen.toSorted()).toEqual(ids.toSorted())
+  }
+})

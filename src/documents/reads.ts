@@ -3,6 +3,7 @@ import { type Doc, type Version, versionOf } from '../../actors/documents/docume
 import { refusal } from '../../actors/kernel/refusals.ts'
 import { fromFrame, RecordType } from '../../actors/records/record.ts'
 import { mayWrite } from '../../actors/rooms/policy.ts'
+import { firstInOrder } from '../reads/first-in-order.ts'
 import {
   badCursor,
   limitOf,
@@ -80,11 +81,17 @@ function scopeOf({ visibility, now }: ReadContext): Scope {
 function list(context: ReadContext, request: ReadRequest): ReadAnswer {
   const { documents } = context.state
   if (request.args.own !== undefined) return request.reader === '' ? refused(nobody) : own(context, request)
-  if (request.args.room === undefined) return page(context, request, 'docs.list', byActivity(documents.listed.newest))
+  if (request.args.room === undefined)
+    return page(context, request, 'docs.list', () => byActivity(documents.listed.newest))
   return withRoom(context, request, ({ name }) => {
-    const docs = documents.ofActor(name).filter(({ visibility }) => visibility !== 'unlisted')
-    const newestFirst = docs.sort((a, b) => b.version - a.version)
-    return page(context, request, `docs.list:${name}`, newestFirst, { room: name, until: unending })
+    const docs = documents.ofActor(name).filter(({ visibility, isDeleted }) => visibility !== 'unlisted' && !isDeleted)
+    const newestBelow = (from: number) =>
+      firstInOrder(
+        docs.filter(({ version }) => version < from),
+        limitOf(request.args) + 1,
+        (a, b) => b.version - a.version,
+      )
+    return page(context, request, `docs.list:${name}`, newestBelow, { room: name, until: unending })
   })
 }
 
@@ -94,14 +101,15 @@ function page(
   context: ReadContext,
   { args }: ReadRequest,
   name: string,
-  newestFirst: Iterable<Doc>,
+  /** Newest first; at least those below this version. */
+  newestBelow: (from: number) => Iterable<Doc>,
   scope: Scope = { until: unending },
 ): ReadAnswer {
   const cursor = opened(context, name, args)
   if (cursor === undefined) return badCursor
   const { from = Number.POSITIVE_INFINITY } = cursor
   const docs: Doc[] = []
-  for (const doc of newestFirst) {
+  for (const doc of newestBelow(from)) {
     if (doc.version >= from || doc.isDeleted) continue
     if (docs.length === limitOf(args))
       return ok({ docs: docs.map(docView), ...paging(context, name, docs.at(-1)!.version) }, scope)
@@ -124,19 +132,26 @@ function own(context: ReadContext, { args, reader }: ReadRequest): ReadAnswer {
   if (args.cursor !== undefined && typeof from !== 'string') return badCursor
   const { board, state, visibility } = context
   const limit = limitOf(args)
-  const items = state.documents
-    .ofOwner(reader)
-    .filter((doc) => {
-      const room = board.rooms.get(doc.actor)
-      const isHere = (doc.visibility === 'public') === (visibility === 'public')
-      return isHere && !doc.isDeleted && (room === undefined || mayWrite(room, reader))
-    })
-    .map((doc) => ({ place: placeInList(doc.updatedAt, doc.version, doc.id), doc }))
-    .filter(({ place }) => typeof from !== 'string' || place < from)
-    .sort((a, b) => (a.place < b.place ? 1 : -1))
-    .slice(0, limit + 1)
-    .map(({ place, doc }) => ({ place, cursor: context.cursors.seal(name, place), item: docView(doc) }))
+  const shown = state.documents.ofOwner(reader).filter((doc) => {
+    const room = board.rooms.get(doc.actor)
+    const isHere = (doc.visibility === 'public') === (visibility === 'public')
+    const isOwn = isHere && !doc.isDeleted && (room === undefined || mayWrite(room, reader))
+    return isOwn && (typeof from !== 'string' || placeOf(doc) < from)
+  })
+  const items = firstInOrder(shown, limit + 1, newestDoc).map((doc) => {
+    const place = placeOf(doc)
+    return { place, cursor: context.cursors.seal(name, place), item: docView(doc) }
+  })
   return ok({ limit, items })
+}
+
+function placeOf({ updatedAt, version, id }: Doc): string {
+  return placeInList(updatedAt, version, id)
+}
+
+/** Orders documents as their places do, without making these. */
+function newestDoc(a: Doc, b: Doc): number {
+  return b.updatedAt - a.updatedAt || b.version - a.version || (a.id < b.id ? 1 : -1)
 }
 
 function versionAt({ frame }: ReadContext, doc: Doc, version: number): Version {

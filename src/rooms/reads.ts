@@ -3,6 +3,7 @@
 import { byActivity, countsOf, pagesOf } from '../../actors/reading.ts'
 import type { Room } from '../../actors/records/board.ts'
 import { isClosed, type Role, roleOf } from '../../actors/rooms/policy.ts'
+import { firstInOrder } from '../reads/first-in-order.ts'
 import {
   badCursor,
   type KnownAnswer,
@@ -78,13 +79,11 @@ function members(context: ReadContext, { args }: ReadRequest, room: Room): ReadA
   const after = args.cursor === undefined ? '' : context.cursors.open(list, String(args.cursor))
   if (typeof after !== 'string') return badCursor
   const everybody = room.owner === undefined ? [...room.members] : [room.owner, ...room.members]
-  const place = (id: string) => `${ranks.indexOf(roleOf(room, id))}${id}`
-  const places = everybody
-    .map(place)
-    .filter((each) => each > after)
-    .sort()
-  const shown = places.slice(0, limitOf(args))
-  const last = places.length > shown.length ? shown.at(-1) : undefined
+  const limit = limitOf(args)
+  const places = everybody.map((id) => `${ranks.indexOf(roleOf(room, id))}${id}`).filter((each) => each > after)
+  const found = firstInOrder(places, limit + 1, (a, b) => (a < b ? -1 : 1))
+  const shown = found.slice(0, limit)
+  const last = found.length > limit ? shown.at(-1) : undefined
   return ok(
     {
       room: room.name,

@@ -30,14 +30,17 @@ export class Searches {
   /** Separate queues, because posts and tools are searched by separate threads. */
   readonly #posts: FairQueue | undefined
   readonly #tools: FairQueue | undefined
-  /** Searches of private rooms, which their shards run between everyone's writes: one at a time. */
-  readonly #private: ({ readonly queue: FairQueue } & Pick<FairQueueOptions, 'now' | 'timers'>) | undefined
+  /** Searches of private rooms, by shard, which runs them between everyone's writes: one at a time. */
+  readonly #private: ({ readonly queues: readonly FairQueue[] } & Pick<FairQueueOptions, 'now' | 'timers'>) | undefined
 
   constructor({ actors, queue }: SearchesOptions) {
     this.#actors = actors
     this.#posts = queue && new FairQueue(queue)
     this.#tools = queue && new FairQueue(queue)
-    this.#private = queue && { ...queue, queue: new FairQueue({ ...queue, runningMax: 1 }) }
+    this.#private = queue && {
+      ...queue,
+      queues: Array.from({ length: actors.shards }, () => new FairQueue({ ...queue, runningMax: 1 })),
+    }
   }
 
   /** Answers the read if it is a search; false if it is not. */
@@ -77,16 +80,17 @@ export class Searches {
     })
   }
 
-  /** After each search, the shards are left to others for as long as it took. */
+  /** After each search, the shard is left to others for as long as it took. */
   #findPrivate(request: ReadRequest, client: Client, absent: NotFound, answer: Answer): void {
     const actors = this.#actors
+    const shard = shardOf(String(request.args.room), actors.shards)
     const search = (give: Answer) =>
-      actors.readPrivate(shardOf(String(request.args.room), actors.shards), request, (found) =>
+      actors.readPrivate(shard, request, (found) =>
         give(found !== undefined && !found.ok && 'absent' in found ? absent : found),
       )
     if (this.#private === undefined) return search(answer)
-    const { queue, now, timers } = this.#private
-    queue.take(
+    const { queues, now, timers } = this.#private
+    queues[shard]!.take(
       client,
       (done) => {
         const since = now()
@@ -122,7 +126,7 @@ function inTurn(
 const tooMany = (seconds: number) =>
   refusal(
     'rate_limited',
-    'searches of one network run one at a time, and too many are waiting: wait retry_after seconds',
+    'searches of one network run one at a time, and so do those of private rooms; too many are waiting: wait retry_after seconds',
     undefined,
     seconds,
   )

@@ -20,7 +20,7 @@ class Bench {
 
   constructor() {
     const actors: Pick<Actors, 'shards' | 'read' | 'readPrivate'> = {
-      shards: 2,
+      shards: 1,
       read: (_request, answer) => answer({ ok: false, absent }),
       readPrivate: (_shard, { args }, answer) => {
         this.begun.push(String(args.room))

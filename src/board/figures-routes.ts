@@ -8,6 +8,7 @@ import { unanswered } from '../command/reply.ts'
 import { type Figures, metricsText, nothingCounted, type Stats, statsData } from '../docs/figures.ts'
 import type { Tails } from '../follow/tail-routes.ts'
 import { metricsType, plain } from '../http/answers.ts'
+import { isForwarded } from '../http/client-address.ts'
 import type { ConnectionCount } from '../http/connection-count.ts'
 import type { Exchange, RouteHandler } from '../http/port.ts'
 import type { Replies } from '../http/replies.ts'
@@ -174,7 +175,7 @@ export function figureRoutes(options: FigureRoutesOptions): Readonly<Record<stri
       ),
     // They are for the host only, and a request that came through a proxy is from elsewhere.
     '/metrics': (exchange) =>
-      !hasMetrics || (proxyHeader !== '' && exchange.header(proxyHeader) !== undefined)
+      !hasMetrics || isForwarded(exchange, proxyHeader)
         ? replies.refuse(exchange, refusal('no_such_path', 'metrics are available only on the host of this board'))
         : sendMetrics(exchange),
     '/healthz': (exchange) => exchange.reply(200, plain('text/plain; charset=utf-8'), figures.health),

@@ -16,6 +16,11 @@ type Warn = (event: string, facts: Readonly<Record<string, string>>) => void
 /** Headers in which proxies usually pass on the client's address. */
 const usualHeaders: ReadonlySet<string> = new Set(['x-forwarded-for', 'x-real-ip', 'forwarded'])
 
+/** Whether a request came through a proxy, trusted or not. `header`: of the trusted one, or ''. */
+export function isForwarded(exchange: Pick<Exchange, 'header'>, header: string): boolean {
+  return [...usualHeaders, header].some((name) => name !== '' && exchange.header(name) !== undefined)
+}
+
 export class ClientAddresses {
   readonly #proxy: TrustedProxy
   readonly #from: NetworkSet

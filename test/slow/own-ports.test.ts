@@ -116,12 +116,15 @@ describe.each(['uws', 'node'])('metrics on %s', (engine) => {
     expect((await board.stop()).code).toBe(0)
   })
 
-  test('requests that a proxy forwards get none', async () => {
-    const env = { HTTP_ENGINE: engine, TRUST_PROXY: 'X-Forwarded-For' }
+  test.each(['', 'X-Client'])('requests that a proxy forwards get none, with TRUST_PROXY=%s', async (trusted) => {
+    const env = { HTTP_ENGINE: engine, TRUST_PROXY: trusted }
     const board = await startBoard({ directory: boardDirectory(), env })
     const ask = async (headers: Readonly<Record<string, string>>) =>
       (await fetch(`${board.address}/metrics`, { headers })).status
-    expect([await ask({}), await ask({ 'x-forwarded-for': '192.0.2.1' })]).toEqual([200, 404])
+    expect(await ask({})).toBe(200)
+    expect(await ask({ 'x-client': '192.0.2.1' })).toBe(trusted === '' ? 200 : 404)
+    for (const name of ['x-forwarded-for', 'x-real-ip', 'forwarded'])
+      expect([name, await ask({ [name]: 'x' })]).toEqual([name, 404])
     await board.stop()
   })
 })

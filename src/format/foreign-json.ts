@@ -24,7 +24,7 @@ const handedOnDepthMax = 64
  */
 const messageLimits = { depthMax: 64, marksMax: 32_768 }
 
-/** JSON to be passed on. Undefined if the text is not JSON, or cannot be passed on. */
+/** JSON to be read or passed on. Undefined if the text is not JSON, or nests too deeply. */
 export function foreignJson(text: string): unknown {
   if (marksOf(text).depth > handedOnDepthMax) return undefined
   try {
@@ -32,6 +32,23 @@ export function foreignJson(text: string): unknown {
   } catch {
     return undefined
   }
+}
+
+/**
+ * JSON to be passed on as a value. Undefined also if that would change it: an integer that JavaScript rounds, such as a 64-bit id, a number
+ * beyond its range, or a key that an object has twice.
+ */
+export function exactJson(text: string): unknown {
+  const value = foreignJson(text)
+  if (value === undefined || countKeys(value) !== marksOf(text).members) return undefined
+  const numbers = text.replace(/"(?:[^"\\]|\\.)*"/g, '').match(/-?\d[\d.eE+-]*/g)
+  return numbers === null || numbers.every(isExact) ? value : undefined
+}
+
+/** Fractions are those of IEEE 754 in JSON (RFC 7493, 2.2), so their last digits may differ. */
+function isExact(number: string): boolean {
+  const parsed = Number(number)
+  return Number.isFinite(parsed) && (/[.eE]/.test(number) || BigInt(parsed) === BigInt(number))
 }
 
 /** A message of another protocol with one meaning: what two readers could interpret differently is refused. */

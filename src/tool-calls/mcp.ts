@@ -7,7 +7,7 @@
  *
  * server/discover, which changes nothing anywhere, reveals which of the two a server speaks.
  */
-import { foreignJson } from '../format/foreign-json.ts'
+import { exactJson } from '../format/foreign-json.ts'
 import {
   type Answered,
   type NotAnswered,
@@ -145,14 +145,14 @@ function headerText(text: string): string {
   return /^[\x21-\x7e]+$/.test(text) ? text : `=?base64?${Buffer.from(text).toString('base64')}?=`
 }
 
-/** The message with this id, from JSON or an event stream. */
+/** The message with this id, from JSON or an event stream. One that parsing would change is none, so that it is passed on as text. */
 function messageIn({ headers, body }: Answered, id: number): Message | undefined {
   const text = body.toString('utf8')
   const isStream = (headers['content-type']?.[0] ?? '').toLowerCase().startsWith('text/event-stream')
   const texts = isStream ? text.split(/\r?\n\r?\n/).map(dataOf) : [text]
   // Comments and events without data are not messages.
   for (const each of texts) {
-    const message = foreignJson(each) as Message | null | undefined
+    const message = exactJson(each) as Message | null | undefined
     if (message !== null && typeof message === 'object' && message.id === id) return message
   }
   return undefined

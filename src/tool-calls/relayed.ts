@@ -1,6 +1,6 @@
 /** A call of a third-party HTTP tool: the request that is sent, and the answer as it is passed on. */
 import { isUtf8 } from 'node:buffer'
-import { foreignJson } from '../format/foreign-json.ts'
+import { exactJson, foreignJson } from '../format/foreign-json.ts'
 import type { Answered, OutgoingRequest } from '../outgoing/request.ts'
 import { urlBytesMax } from '../outgoing/target.ts'
 
@@ -76,7 +76,7 @@ export function outputOf({ headers, body }: Pick<Answered, 'headers' | 'body'>):
   if (!isUtf8(body)) return { output_type, output_encoding: 'base64', output: body.toString('base64') }
   const text = body.toString('utf8')
   const isJsonType = /^application\/([\w.+-]+\+)?json\b/i.test(type)
-  const value = isJsonType || type === '' ? foreignJson(text) : undefined
+  const value = isJsonType || type === '' ? exactJson(text) : undefined
   if (value !== undefined)
     return { output_type: type === '' ? 'application/json' : type, output_encoding: 'json', output: value }
   return { output_type, output_encoding: 'text', output: text }

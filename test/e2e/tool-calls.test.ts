@@ -40,6 +40,8 @@ beforeAll(async () => {
     // JSON that can be parsed but not serialized again.
     '/deep': (_sent, response) =>
       response.writeHead(200, { 'content-type': 'application/json' }).end('['.repeat(200_000) + ']'.repeat(200_000)),
+    '/numbers': (_sent, response) =>
+      response.writeHead(200, { 'content-type': 'application/json' }).end('{"id":1234567890123456789}'),
     '/deep-demand': (_sent, response) =>
       response
         .writeHead(402, { 'content-type': 'application/json' })
@@ -209,6 +211,8 @@ describe('others’ tools', () => {
     })
     const deep = called(await call(caller, await publish('/deep')))
     expect(deep).toMatchObject({ status: 200, output: expect.stringMatching(/^\[\[/), output_encoding: 'text' })
+    const numbers = called(await call(caller, await publish('/numbers')))
+    expect(numbers).toMatchObject({ output: '{"id":1234567890123456789}', output_encoding: 'text' })
     const demand = called(await call(caller, await publish('/deep-demand')))
     expect(demand).toMatchObject({ status: 402, payment_needed: { accepts: [] } })
     expect(called(await call(caller, await publish('/error')))).toMatchObject({ status: 503, output: { error: 'no' } })

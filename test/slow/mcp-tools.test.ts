@@ -127,3 +127,16 @@ test.each(['2025-06-18\r\nx: y', '2025\u2028', '', '2'.repeat(33)])(
     strange.close()
   },
 )
+
+test('a result with an integer that JavaScript would round is passed on as text', async () => {
+  const ids = createServer(async (request, response) => {
+    const { id } = JSON.parse((await request.toArray()).join('')) as { id: number }
+    const result = id === 1 ? '"supportedVersions":["2026-07-28"]' : '"structuredContent":{"id":1234567890123456789}'
+    response.end(`{"jsonrpc":"2.0","id":${id},"result":{${result}}}`)
+  })
+  await new Promise<void>((ready) => ids.listen(0, '127.0.0.1', ready))
+  const tool = await publish(`http://127.0.0.1:${(ids.address() as AddressInfo).port}/`)
+  const found = await call('who reads ids', tool, { method: 'find', body: {} })
+  expect(found).toMatchObject({ status: 200, output: expect.stringContaining('"id":1234567890123456789') })
+  ids.close()
+})

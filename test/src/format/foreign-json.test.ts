@@ -1,6 +1,6 @@
 /** Third-party JSON is passed on unchanged, except what could not be serialized again; a message has one meaning or none. */
 import { expect, test } from 'vitest'
-import { foreignJson, parseMessage } from '../../../src/format/foreign-json.ts'
+import { exactJson, foreignJson, parseMessage } from '../../../src/format/foreign-json.ts'
 
 test.each([
   '{"a":[1,2,{"b":null}]}',
@@ -21,6 +21,28 @@ test.each([
   `${'{"a":'.repeat(65)}1${'}'.repeat(65)}`,
 ])('%s is not', (text) => {
   expect(foreignJson(text)).toBeUndefined()
+})
+
+test.each([
+  '{"a":[1.5,-0.1,2e3,0,-7,1E-400],"b":0.1234567890123456789}',
+  '{"a":9007199254740991,"b":18014398509481984,"c":-9007199254740992}',
+  String.raw`{"a":"1234567890123456789","b":"\"1e999","\u0061b":"{\"a\":1"}`,
+  '{"a":{"x":1},"b":{"x":1},"__proto__":{"x":1}}',
+  '1e308',
+])('%s means the same once parsed', (text) => {
+  expect(exactJson(text)).toEqual(JSON.parse(text))
+})
+
+test.each([
+  ['a whole number that is rounded', '{"id":1234567890123456789}'],
+  ['a negative one', '[-9007199254740993]'],
+  ['one that has no end', `[1${'0'.repeat(400)}]`],
+  ['a number that becomes infinite', '{"a":1e400}'],
+  ['a key twice', '{"a":[{"b":1,"\u0062":2}]}'],
+  ['what is not JSON', '{'],
+  ['what nests too deeply', `${'['.repeat(65)}${']'.repeat(65)}`],
+])('%s would not', (_what, text) => {
+  expect(exactJson(text)).toBeUndefined()
 })
 
 const read = (text: string | Buffer) => parseMessage(Buffer.from(text as string))

@@ -9,14 +9,14 @@
 // Spaces other than line feeds, combining marks without a letter, and characters that fonts do not show.
 const invisible = '(?:[^\\S\\n]|\\p{M}|\\p{Default_Ignorable_Code_Point})*'
 const looksLikeStream = new RegExp(`^(?=${invisible}[[#])`, 'gmu')
-const looksLikeReply = new RegExp(`^(?=${invisible}reply_to=)`, 'u')
+const looksLikeHead = new RegExp(`^(?=${invisible}(?:reply_to|supersedes|imported)=)`, 'u')
 
 /** `text`: already inert, so its only line ends are line feeds. No line of the result is empty. */
 export function blockText(text: string): string {
   return text.replace(looksLikeStream, '> ').replace(/^$/gm, '  ')
 }
 
-/** The same on one line, after a head that may end with `reply_to=`: line feeds become `⏎`. */
+/** The same on one line, after a head whose last fields may be missing: line feeds become `⏎`. */
 export function lineText(text: string): string {
-  return text.replaceAll('\n', '⏎').replace(looksLikeReply, '> ')
+  return text.replaceAll('\n', '⏎').replace(looksLikeHead, '> ')
 }

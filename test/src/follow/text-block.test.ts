@@ -20,11 +20,11 @@ test.each([
   expect(blockText(text)).toBe(shown)
 })
 
-test('on one line a text cannot fake a reply', () => {
+test.each(['reply_to', 'supersedes', 'imported'])('on one line a text cannot fake the field %s of a head', (field) => {
   expect(lineText('a\nb\n\nc')).toBe('a⏎b⏎⏎c')
-  expect(lineText(`reply_to=${'0'.repeat(32)} yes`)).toBe(`> reply_to=${'0'.repeat(32)} yes`)
-  expect(lineText('\u00a0reply_to=x')).toBe('> \u00a0reply_to=x')
-  expect(lineText('I reply_to=x')).toBe('I reply_to=x')
+  expect(lineText(`${field}=${'0'.repeat(32)} yes`)).toBe(`> ${field}=${'0'.repeat(32)} yes`)
+  expect(lineText(`\u00a0${field}=x`)).toBe(`> \u00a0${field}=x`)
+  expect(lineText(`I ${field}=x`)).toBe(`I ${field}=x`)
 })
 
 test('whatever the texts, exactly the heads and ends of their blocks are recognized', () => {

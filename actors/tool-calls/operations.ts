@@ -100,7 +100,7 @@ export const toolsCall = declare({
       body: Type.Optional(
         Type.Unknown({
           description:
-            'JSON to send; a string is sent verbatim, which allows fractional numbers. For an MCP tool, its arguments',
+            'JSON to send; a string is sent verbatim, which allows fractional numbers. For an MCP tool, its arguments: an object, or its JSON text',
         }),
       ),
       max_price: Type.Optional(price('maximum price of this call for the board, in dollars')),

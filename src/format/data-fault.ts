@@ -71,7 +71,7 @@ export function dataFault(
       message: `${name} must contain a JSON object such as ${example}; ${kindOf(value)} was sent`,
       field: 'data',
     }
-  const fieldOf = (key: string) => `${isFlat ? '' : 'data.'}${printable(key)}`
+  const fieldOf = (key: string) => fieldIn(isFlat, key)
   const keys = shape.properties ?? {}
   const unknown = Object.keys(value).find((key) => !Object.hasOwn(keys, key))
   if (unknown !== undefined) return { message: unknownKey(name, shape, unknown), field: fieldOf(unknown) }
@@ -101,6 +101,35 @@ export function dataFault(
   }
   const found = path.reduce<unknown>((inside, part) => (Object(inside) as Record<string, unknown>)[part], value)
   return { message: `${within} must be ${ruleOf(wrong)}${sentInstead(wrong, found)}`, field: fieldOf(key) }
+}
+
+/** What is wrong with data that its schema accepts: a number in it that no signed command can hold. */
+export function numberFault(
+  { name, shape, isFlat = false }: Omit<DataShape, 'example'>,
+  data: Readonly<Record<string, unknown>>,
+): DataFault | undefined {
+  for (const [key, value] of Object.entries(data)) {
+    const number = unsafeNumber(value)
+    if (number === undefined) continue
+    const takesText = shape.properties?.[key]?.type === undefined
+    const way = takesText ? `send "${key}" as a string with its JSON text` : 'write it as a string'
+    const rule = `commands have only integers up to ${Number.MAX_SAFE_INTEGER}`
+    return { message: `"${key}" in ${name} contains ${number}, and ${rule}: ${way}`, field: fieldIn(isFlat, key) }
+  }
+  return undefined
+}
+
+function unsafeNumber(value: unknown): number | undefined {
+  if (typeof value === 'number') return Number.isSafeInteger(value) ? undefined : value
+  for (const each of Object.values(Object(value))) {
+    const found = typeof each === 'string' ? undefined : unsafeNumber(each)
+    if (found !== undefined) return found
+  }
+  return undefined
+}
+
+function fieldIn(isFlat: boolean, key: string): string {
+  return `${isFlat ? '' : 'data.'}${printable(key)}`
 }
 
 /** What `data` must contain, as the end of a sentence that says it is missing. */

@@ -6,7 +6,7 @@
 import type { Operation } from '../../actors/kernel/operation.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import type { CommandPath } from '../command/ports.ts'
-import { type DataShape, dataFault, dataShapeOf, kindOf, type Shape } from '../format/data-fault.ts'
+import { type DataShape, dataFault, dataShapeOf, kindOf, numberFault, type Shape } from '../format/data-fault.ts'
 import { nearest } from '../format/nearest.ts'
 import { flatNames, hasDataVersion } from '../format/operation-data.ts'
 import { printable } from '../format/printable.ts'
@@ -189,10 +189,10 @@ function inputOf(operation: Operation, given: Given, isFlat: boolean): { readonl
   }
   const { schema, ...own } = data
   const judged = isVersioned ? own : data
-  if (check(judged)) return { data: isVersioned ? { schema: 1, ...data } : data }
   const words = isFlat ? { ...described, name: toolName(operation.name), isFlat } : described
-  const { message, field } = dataFault(words, judged, check.errors ?? [])
-  return refusal('invalid_field', message, field)
+  const fault = check(judged) ? numberFault(words, judged) : dataFault(words, judged, check.errors ?? [])
+  if (fault !== undefined) return refusal('invalid_field', fault.message, fault.field)
+  return { data: isVersioned ? { schema: 1, ...data } : data }
 }
 
 function unknownArgument(operation: Operation, given: Given): Refusal | undefined {

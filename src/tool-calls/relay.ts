@@ -24,7 +24,7 @@ import type { Demand, Offer, Payer, PaymentReceipt } from '../payments/payment.t
 import { type AnswerOf, dataOf, type ReadCall, type ReadRequest } from '../reads/read.ts'
 import { callMcp } from './mcp.ts'
 import { dayLimits } from './reads.ts'
-import { type CallData, type Output, outputOf, requestOf } from './relayed.ts'
+import { argumentsOf, type CallData, type Output, outputOf, requestOf } from './relayed.ts'
 
 export type Relayed = {
   readonly id: string
@@ -122,7 +122,7 @@ export class Relay {
 
   async #callMcp(call: Relayed): Promise<Settlement> {
     const { address } = call.facts
-    const args = (call.data.body ?? call.data.query ?? {}) as Readonly<Record<string, unknown>>
+    const args = argumentsOf(call.data) ?? {}
     const tool = call.data.method ?? ''
     const { outgoing, now } = this.#options
     const answer = await callMcp(outgoing, { url: address.url, tool, args, bounds: this.#bounds(), now })

@@ -3,6 +3,7 @@ import { isUtf8 } from 'node:buffer'
 import { exactJson, foreignJson } from '../format/foreign-json.ts'
 import type { Answered, OutgoingRequest } from '../outgoing/request.ts'
 import { urlBytesMax } from '../outgoing/target.ts'
+import { isObject } from '../payments/x402.ts'
 
 const httpMethods = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const
 
@@ -37,8 +38,11 @@ export function dataFault(
   if (!Object.values(query).every((each) => ['string', 'number', 'boolean'].includes(typeof each)))
     return no('query', 'values of "query" in data must be strings, integers, true or false')
   if (isHttp && method === 'GET' && body !== undefined) return no('body', 'a GET takes no "body": put it into "query"')
-  if (!isHttp && body !== undefined && (typeof body !== 'object' || body === null || Array.isArray(body)))
-    return no('body', '"body" in data must be an object: the arguments of the MCP tool')
+  if (!isHttp && argumentsOf(data) === undefined)
+    return no(
+      'body',
+      `"body" in data must be the arguments of the MCP tool: an object, or the JSON text of one with integers up to ${Number.MAX_SAFE_INTEGER}`,
+    )
   // If a tool's own address is too long, the tool is at fault.
   const hasQuery = isHttp && Object.keys(query).length > 0 && URL.canParse(address.url)
   const urlBytes = hasQuery ? Buffer.byteLength(requestOf(address, data).url) : 0
@@ -48,6 +52,12 @@ export function dataFault(
       `"query" in data makes the address of the tool ${urlBytes} bytes long, ${urlBytesMax} are allowed: send less, or a "body"`,
     )
   return undefined
+}
+
+/** The arguments of an MCP tool; undefined if `body` is neither an object nor the JSON text of one. */
+export function argumentsOf({ body, query = {} }: CallData): Readonly<Record<string, unknown>> | undefined {
+  const given = typeof body === 'string' ? exactJson(body) : body === undefined ? query : body
+  return isObject(given) ? given : undefined
 }
 
 /** The data has passed `dataFault`. */

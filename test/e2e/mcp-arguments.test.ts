@@ -70,6 +70,18 @@ test('invalid arguments of a tool are reported in its own terms, without mention
     ['vote', { event_id: '0'.repeat(32) }, 'value', 'vote needs the argument "value": one of 1, -1, 0'],
     ['post', { txet: 'x' }, 'txet', 'post has no argument "txet"; did you mean text?'],
     [
+      'tools_call',
+      { target: 'broadside:hash', body: { text: 'x', warmth: [0.7] } },
+      'body',
+      '"body" in tools_call contains 0.7, and commands have only integers up to 9007199254740991: send "body" as a string with its JSON text',
+    ],
+    [
+      'tools_call',
+      { target: 'broadside:hash', data: { query: { id: 2 ** 53 } } },
+      'data.query',
+      '"query" in data of tools_call contains 9007199254740992, and commands have only integers up to 9007199254740991: write it as a string',
+    ],
+    [
       'event_get',
       { event_id: '0'.repeat(32), flavor: 1 },
       'flavor',

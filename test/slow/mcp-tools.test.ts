@@ -57,6 +57,16 @@ describe.each(['modern', 'sessions'] as const)('a server that speaks by %s', (ki
     expect(Object.keys(server.headers)).not.toContain('authorization')
   })
 
+  test('takes arguments as JSON text, which allows fractions', async () => {
+    const found = await call(`adds halves ${kind}`, tool, { method: 'add', body: '{"a":0.5,"b":1e0}' })
+    expect((found.output as Result).content).toEqual([{ type: 'text', text: '1.5' }])
+    for (const body of ['0.5', '[1]', 'a: 0.5', '{"a":1234567890123456789}']) {
+      const data = JSON.stringify({ schema: 1, method: 'add', body })
+      const refused = await client.command(person('no object'), { operation: 'tools.call', target: tool, data })
+      expect([body, refused.status, refused.code]).toEqual([body, 400, 'invalid_field'])
+    }
+  })
+
   test('has its own errors, which are answers', async () => {
     const failed = await call(`fails ${kind}`, tool, { method: 'fail' })
     expect(failed).toMatchObject({ status: 200, output: { isError: true }, allowance: { left: 19 } })

@@ -70,8 +70,10 @@ type RelayOptions = {
   readonly unsettled: { take(relay: Relay, call: Relayed, payment: PayFacts): void }
 }
 
-/** A payment that was sent and not answered: the call stays open. `problem`: an error that occurred here meanwhile. */
-type Pending = { readonly pending: PayFacts; readonly problem?: unknown }
+/** A payment that was sent and not answered: the call stays open. `reason`: why; or `problem`: an error that occurred here meanwhile. */
+type Pending =
+  | { readonly pending: PayFacts; readonly reason: string }
+  | { readonly pending: PayFacts; readonly problem: unknown }
 /** The outcome of a call before it is recorded. */
 type Settlement = Pick<SettledFacts, 'state' | 'isCallBack' | 'isUnpaid'> & {
   readonly outcome: Omit<Outcome, 'duration_ms'>
@@ -95,8 +97,10 @@ export class Relay {
     const settlement = await this.#called(call)
     if (!('pending' in settlement)) return this.#settle(call, settlement, started)
     this.#options.unsettled.take(this, call, settlement.pending)
-    if (settlement.problem !== undefined) throw settlement.problem
-    return { ...unknownOutcome(call.facts.tool, true), duration_ms: Math.round(this.#options.now() - started) }
+    if ('problem' in settlement) throw settlement.problem
+    const paid = `it was sent a payment of ${priceOf(settlement.pending.micros)} dollars`
+    const reason = `${paid}, but ${settlement.reason}: send the same command again later for the outcome`
+    return { ...unknownOutcome(call.facts.tool, true), reason, duration_ms: Math.round(this.#options.now() - started) }
   }
 
   notMade(call: Relayed, failure: CallFailure, reason: string): Promise<Outcome | undefined> {
@@ -190,7 +194,7 @@ export class Relay {
       if (answer.status !== undefined) break
     }
     if (!wasSent) return { ...failed(call, 'refused', reason), isUnpaid: true }
-    return { pending: payment }
+    return { pending: payment, reason }
   }
 
   /** Handles the answer to a payment. A second 402 is never paid: the seller may still take the first payment. */
@@ -223,8 +227,16 @@ export class Relay {
   /** Settles a call whose outcome will stay unknown, or that is known to be unpaid. */
   giveUp(call: Relayed, isUnpaid: boolean): Promise<Outcome | undefined> {
     const settlement: Settlement = isUnpaid
-      ? { ...failed(call, 'unknown'), isUnpaid: true }
-      : { state: 'unknown', isCallBack: false, isUnpaid: false, outcome: unknownOutcome(call.facts.tool, false) }
+      ? { ...failed(call, 'unknown', 'no answer came, and nothing was paid'), isUnpaid: true }
+      : {
+          state: 'unknown',
+          isCallBack: false,
+          isUnpaid: false,
+          outcome: {
+            ...unknownOutcome(call.facts.tool, false),
+            reason: 'no answer came: it may have carried out the request',
+          },
+        }
     return this.#settle(call, settlement, this.#options.now())
   }
 
@@ -280,8 +292,10 @@ function withPayment(request: OutgoingRequest, { header: [name, value] }: PayFac
 
 /** `isOpen`: it may still become known. */
 export function unknownOutcome(tool: string, isOpen: boolean): Outcome {
-  const base = { tool, status: 0, paid_by: 'allowance', duration_ms: 0 } as const
-  return isOpen ? { ...base, failure: 'unknown' } : { ...base, failure: 'unknown', output_expired: true }
+  const base = { tool, status: 0, failure: 'unknown', paid_by: 'allowance', duration_ms: 0 } as const
+  return isOpen
+    ? { ...base, reason: 'its outcome is not known yet: send the same command again later' }
+    : { ...base, reason: 'its answer is no longer stored', output_expired: true }
 }
 
 function base({ facts: { tool } }: Relayed) {

@@ -2,10 +2,10 @@
 import { expect, test } from 'vitest'
 import type { PayFacts, SettledFacts } from '../../../actors/tool-calls/tool-calls.ts'
 import type { Actors } from '../../../src/command/ports.ts'
-import type { Answered, OutgoingRequest } from '../../../src/outgoing/request.ts'
+import type { Answered, NotAnswered, OutgoingRequest } from '../../../src/outgoing/request.ts'
 import type { Offer, Payer } from '../../../src/payments/payment.ts'
 import { Unsettled } from '../../../src/tool-calls/open-payments.ts'
-import { Relay, type Relayed } from '../../../src/tool-calls/relay.ts'
+import { Relay, type Relayed, unknownOutcome } from '../../../src/tool-calls/relay.ts'
 
 const payee = '0x00000000000000000000000000000000000000aa'
 const offer: Offer = {
@@ -40,7 +40,10 @@ type Hindered = {
 }
 
 /** A relay whose tool does one of `steps` after another; an error is thrown on our side. */
-function relayOver(steps: readonly (Answered | Error)[], { unwritten = 0, unread = 0, open = [] }: Hindered = {}) {
+function relayOver(
+  steps: readonly (Answered | NotAnswered | Error)[],
+  { unwritten = 0, unread = 0, open = [] }: Hindered = {},
+) {
   const written: { op: string; args: PayFacts | SettledFacts }[] = []
   const sent: OutgoingRequest[] = []
   const left: PayFacts[] = []
@@ -123,6 +126,28 @@ test('a fault while a payment is resent is no answer: the same bytes are sent ag
   expect(written[1]!.args).toMatchObject({ call: call.id, state: 'done', isUnpaid: false })
   expect(reports).toEqual(['calls.not_resent'])
   expect(sent.slice(1).map(({ headers }) => headers?.['x-payment'])).toEqual(['signed', 'signed', 'signed'])
+})
+
+test('a payment without an answer is reported as such, with what is known and how to learn the rest', async () => {
+  const late: NotAnswered = { ok: false, failure: 'timeout', reason: 'it did not answer within 30 s', sent: true }
+  const large: NotAnswered = { ok: false, failure: 'too_large', reason: 'too many bytes', sent: true, status: 200 }
+  for (const [answers, known] of [
+    [[late, late], 'it did not answer within 30 s'],
+    [[large], 'too many bytes'],
+  ] as const) {
+    const { relay, left } = relayOver([asks, ...answers])
+    const reason = `it was sent a payment of 0.001 dollars, but ${known}: send the same command again later for the outcome`
+    expect(await relay.make(call)).toMatchObject({ status: 0, failure: 'unknown', reason })
+    expect(left).toHaveLength(1)
+  }
+  expect(unknownOutcome('t', true).reason).toMatch(/send the same command again later/)
+})
+
+test.each([
+  [true, 'no answer came, and nothing was paid'],
+  [false, 'no answer came: it may have carried out the request'],
+])('a call that is given up says why (unpaid: %s)', async (isUnpaid, reason) => {
+  expect(await relayOver([]).relay.giveUp(call, isUnpaid)).toMatchObject({ status: 0, failure: 'unknown', reason })
 })
 
 test('an outcome that cannot be recorded is not disclosed, and is recorded as soon as possible', async () => {

@@ -307,7 +307,8 @@ function settled(state: CallState, outcome: Settlement['outcome']): Settlement {
 }
 
 function done(call: Relayed, output: Output & { status: number }): Settlement {
-  const price = call.facts.micros === 0 ? {} : { price: priceOf(call.facts.micros) }
+  const { micros, isFree } = call.facts
+  const price = micros !== 0 || isFree === true ? { price: priceOf(micros) } : {}
   return settled('done', { ...base(call), ...price, ...output })
 }
 

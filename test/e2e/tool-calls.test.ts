@@ -175,10 +175,11 @@ describe('others’ tools', () => {
   const caller = person('caller')
 
   test('get what the caller says and nothing that identifies them, and their answer is passed on', async () => {
-    const echo = await publish('/echo', { method: 'GET' })
+    const echo = await publish('/echo', { method: 'GET', price: '0' })
     const got = called(await call(caller, echo, { query: { q: 'a b', n: 3 } }))
     expect(got).toMatchObject({
       status: 200,
+      price: '0',
       output: { method: 'GET', url: '/echo?q=a+b&n=3' },
       output_encoding: 'json',
       paid_by: 'allowance',

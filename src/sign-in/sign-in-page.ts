@@ -32,6 +32,7 @@ export function signInPage(
 <p>You agree with one signature by your key. You can revoke it at any time with <code>delegation.revoke</code>.</p>
 <p id="said" role="status" aria-live="polite"></p>
 <p id="own" hidden><button type="button" id="sign">Sign with the key in this browser</button> <code id="who"></code></p>
+<p id="none" hidden>There is no key in this browser. <a href="/account" target="_blank">Make one, or use a key file</a>, in another tab, then return to this one.</p>
 <noscript><p>This page needs JavaScript to sign. A program can sign without it: request this address with <code>Accept: application/json</code>.</p></noscript>
 <details id="elsewhere"><summary>My key is elsewhere</summary>
 <p><label>Your public key, 43 characters<br><input id="key" autocomplete="off" spellcheck="false" maxlength="43" size="46"></label> <button type="button" id="show">Show what to sign</button></p>

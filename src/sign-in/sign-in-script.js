@@ -43,17 +43,22 @@ const onClick = (id, act) => {
   })
 }
 
-const key = await keys.get().catch(() => undefined)
-if (key !== undefined) {
-  at('own').hidden = false
-  at('who').textContent = key.publicKey
-} else {
-  at('elsewhere').open = true
+let key
+const offer = async () => {
+  key = await keys.get().catch(() => undefined)
+  at('own').hidden = key === undefined
+  at('none').hidden = key !== undefined
+  at('who').textContent = key?.publicKey ?? ''
 }
+await offer()
+at('elsewhere').open = key === undefined
+/** Another tab made, changed or forgot the key. */
+addEventListener('storage', ({ key: name }) => name === 'me' && offer())
 
 onClick('sign', async () => {
-  const challenge = await challengeFor(key.publicKey)
-  await send({ public_key: key.publicKey, signature: await sign(key, encoder.encode(challenge)) })
+  const own = key
+  const challenge = await challengeFor(own.publicKey)
+  await send({ public_key: own.publicKey, signature: await sign(own, encoder.encode(challenge)) })
 })
 onClick('show', async () => {
   at('bytes').value = await challengeFor(at('key').value.trim())

@@ -74,6 +74,22 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     expect(complaints.filter((each) => !/400 \(Bad Request\)/.test(each))).toEqual([])
   })
 
+  test('without a key in this browser one is made in another tab, and the sign-in goes on with it', async () => {
+    const page = await openPage()
+    const came = waitingProgram()
+    const { url, verifier } = oauth.authorize()
+    await page.goto(url.href)
+    expect(await button(page, 'Sign with the key in this browser').isVisible()).toBe(false)
+    const opened = page.waitForEvent('popup')
+    await page.getByRole('link', { name: 'Make one, or use a key file' }).click()
+    const account = await opened
+    await account.getByLabel('Save a copy of it as a file').uncheck()
+    await button(account, 'Make a key').click()
+    await button(page, 'Sign with the key in this browser').click()
+    const own = await account.evaluate<string>("JSON.parse(localStorage.getItem('me')).id")
+    expect(await identityBehind(await came, verifier)).toBe(own)
+  })
+
   test('with a key elsewhere the bytes are shown and the signature is pasted; and it can be declined', async () => {
     const page = await openPage({ viewport: { width: 390, height: 844 } })
     const complaints = collectErrors(page)

@@ -117,3 +117,14 @@ test('nobody is logged out by another client, a changed token or an unknown toke
   expect((await oauth.form('/oauth/revoke', { token: access_token })).status).toBe(400)
   expect((await whoami(access_token)).status).toBe(200)
 })
+
+test('a sign-in uses cookies, which the pages on privacy say', async () => {
+  const oauth = new OauthClient(board)
+  await oauth.register()
+  const begun = await fetch(oauth.authorize().url, { redirect: 'manual' })
+  expect(begun.headers.getSetCookie()).not.toEqual([])
+  for (const path of ['/faq', '/contact'])
+    expect(await (await fetch(board + path)).text()).toContain(
+      'Cookies are set only when a program signs in with your key: they identify that sign-in, and last at most until you close the browser.',
+    )
+})

@@ -125,7 +125,7 @@ async function serve(options: McpRouteOptions, exchange: Exchange, posted: Poste
   const source = { address, ...(caller === undefined ? {} : { signedIn: caller.identity }) }
   const leave = isListening(message) ? streams.take(source) : () => {}
   if (typeof leave === 'string') return tooMany(exchange, 'open streams', streamWaitSeconds, cors)
-  await serveMessage(options, exchange, posted, { message, caller, signal: aborter.signal }).finally(leave)
+  await serveMessage(options, exchange, posted, { message, caller, aborter }).finally(leave)
 }
 
 /** Its answer is a stream that stays open as long as the client likes. */
@@ -137,7 +137,7 @@ async function serveMessage(
   { address: own, load }: McpRouteOptions,
   exchange: Exchange,
   { body, address, cors }: Posted,
-  { message, caller, signal }: { message: unknown; caller: Caller | undefined; signal: AbortSignal },
+  { message, caller, aborter }: { message: unknown; caller: Caller | undefined; aborter: AbortController },
 ): Promise<void> {
   // The gate knows every tool, and the tools are built from the declarations when it is loaded.
   const { pass } = await import('./gate.ts')
@@ -156,11 +156,11 @@ async function serveMessage(
     method: 'POST',
     headers,
     body: new Uint8Array(body),
-    signal,
+    signal: aborter.signal,
   })
   const mcp = await load()
   const response = await mcp.fetch(request, message, { caller: found.caller, address, query: exchange.query })
-  await sendResponse(exchange, response, [...plain, ...cors])
+  await sendResponse(exchange, response, [...plain, ...cors], () => aborter.abort())
 }
 
 class NoMessage {
@@ -244,8 +244,16 @@ export function serverJson(address: string, release: string): string {
 /** Headers of a library's response that are not passed on: the engine writes them, or they are for a proxy. */
 const isDropped = (name: string): boolean => isEngineHeader(name) || name === 'x-accel-buffering'
 
-/** Sends a library's web-standard Response through the exchange. */
-export async function sendResponse(exchange: Exchange, response: Response, more: readonly Header[]): Promise<void> {
+/**
+ * Sends a library's web-standard Response through the exchange. `onOver`: called when a stream is over, whichever side ended it. The older
+ * protocol begins a stream before its call has an answer, so this is how the call learns that the client has left.
+ */
+export async function sendResponse(
+  exchange: Exchange,
+  response: Response,
+  more: readonly Header[],
+  onOver: () => void,
+): Promise<void> {
   const given = new Set(more.map(([name]) => name))
   const headers: Header[] = [...more]
   for (const [name, value] of response.headers) if (!isDropped(name) && !given.has(name)) headers.push([name, value])
@@ -261,6 +269,7 @@ export async function sendResponse(exchange: Exchange, response: Response, more:
   let isOver = false
   stream.onClose(() => {
     isOver = true
+    onOver()
     reader.cancel().catch(() => {})
     go()
   })

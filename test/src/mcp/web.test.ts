@@ -13,9 +13,33 @@ test('a stream says once that nobody may buffer it', async () => {
     },
   }
   const headers = { 'content-type': 'text/event-stream', 'x-accel-buffering': 'no' }
-  await sendResponse(exchange as unknown as Exchange, new Response('data: x\n\n', { headers }), [])
+  await sendResponse(exchange as unknown as Exchange, new Response('data: x\n\n', { headers }), [], () => {})
   expect(told).toEqual([
     ['content-type', 'text/event-stream'],
     ['x-accel-buffering', 'no'],
   ])
+})
+
+test('a client that leaves an open stream ends the call behind it', async () => {
+  let leave = () => {}
+  const exchange = {
+    ended: false,
+    stream: () => ({
+      onClose: (callback: () => void) => {
+        leave = callback
+      },
+      onDrain: () => {},
+      write: () => true,
+      end: () => {},
+    }),
+  }
+  const call = new AbortController()
+  const wasCanceled = new Promise((resolve) => {
+    const answer = new ReadableStream({ cancel: resolve })
+    const response = new Response(answer, { headers: { 'content-type': 'text/event-stream' } })
+    void sendResponse(exchange as unknown as Exchange, response, [], () => call.abort())
+  })
+  leave()
+  await wasCanceled
+  expect(call.signal.aborted).toBe(true)
 })

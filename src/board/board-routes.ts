@@ -240,7 +240,8 @@ function compatRoute({ front, addressOf, replies }: CompatOptions): RouteHandler
           'command',
         ),
       )
-    const source: CommandSource = { via: 'c64', address: addressOf(exchange) }
+    const onGone = (callback: () => void) => exchange.onAbort(callback)
+    const source: CommandSource = { via: 'c64', address: addressOf(exchange), onGone }
     exchange.readBody(0, ({ ok }) => {
       if (!ok) return refuse(refusal('invalid_field', '/c64/ takes no body: the whole command goes into the path'))
       front.execute(command, source, (reply) => replies.send(exchange, reply, unindexed))

@@ -108,6 +108,42 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     await vi.waitFor(async () => expect(await fresh('/api/updates?wait=1', 8)).toEqual(Array(8).fill(200)), patience)
   })
 
+  test('whoever hangs up while they wait frees their slot, however they asked', async () => {
+    const command = JSON.stringify({ operation: 'updates.get', data: '{"schema":1,"wait":50}' })
+    const call = { name: 'updates_get', arguments: { wait: 50 } }
+    const json = { 'content-type': 'application/json', accept: 'application/json, text/event-stream' }
+    const message = JSON.stringify({ jsonrpc: '2.0', id: 1, method: 'tools/call', params: call })
+    const address = '2001:db8:6:1::1'
+    const openPlaces = async () => {
+      const { data } = await client.from(address).send('{"operation":"quota.get"}')
+      const { quota } = data as unknown as {
+        quota: { networks: { places: { waits_per_address: { open: number } } }[] }
+      }
+      return quota.networks[0]!.places.waits_per_address.open
+    }
+    // Whoever waited longest is answered first. So a slot that is free before this answer is free because its client left.
+    let isAnswered = false
+    void ask('/api/updates?wait=50', '2001:db8:7:1::1').then(() => {
+      isAnswered = true
+    })
+    const ways: readonly [path: string, method: string, body?: string][] = [
+      ['/api/updates?wait=50', 'GET'],
+      ['/v1/command', 'POST', command],
+      [`/c64/${Buffer.from(command).toString('base64url')}`, 'GET'],
+      ['/mcp', 'POST', message],
+    ]
+    for (const [path, method, body] of ways) {
+      const headers = { ...(path === '/mcp' ? json : {}), [proxy]: address }
+      const sent = request(`${board.address}${path}`, { agent: false, method, headers })
+      sent.on('error', () => {})
+      sent.end(body)
+      await vi.waitFor(async () => expect([path, await openPlaces()]).toEqual([path, 1]), patience)
+      sent.destroy()
+      await vi.waitFor(async () => expect([path, await openPlaces()]).toEqual([path, 0]), patience)
+      expect([path, isAnswered]).toEqual([path, false])
+    }
+  })
+
   test('MCP streams take the same slots, an operator can raise them, and refusals are counted by limit', async () => {
     expect(await many(20, '/tail/lobby', () => '192.0.2.70')).toEqual({ ok: 16, refused: 4 })
     const listening = (address: string) =>

@@ -81,8 +81,8 @@ export function createProvider(options: ProviderOptions): Provider {
     routes,
     ttl,
     // One form for all refusals; the route turns it into a page for browsers.
-    renderError: (ctx: { body: unknown }, { error, error_description }: OauthError) => {
-      ctx.body = { error, error_description }
+    renderError: (ctx: { body: unknown }, { error, error_description: said }: OauthError) => {
+      ctx.body = { error, error_description: refusalsInWords[said ?? ''] ?? said }
     },
     fetch: (url: string | URL, { headers }: { headers: Headers }) => fetched(options, String(url), headers),
     fetchResponseBodyLimits: { 'client_id metadata document': metadataBytesMax },
@@ -96,6 +96,14 @@ export function createProvider(options: ProviderOptions): Provider {
   provider.proxy = true
   provider.on('server_error', (_ctx, error) => options.fault(error))
   return provider
+}
+
+/** Refusals of the library that do not say what to do about them. */
+const refusalsInWords: Readonly<Record<string, string>> = {
+  'client is invalid':
+    'this board does not know this client_id: remove the board from the program that sent you, and add it again',
+  'client_id metadata document fetch failed':
+    'the document that the client_id names could not be read: it must be JSON at a public https address',
 }
 
 type Rotating = Asking & {

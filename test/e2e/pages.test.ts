@@ -351,7 +351,8 @@ test('a sign-in that ended or began badly is a page for a person and JSON for a 
   for (const [path, status, words] of [
     ['/oauth/interaction/abcdefghijklmnopqrstu', 400, /^this sign-in is not in progress in this browser/],
     ['/oauth/authorize', 400, /client_id/],
-    ['/oauth/authorize?client_id=%3Cb%3E', 400, /client is invalid/],
+    ['/oauth/authorize?client_id=%3Cb%3E', 400, /^this board does not know this client_id: .* and add it again/],
+    ['/oauth/authorize?client_id=https%3A%2F%2F127.0.0.1%2Fclient', 400, /must be JSON at a public https address/],
     ['/oauth/nothing', 404, /^there is nothing at \/oauth\/nothing/],
   ] as const) {
     const program = await get(path, { accept: '*/*' })

@@ -13,6 +13,7 @@ export type Shape = Schema & {
   readonly description?: string
   readonly pattern?: string
   readonly items?: Shape
+  readonly minItems?: number
   readonly maxItems?: number
   readonly type?: string
   readonly const?: unknown
@@ -152,7 +153,10 @@ export function ruleOf(shape: Shape): string {
       ? `an integer of at least ${minimum}`
       : `an integer from ${minimum} to ${maximum}`
   }
-  if (shape.type === 'array') return `a list of at most ${shape.maxItems} items, each ${ruleOf(shape.items ?? {})}`
+  if (shape.type === 'array') {
+    const { minItems = 0, maxItems, items = {} } = shape
+    return `a list of ${minItems === 0 ? 'at most' : `${minItems} to`} ${maxItems} items, each ${ruleOf(items)}`
+  }
   if (shape.type === 'string' && shape.maxLength !== undefined)
     return `a string of ${shape.minLength ?? 0} to ${shape.maxLength} characters`
   if (shape.type === 'boolean') return 'true or false'

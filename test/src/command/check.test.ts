@@ -69,6 +69,12 @@ describe('the answer to each mistake', () => {
       'invalid_field data.base_version: "base_version" in data of docs.write must be an integer from 1 to 1000; a string was sent',
     ],
     [
+      { operation: 'webhook.create', data: '{"schema":1,"url":"https://a.example/","kinds":[]}' },
+      expect.stringMatching(
+        /^invalid_field data\.kinds: "kinds" in data of webhook\.create must be a list of 1 to 9 items, each one of /,
+      ),
+    ],
+    [
       { operation: 'updates.get', data: '{"schema":1,"kinds":["mention","repyl"]}' },
       expect.stringMatching(
         /^invalid_field data\.kinds: "kinds\[1\]" in data of updates\.get must be one of "event\.posted", .*; did you mean "reply"\?$/,

@@ -62,7 +62,11 @@ const webhookCreate = declare({
     {
       schema: Type.Literal(1),
       url: Type.String({ minLength: 8, maxLength: 2048, description: 'https address that deliveries are POSTed to' }),
-      kinds: Type.Array(Kind, { minItems: 1, maxItems: hookKinds.length, description: 'event types that it receives' }),
+      kinds: Type.Array(Kind, {
+        minItems: 1,
+        maxItems: hookKinds.length,
+        description: 'event types that it receives; those of works are about every work that you may read',
+      }),
       room: Type.Optional({ ...RoomName, description: 'for room.post the room; for document.written, only this room' }),
     },
     closed,

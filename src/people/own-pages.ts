@@ -53,7 +53,7 @@ const kindWords: Readonly<Record<HookKind, string>> = {
   mention: 'Mentions of you',
   'inbox.item': 'Everything in your inbox',
   'work.open': 'New works',
-  'work.update': 'News of your works',
+  'work.update': 'Changes of every work',
   'document.written': 'New versions of documents',
   'receiver.item': 'What arrives at your receive URLs',
   'log.checkpoint': 'New heads of the public log',

@@ -117,7 +117,9 @@ test('replies, mentions, documents, items and heads reach whom they are for, eac
   expect(head.body.data.checkpoint).toContain(`\n${head.body.data.tree_size}\n`)
 })
 
-test('a work is delivered when it opens, and whenever its state changes', async () => {
+test('every work is delivered when it opens, and whenever its state changes, and the page of webhooks says so', async () => {
+  expect((await webhooks.client.get('/account/webhooks')).text).toContain('Changes of every work')
+  // No party to any of the works.
   const owner = someone()
   await webhooks.createWebhook(owner, '/works', { kinds: ['work.open', 'work.update'], room: undefined })
   const world = new World(webhooks.client, operator)

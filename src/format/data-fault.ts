@@ -19,6 +19,9 @@ export type Shape = Schema & {
   readonly const?: unknown
   readonly enum?: readonly unknown[]
   readonly anyOf?: readonly Shape[]
+  /** Each requires one key: exactly one of these keys is allowed. */
+  readonly oneOf?: readonly Shape[]
+  readonly allOf?: readonly Shape[]
   readonly minimum?: number
   readonly maximum?: number
   readonly minLength?: number
@@ -87,11 +90,13 @@ export function dataFault(
   const [key = ''] = path
   const place = placeOf(path)
   const wrong = path.reduce<Shape | undefined>(stepInto, shape)
-  if (key === '' || wrong === undefined)
-    return {
-      message: `${name} must contain a JSON object such as ${example}`,
-      field: key === '' ? 'data' : fieldOf(key),
-    }
+  if (key === '' || wrong === undefined) {
+    const choices = [shape, ...(shape.allOf ?? [])].flatMap(({ oneOf }) =>
+      oneOf === undefined ? [] : [`exactly one of ${oneOf.flatMap(({ required = [] }) => required).join(', ')}`],
+    )
+    const rule = choices.length > 0 ? `have ${choices.join(' and ')}` : `contain a JSON object such as ${example}`
+    return { message: `${name} must ${rule}`, field: key === '' ? 'data' : fieldOf(key) }
+  }
   const { additionalProperty, missingProperty } = fault?.params ?? {}
   const within = `"${place}" in ${name}`
   if (additionalProperty !== undefined)

@@ -134,6 +134,15 @@ describe('the board’s own tools', () => {
     expect(await call(owner, target, data)).toMatchObject({ status: 400, code: 'invalid_field', field: 'data.body' })
   })
 
+  test('say which of two inputs they need, and that they take only one', async () => {
+    for (const body of [{}, { text: 'a', base64: 'YQ' }]) {
+      const { text } = await call(owner, 'broadside:hash', { body })
+      expect(text).toContain('the input of broadside:hash must have exactly one of text, base64')
+    }
+    const { text } = await call(owner, 'broadside:json-schema', { body: { value: 1 } })
+    expect(text).toContain('must have exactly one of schema, schema_json and exactly one of value, json')
+  })
+
   test('accept fractions in a body given as text', async () => {
     const found = called(await call(owner, 'broadside:canonical-json', { body: '{"json":"[1.50]"}' }))
     expect(found.output).toMatchObject({ canonical: '[1.5]' })

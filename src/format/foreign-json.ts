@@ -41,9 +41,12 @@ export function foreignJson(text: string): unknown {
 export function exactJson(text: string): unknown {
   const value = foreignJson(text)
   if (value === undefined || countKeys(value) !== marksOf(text).members) return undefined
-  const numbers = text.replace(/"(?:[^"\\]|\\.)*"/g, '').match(/-?\d[\d.eE+-]*/g)
-  return numbers === null || numbers.every(isExact) ? value : undefined
+  const doubtful = text.replace(/"(?:[^"\\]|\\.)*"/g, '').match(longOrWithExponent) ?? []
+  return doubtful.every(isExact) ? value : undefined
 }
+
+/** The only numbers that may change. */
+const longOrWithExponent = /-?\d[\d.]*[eE][\d+-]+|-?\d[\d.]{15,}/g
 
 /** Fractions are those of IEEE 754 in JSON (RFC 7493, 2.2), so their last digits may differ. */
 function isExact(number: string): boolean {

@@ -16,8 +16,12 @@ export type TailRules = {
 /** The room that a read token opens, its reader, and the key that signed the request for it. */
 type Opened = { readonly room: string; readonly reader: string; readonly key: string }
 
-/** `key`: as in the token, or ''. `shut`: why the token is not accepted here; undefined if there is none, or it is valid. */
-export type Asked = BackfillRequest & { readonly key: string; readonly shut: string | undefined }
+/** `sinceName`: where `since` was given. `key`: as in the token, or ''. `shut`: why the token is not accepted here; undefined if there is none, or it is valid. */
+export type Asked = BackfillRequest & {
+  readonly sinceName: 'since' | 'Last-Event-ID'
+  readonly key: string
+  readonly shut: string | undefined
+}
 
 const lastDefault = 5
 const parameters = ['last', 'since', 'format', 'token']
@@ -40,8 +44,9 @@ export function askedOf(exchange: Exchange, room: string, { lastMax, openToken }
   // An EventSource reconnects to its original address; its current position is in the header.
   const lastSeen = sse ? (exchange.header('last-event-id') ?? '') : ''
   const since = lastSeen === '' ? (query.get('since') ?? '') : lastSeen
+  const sinceName = lastSeen === '' ? 'since' : 'Last-Event-ID'
   if (since !== '') {
-    const wrong = faultOf(lastSeen === '' ? 'since' : 'Last-Event-ID', fields.event_id, since)
+    const wrong = faultOf(sinceName, fields.event_id, since)
     if (wrong !== undefined) return wrong
   }
   const token = query.get('token')
@@ -51,6 +56,7 @@ export function askedOf(exchange: Exchange, room: string, { lastMax, openToken }
     format: sse ? 'sse' : format,
     last: Number(last),
     since,
+    sinceName,
     after: 0,
     reader: '',
     key: '',

@@ -134,9 +134,9 @@ export class Tails {
    * If this reader may not read the room's tail, it is refused as missing or private. A private room's refusal says what opens it, or why
    * the token does not.
    */
-  #refuse(exchange: Exchange, { room, reader, shut }: Asked, found: Refusal): void {
+  #refuse(exchange: Exchange, { room, reader, sinceName, shut }: Asked, found: Refusal): void {
     const { refuse, rooms } = this.#options
-    if (found.field !== 'room') return refuse(exchange, found)
+    if (found.field !== 'room') return refuse(exchange, { ...found, field: sinceName })
     rooms.may([room], reader, (verdict) => {
       if (exchange.ended) return
       if (verdict === undefined) return exchange.drop()

@@ -70,7 +70,11 @@ describe.each(['uws', 'node'])('a tail on the %s engine', (engine) => {
     for (const query of ['last=201', 'last=-1', 'last=x', 'format=html', 'since=x', 'more=1']) {
       expect([query, await client.get(`/tail/${name}?${query}`)]).toMatchObject([query, { status: 400 }])
     }
-    expect(await client.get(`/tail/${name}?since=${'c'.repeat(32)}`)).toMatchObject({ status: 400, code: 'not_found' })
+    const unknown = 'c'.repeat(32)
+    const notFound = { status: 400, code: 'not_found' }
+    expect(await client.get(`/tail/${name}?since=${unknown}`)).toMatchObject({ ...notFound, field: 'since' })
+    const returning = { accept: 'text/event-stream', 'last-event-id': unknown }
+    expect(await client.get(`/tail/${name}`, returning)).toMatchObject({ ...notFound, field: 'Last-Event-ID' })
   })
 
   test.each(['?since', 'Last-Event-ID', 'Last-Event-ID beside ?since'])(

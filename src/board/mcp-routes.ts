@@ -98,6 +98,7 @@ export function mcpRoutes(options: McpRoutesOptions): McpRoutes {
         const charge = throttle.write({ identity, address, isApart: true, isHosted: true }, rotationBytes, false)
         return charge.full === undefined ? undefined : throttle.refusalOf(charge)
       },
+      now: clock.monotonicMs,
       fetchWait: (client) => {
         if (!config.limitsOn) return 0
         return (client === undefined ? 0 : fetchesOfOne.take(networkOf(client))) || fetches.take('')

@@ -17,6 +17,7 @@ import type { Outgoing } from '../outgoing/request.ts'
 import type { Caller } from './caller.ts'
 import { createProvider, resourceOf } from './provider.ts'
 import { Records, type RecordsOptions } from './records.ts'
+import { RepeatedRefreshes } from './repeated-refreshes.ts'
 import {
   type Asked,
   knownScopes,
@@ -47,6 +48,8 @@ export type OauthOptions = RecordsOptions & { readonly disk: Disk } & Pick<
     /** Ends the subscriptions made by a sign-in. */
     readonly signedOut: (identity: string, delegation: string) => Promise<void>
     readonly fetchWait: (address: string | undefined) => number
+    /** Monotonic milliseconds. */
+    readonly now: () => number
     readonly chargeRotation: (identity: string, address: string) => Refusal | undefined
     readonly fault: (error: unknown) => void
   }
@@ -81,6 +84,7 @@ export class Oauth {
   readonly #grants = new BoundedMap<string, { readonly id: Promise<string> }>(grantsMax)
   /** Grants that are being ended. */
   readonly #endings = new Map<string, Promise<void>>()
+  readonly #refreshes: RepeatedRefreshes<OauthResponse>
   readonly #callback: (req: IncomingMessage, res: ServerResponse) => void
 
   constructor(options: OauthOptions) {
@@ -100,6 +104,7 @@ export class Oauth {
       revoke: (token, clientId) => this.#revoke(token, clientId),
     })
     this.#callback = this.#provider.callback()
+    this.#refreshes = new RepeatedRefreshes(options.now)
   }
 
   /** The claims of a token of this board; undefined if it is none, or has expired. */
@@ -130,7 +135,14 @@ export class Oauth {
     }
   }
 
-  async handle(request: OauthRequest): Promise<OauthResponse> {
+  handle(request: OauthRequest): Promise<OauthResponse> {
+    const { method, url, body } = request
+    const isRefresh =
+      method === 'POST' && url.startsWith('/oauth/token') && bodyOf(request).grant_type === 'refresh_token'
+    return isRefresh ? this.#refreshes.answer(body, () => this.#handle(request)) : this.#handle(request)
+  }
+
+  async #handle(request: OauthRequest): Promise<OauthResponse> {
     const { address } = this.#options
     const { protocol, host } = new URL(address)
     const isInteraction = request.url.startsWith('/oauth/interaction/')

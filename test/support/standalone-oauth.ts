@@ -63,6 +63,7 @@ export function standaloneOauth({
     },
     front: { execute: (_body, _door, respond) => respond(undefined) },
     wallSeconds: () => 1_790_000_000,
+    now: systemClock.monotonicMs,
     random: machine.random,
     keys,
     tokenKeyFile: join(folder, 'oauth.key'),

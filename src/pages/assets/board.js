@@ -240,9 +240,10 @@ const operationNames = new RegExp(`\\b(?:${named.join('|').replaceAll('.', '\\.'
 
 /** A refusal by the board, in the words of the pages. */
 export class Refused extends Error {
-  constructor({ code, message }) {
+  constructor({ code, message, details }) {
     super(message.replace(operationNames, (name) => controls[name]))
     this.code = code
+    this.details = details
   }
 }
 export const said = (error) =>

@@ -2,7 +2,23 @@
  * Documents: creating one in a room, and editing one on its page. If someone else edited it in the meantime, the merged text is shown. What
  * is typed stays in this browser until it is saved.
  */
-import { announce, button, documentAt, field, folded, form, get, kept, link, make, quiet, send } from './board.js'
+import {
+  announce,
+  button,
+  documentAt,
+  doing,
+  field,
+  folded,
+  form,
+  get,
+  kept,
+  link,
+  make,
+  quiet,
+  said,
+  send,
+  visible,
+} from './board.js'
 import { me } from './me.js'
 
 const place = document.getElementById('document-acts')
@@ -45,31 +61,66 @@ const edit = async (key, target) => {
   text.addEventListener('input', keep)
   const notice = make('div', {})
   if (unsaved !== null) notice.append(quiet('These are your unsaved changes. Saving merges them with newer versions.'))
-  const made = form([field('Text, in Markdown', text)], 'Save', async (given, say) => {
+  const history = (words) => link(`/d/${target}/history`, words)
+  /** Others changed the same lines. From now on the edit is one of their version, once both texts were put together. */
+  const takeUp = async ({ version, text: newest }) => {
+    base = version
+    keep()
+    const theirs = make('pre', { tabindex: '0' }, make('code', {}, visible(newest)))
+    notice.replaceChildren(
+      make(
+        'div',
+        { class: 'note' },
+        make(
+          'p',
+          {},
+          `Others changed the same lines. The document above is now their version ${version}: `,
+          history('see what changed'),
+          '.',
+        ),
+        make('details', {}, make('summary', {}, `The text of version ${version}, to copy from`), theirs),
+      ),
+    )
+    await renew()
+    return `Not saved yet: put what you want of version ${version} into your text, then save again.`
+  }
+  const write = async (given, say) => {
     const data = { schema: 1, base_version: base }
     const { doc: written } = await send(key, { operation: 'docs.write', target, text: given.text, data }, { say })
-    base = written.version
+    const isMerged = written.text !== undefined
+    const isTyping = text.value !== given.text
+    // What was typed meanwhile belongs to the text that was sent, which a merge has changed.
+    if (!(isMerged && isTyping)) base = written.version
+    if (isTyping) keep()
+    else {
+      text.value = written.text ?? given.text
+      kept.set(draftOf(target))
+    }
     notice.replaceChildren()
-    if (written.text !== undefined) text.value = written.text
-    if (written.text !== undefined || text.value === given.text) kept.set(draftOf(target))
-    else keep()
     await renew()
-    const see = link(`/d/${target}/history`, `see what version ${written.version} changed`)
-    if (written.text === undefined) return make('span', {}, 'Saved: ', see, '.')
-    return make('span', {}, 'Someone wrote meanwhile. Both texts were merged, as shown above: ', see, '.')
-  })
+    const see = history(`see what version ${written.version} changed`)
+    const rest = isTyping ? '. What you typed since then is not saved yet.' : '.'
+    if (!isMerged) return make('span', {}, 'Saved: ', see, rest)
+    return make('span', {}, 'Someone wrote meanwhile. Both texts were merged, as shown above: ', see, rest)
+  }
+  const made = form([field('Text, in Markdown', text)], 'Save', (given, say) =>
+    write(given, say).catch((error) => {
+      if (error.code !== 'conflict' || error.details === undefined) throw error
+      return takeUp(error.details)
+    }),
+  )
   const leave = () => {
     kept.set(draftOf(target))
     const opener = opening(key, target)
     place.replaceChildren(opener)
-    opener.focus()
+    opener.querySelector('button').focus()
   }
   made.querySelector('.actions').append(button('Cancel', leave, 'plain'))
   place.replaceChildren(notice, made)
   return text
 }
 
-const opening = (key, target) => button('Edit this document', () => edit(key, target).then((text) => text.focus()))
+const opening = (key, target) => doing(['Edit this document', () => edit(key, target).then((text) => text.focus())])
 
 const build = async () => {
   const own = await me()
@@ -81,5 +132,7 @@ const build = async () => {
   if (target !== undefined && kept.get(draftOf(target)) !== null) return void (await edit(own.key, target))
   return place.replaceChildren(target === undefined ? create(own.key, room) : opening(own.key, target))
 }
-void build()
-document.addEventListener('key-changed', () => void build())
+const show = () =>
+  build().catch((error) => place.replaceChildren(make('p', { class: 'problem', role: 'alert' }, said(error))))
+void show()
+document.addEventListener('key-changed', () => void show())

@@ -1,0 +1,123 @@
+/** Documents in the browser, written by two people at the same time: nothing that was typed is lost, and every conflict can be ended there. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import type { Signer } from '../../src/cli/sign.ts'
+import { skipNote, skipWithout } from '../peers/peers.ts'
+import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
+import { button, missingBrowser, openPage, saveScreenshot } from '../support/browser.ts'
+import { Client, person, seedOf } from '../support/client.ts'
+
+vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
+
+const [ada, ben] = [person('documents ada'), person('documents ben')]
+let board: Board
+let client: Client
+let folder: string
+
+beforeAll(async () => {
+  board = await startBoard({ directory: boardDirectory() })
+  client = await Client.of(board)
+  folder = mkdtempSync(join(tmpdir(), 'broadside-documents-'))
+  await client.command(ada, { operation: 'room.create', room: 'plans' })
+  await client.command(ben, { operation: 'room.join', room: 'plans' })
+})
+afterAll(() => {
+  client.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+async function signedIn(signer: Signer): Promise<Page> {
+  const page = await openPage()
+  const file = join(folder, `${signer.id.slice(0, 8)}.json`)
+  const seed = seedOf(signer).toString('base64url')
+  writeFileSync(file, JSON.stringify({ type: 'broadside-key', public_key: signer.publicKey, id: signer.id, seed }))
+  await page.goto(`${board.address}/account`)
+  await page.getByLabel('Key file').setInputFiles(file)
+  await page.getByRole('heading', { name: 'Your profile' }).waitFor()
+  return page
+}
+
+const textOf = (page: Page) => page.getByLabel('Text, in Markdown')
+const createdBy = async (signer: Signer, room: string, text: string): Promise<string> => {
+  const data = JSON.stringify({ schema: 1, title: 'A plan' })
+  const answer = await client.command(signer, { operation: 'docs.create', room, text, data })
+  return (answer.data as unknown as { doc: { id: string } }).doc.id
+}
+const written = (signer: Signer, target: string, base: number, text: string) =>
+  client.command(signer, {
+    operation: 'docs.write',
+    target,
+    text,
+    data: JSON.stringify({ schema: 1, base_version: base }),
+  })
+const newest = async (id: string) =>
+  ((await client.get(`/api/docs/${id}`)).data as unknown as { doc: { version: number; text: string } }).doc
+
+/** Holds the commands of the page back until they are released. */
+async function holdCommands(page: Page): Promise<{ held: Promise<void>; release: () => void }> {
+  const { promise: held, resolve: isHeld } = Promise.withResolvers<void>()
+  const { promise: released, resolve: release } = Promise.withResolvers<void>()
+  await page.route('**/v1/command', async (route) => {
+    isHeld()
+    await released
+    await route.continue()
+  })
+  return { held, release }
+}
+
+describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrowser)}`, () => {
+  test('two edits of the same lines are put together on the page, also after a reload', async () => {
+    const id = await createdBy(ada, 'plans', 'first\n\nlast\n')
+    const page = await signedIn(ben)
+    await page.goto(`${board.address}/d/${id}`)
+    await button(page, 'Edit this document').click()
+    await textOf(page).fill('first by Ben\n\nlast\n')
+    await written(ada, id, 1, 'first by Ada\n\nlast\n')
+    await button(page, 'Save').click()
+    await page.getByText('Not saved yet: put what you want of version 2 into your text').waitFor()
+    expect(await textOf(page).inputValue()).toBe('first by Ben\n\nlast\n')
+    await page.locator('article').getByText('first by Ada').waitFor()
+    await page.getByText('The text of version 2, to copy from').click()
+    expect(await page.locator('#document-acts pre').textContent()).toBe('first by Ada\n\nlast\n')
+    await saveScreenshot(page, 'document-conflict', true)
+    await page.reload()
+    await page.getByText('These are your unsaved changes.').waitFor()
+    await textOf(page).fill('first by Ada and Ben\n\nlast\n')
+    await button(page, 'Save').click()
+    await page.getByText('Saved: see what version 3 changed.').waitFor()
+    expect(await newest(id)).toMatchObject({ version: 3, text: 'first by Ada and Ben\n\nlast\n' })
+    await page.context().close()
+  })
+
+  test('what is typed while a document is saved stays, whether it is merged or not, and is saved next', async () => {
+    const id = await createdBy(ada, 'plans', 'first\n\nmiddle\n\nlast\n')
+    const page = await signedIn(ben)
+    await page.goto(`${board.address}/d/${id}`)
+    await button(page, 'Edit this document').click()
+    const saveAndType = async (saved: string, typed: string) => {
+      await textOf(page).fill(saved)
+      const { held, release } = await holdCommands(page)
+      await button(page, 'Save').click()
+      await held
+      await textOf(page).fill(typed)
+      release()
+      await page.getByText('What you typed since then is not saved yet.').waitFor()
+      expect(await textOf(page).inputValue()).toBe(typed)
+    }
+    await written(ada, id, 1, 'first by Ada\n\nmiddle\n\nlast\n')
+    await saveAndType('first\n\nmiddle\n\nlast by Ben\n', 'first\n\nmiddle by Ben\n\nlast by Ben\n')
+    expect((await newest(id)).text).toBe('first by Ada\n\nmiddle\n\nlast by Ben\n')
+    await button(page, 'Save').click()
+    await page.getByText('Both texts were merged').waitFor()
+    const both = 'first by Ada\n\nmiddle by Ben\n\nlast by Ben\n'
+    expect(await newest(id)).toMatchObject({ version: 4, text: both })
+    await saveAndType(`${both}\nmore\n`, `${both}\nmore and more\n`)
+    await button(page, 'Save').click()
+    await page.getByText('Saved: see what version 6 changed.').waitFor()
+    expect((await newest(id)).text).toBe(`${both}\nmore and more\n`)
+    await page.context().close()
+  })
+})

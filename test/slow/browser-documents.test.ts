@@ -120,4 +120,20 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     expect((await newest(id)).text).toBe(`${both}\nmore and more\n`)
     await page.context().close()
   })
+
+  test('what is typed while a document is created stays', async () => {
+    const page = await signedIn(ada)
+    await page.goto(`${board.address}/room/plans?view=documents`)
+    await page.getByText('New document').click()
+    await page.getByLabel('Title').fill('Typed on')
+    await textOf(page).fill('one')
+    const { held, release } = await holdCommands(page)
+    await button(page, 'Create it').click()
+    await held
+    await textOf(page).fill('one and two')
+    release()
+    await page.getByText('Created:').waitFor()
+    expect(await textOf(page).inputValue()).toBe('one and two')
+    await page.context().close()
+  })
 })

@@ -636,7 +636,8 @@ export const form = (fields, words, act, draft) => {
           status.textContent = said
         })
         status.replaceChildren(done ?? 'Done.')
-        if (draft === undefined) return
+        // What was typed meanwhile was not sent.
+        if (draft === undefined || JSON.stringify(valuesOf(made)) !== JSON.stringify(values)) return
         made.reset()
         kept.set(`draft ${draft}`)
       } catch (error) {

@@ -397,7 +397,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     const { board, client } = hooked
     const root = (await client.post(ada, { room: 'counted', text: 'How many?' })).data.event_id!
     const page = await openPage(views[1])
-    const following = page.waitForResponse((answer) => answer.url().includes('/api/events?room=counted'))
+    const following = page.waitForResponse((answer) => answer.url().includes('/api/thread/'))
     await page.goto(`${board.address}/e/${root}`)
     await following
     expect(await page.locator('#replies').textContent()).toBe('0 replies')

@@ -131,7 +131,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await page.getByLabel('Attach files').setInputFiles({ name: 'dot.png', mimeType: 'image/png', buffer: png })
     await page.getByText('dot.png').waitFor()
     await button(page, 'Post').click()
-    const following = page.waitForResponse((answer) => answer.url().includes('/api/events?room=lobby'))
+    const following = page.waitForResponse((answer) => answer.url().includes('/api/thread/'))
     await page.getByRole('link', { name: 'see it' }).click()
     await page.locator('.files').getByText('dot.png').waitFor()
     const href = (await page.locator('.files a').getAttribute('href'))!

@@ -127,6 +127,9 @@ export const time = (seconds) => {
 /** Announces a new part of the page: page.js localizes its times, posts.js adds buttons to its posts. */
 export const announce = (element) => element.dispatchEvent(new Event('post-added', { bubbles: true }))
 
+/** What the board does not have, and will not have later. */
+export class Missing extends Error {}
+
 /** Loads a separate document, in which nothing runs. Text is never converted to markup here, because Trusted Types would refuse it. */
 export const documentAt = (path, body) =>
   new Promise((done, failed) => {
@@ -134,7 +137,12 @@ export const documentAt = (path, body) =>
     asked.open(body === undefined ? 'GET' : 'POST', path)
     asked.responseType = 'document'
     if (body !== undefined) asked.setRequestHeader('content-type', 'application/json')
-    asked.onload = () => (asked.status === 200 ? done(asked.response) : failed(new Error(`status ${asked.status}`)))
+    asked.onload = () => {
+      const { status } = asked
+      const Problem = status >= 400 && status < 500 && status !== 429 ? Missing : Error
+      if (status === 200) done(asked.response)
+      else failed(new Problem(`status ${status}`))
+    }
     asked.onerror = () => failed(new Error('the board cannot be reached'))
     asked.send(body)
   })
@@ -142,7 +150,7 @@ export const documentAt = (path, body) =>
 /** A post as lists show it, rendered by the board. */
 export const lineOf = async (id) => {
   const line = (await documentAt(`/e/${id}/line`)).getElementById(`e-${id}`)
-  if (line === null) throw new Error('the post is gone')
+  if (line === null) throw new Missing('the post is gone')
   return document.importNode(line, true)
 }
 

@@ -2,7 +2,7 @@
  * Live threads: replies appear on the page of a thread, and posts that are removed or edited change in place. Lists of threads show how
  * many posts are new, and load them on request. News comes by long polls (/api/updates), which resume after a lost connection.
  */
-import { announce, button, documentAt, get, lineOf, make, placeReply, renewPost } from './board.js'
+import { announce, button, documentAt, get, lineOf, Missing, make, placeReply, renewPost } from './board.js'
 
 const waitSeconds = 50
 const thread = document.querySelector('[data-thread-posts]')
@@ -15,7 +15,16 @@ const visible = () =>
     ? Promise.resolve()
     : new Promise((done) => document.addEventListener('visibilitychange', () => done(), { once: true }))
 
-/** Follows news from now on. @param {(update: object) => unknown} onUpdate @param {() => unknown} begin @param {() => string[]} rooms */
+/** A browser that goes back to a page may show it as it was then. */
+const isBack = performance.getEntriesByType('navigation')[0]?.type === 'back_forward'
+
+const countOf = (count, one, more) => `${count.toLocaleString('en-US')} ${count === 1 ? one : more}`
+
+/**
+ * Follows news from now on. `begin` is called with the first answer: the page may be older. `onUpdate` may be called again with an update
+ * that it has seen.
+ * @param {(update: object) => unknown} onUpdate @param {() => unknown} begin @param {() => string[]} rooms
+ */
 const follow = async (onUpdate, begin, rooms) => {
   let cursor
   let failed = 0
@@ -29,11 +38,11 @@ const follow = async (onUpdate, begin, rooms) => {
         query.set('wait', String(waitSeconds))
       }
       const answer = await get(`/api/updates?${query}`)
-      const isFirst = cursor === undefined
+      if (cursor === undefined) await begin()
+      for (const update of answer.updates) await onUpdate(update)
+      // If something failed, the same updates are asked for again.
       cursor = answer.cursor
       failed = 0
-      if (isFirst) await begin()
-      for (const update of answer.updates) await onUpdate(update)
     } catch (error) {
       // A board that was restored from a backup does not know this cursor.
       if (error.code === 'expired') cursor = undefined
@@ -46,8 +55,18 @@ const follow = async (onUpdate, begin, rooms) => {
 /** The page of a thread: new posts are put under the ones that they answer. */
 const followThread = () => {
   const { threadPosts: root } = thread.dataset
-  const newest = () =>
-    Math.max(0, ...[...document.querySelectorAll('[data-seq]')].map(({ dataset }) => Number(dataset.seq)))
+  /** Shows the posts as they are now, and the links to other pages of the thread. */
+  const renewPosts = async () => {
+    const shown = (await documentAt(location.pathname + location.search)).querySelector('[data-thread-posts]')
+    if (shown === null || thread.querySelector('.in-place') !== null) return
+    const fresh = document.importNode(shown.parentNode, true)
+    for (const pager of document.querySelectorAll('.pager')) pager.remove()
+    const [before, after] = fresh.querySelectorAll('.pager')
+    if (before !== undefined) thread.before(before)
+    if (after !== undefined) thread.after(after)
+    thread.replaceChildren(...fresh.querySelector('[data-thread-posts]').childNodes)
+    announce(thread)
+  }
   const arrive = async (event) => {
     if (event.thread !== root || event.hidden || event.supersedes !== undefined) return
     const parent = document.getElementById(`e-${event.reply_to}`)
@@ -62,16 +81,19 @@ const followThread = () => {
     const post = document.getElementById(`e-${event.supersedes ?? event.event_id}`)
     if (post !== null && thread.contains(post) && post.querySelector('.in-place') === null) await renewPost(post)
   }
+  const unlessMissing = (error) => {
+    if (!(error instanceof Missing)) throw error
+  }
   void follow(
     ({ type, event }) => {
       if (event === undefined) return undefined
-      return type === 'event.posted' && event.supersedes === undefined ? arrive(event) : change(event)
+      const isNew = type === 'event.posted' && event.supersedes === undefined
+      return (isNew ? arrive(event) : change(event)).catch(unlessMissing)
     },
     async () => {
-      // Posts that arrived between the page and the first answer.
-      const last = newest()
-      const { events } = await get(`/api/events?room=${room}&limit=20`)
-      for (const event of events.reverse()) if (event.seq > last) await arrive(event)
+      const { replies } = await get(`/api/thread/${root}?limit=1`)
+      const isBehind = document.getElementById('replies').textContent !== countOf(replies, 'reply', 'replies')
+      if (isBack || isBehind) await renewPosts()
     },
     () => [room],
   )
@@ -83,7 +105,6 @@ const followThread = () => {
  */
 const followFrame = () => {
   const { threadPosts: root } = thread.dataset
-  const countOf = (count, one, more) => `${count.toLocaleString('en-US')} ${count === 1 ? one : more}`
   const factsOf = (page) => page.querySelector('aside section')
   /** The title is that of the first post, the facts are about the post that the address names. */
   const renewFrame = async () => {
@@ -101,16 +122,17 @@ const followFrame = () => {
   }
   const timers = new Map()
   const soon = (renew) => {
-    clearTimeout(timers.get(renew))
-    timers.set(
-      renew,
-      setTimeout(() => void renew().catch(() => {}), 300),
-    )
+    if (timers.has(renew)) return
+    const act = () => {
+      timers.delete(renew)
+      void renew().catch(() => {})
+    }
+    timers.set(renew, setTimeout(act, 300))
   }
   const changed = ({ target }) => {
     if (!thread.contains(target)) return
     const post = target.closest('.post')
-    if (post.dataset.id === root || post.classList.contains('target')) soon(renewFrame)
+    if (post === null || post.dataset.id === root || post.classList.contains('target')) soon(renewFrame)
   }
   document.addEventListener('votes-changed', changed)
   document.addEventListener('post-added', (added) => {
@@ -153,7 +175,7 @@ const followList = () => {
       arrived.push(event)
       count()
     },
-    () => {},
+    () => (isBack ? renew() : undefined),
     () => [room, ...new Set(movedHere().map(({ from }) => from))],
   )
 }

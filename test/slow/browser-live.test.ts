@@ -1,0 +1,65 @@
+/** Pages of a busy board that stay open: what arrives during a bad connection or while another page is read is shown, and nothing that is written goes. */
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { skipNote, skipWithout } from '../peers/peers.ts'
+import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
+import { missingBrowser, openPage } from '../support/browser.ts'
+import { Client, person } from '../support/client.ts'
+import { patience } from '../support/patience.ts'
+
+vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
+
+const ada = person('live ada')
+let board: Board
+let client: Client
+
+beforeAll(async () => {
+  board = await startBoard({ directory: boardDirectory() })
+  client = await Client.of(board)
+})
+afterAll(() => client.close())
+
+const say = async (room: string, text: string, more: object = {}): Promise<string> =>
+  (await client.post(ada, { room, text, ...more })).data.event_id!
+const replyTexts = (page: Page) => page.locator('.replies .post > .text').allTextContents()
+const numbered = (count: number) => Array.from({ length: count }, (_, n) => `reply ${n}`)
+
+describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrowser)}`, () => {
+  test('replies that could not be loaded when they arrived are loaded later', async () => {
+    const root = await say('weak', 'A thread on a weak connection')
+    const page = await openPage()
+    await page.goto(`${board.address}/e/${root}`)
+    await say('weak', 'reply 0', { reply_to: root })
+    await expect.poll(() => replyTexts(page), patience).toEqual(numbered(1))
+    let dropped = 0
+    await page.route('**/e/*/line', async (route) => {
+      dropped++
+      await route.abort()
+    })
+    for (const text of numbered(4).slice(1)) await say('weak', text, { reply_to: root })
+    await expect.poll(() => dropped, patience).toBeGreaterThan(0)
+    await page.unroute('**/e/*/line')
+    await expect.poll(() => replyTexts(page), patience).toEqual(numbered(4))
+    await expect.poll(() => page.locator('#replies').textContent(), patience).toBe('4 replies')
+    await page.context().close()
+  })
+
+  test('a thread and a list to which the reader goes back have what arrived since', async () => {
+    const root = await say('away', 'Read, left and read again')
+    const page = await openPage()
+    await page.goto(`${board.address}/room/away`)
+    await page.goto(`${board.address}/e/${root}`)
+    await page.goto(`${board.address}/rooms`)
+    const texts = numbered(40)
+    for (const text of texts) await say('away', text, { reply_to: root })
+    await client.command(ada, { operation: 'event.redact', event_id: root, reason: 'second thoughts' })
+    await say('away', 'Begun while the reader was away')
+    await page.goBack()
+    await expect.poll(() => replyTexts(page), patience).toEqual(texts)
+    await page.getByText('The text is gone: second thoughts.').waitFor()
+    await expect.poll(() => page.locator('#replies').textContent(), patience).toBe('40 replies')
+    await page.goBack()
+    await page.locator('.threads').getByText('Begun while the reader was away').waitFor()
+    await page.context().close()
+  })
+})

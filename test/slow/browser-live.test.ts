@@ -1,10 +1,13 @@
 /** Pages of a busy board that stay open: what arrives during a bad connection or while another page is read is shown, and nothing that is written goes. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { skipNote, skipWithout } from '../peers/peers.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
-import { missingBrowser, openPage } from '../support/browser.ts'
-import { Client, person } from '../support/client.ts'
+import { button, missingBrowser, openPage } from '../support/browser.ts'
+import { Client, person, seedOf } from '../support/client.ts'
 import { patience } from '../support/patience.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
@@ -12,12 +15,17 @@ vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 const ada = person('live ada')
 let board: Board
 let client: Client
+let folder: string
 
 beforeAll(async () => {
   board = await startBoard({ directory: boardDirectory() })
   client = await Client.of(board)
+  folder = mkdtempSync(join(tmpdir(), 'broadside-live-'))
 })
-afterAll(() => client.close())
+afterAll(() => {
+  client.close()
+  rmSync(folder, { recursive: true, force: true })
+})
 
 const say = async (room: string, text: string, more: object = {}): Promise<string> =>
   (await client.post(ada, { room, text, ...more })).data.event_id!
@@ -60,6 +68,34 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await expect.poll(() => page.locator('#replies').textContent(), patience).toBe('40 replies')
     await page.goBack()
     await page.locator('.threads').getByText('Begun while the reader was away').waitFor()
+    await page.context().close()
+  })
+
+  test('a reply that is being written stays while its post becomes too old for the live list', async () => {
+    await say('burst', 'the oldest post')
+    const page = await openPage()
+    const file = join(folder, 'ada.json')
+    const seed = seedOf(ada).toString('base64url')
+    writeFileSync(file, JSON.stringify({ type: 'broadside-key', public_key: ada.publicKey, id: ada.id, seed }))
+    await page.goto(`${board.address}/account`)
+    await page.getByLabel('Key file').setInputFiles(file)
+    await page.getByRole('heading', { name: 'Your profile' }).waitFor()
+    await page.goto(`${board.address}/room/burst?view=posts`)
+    await page.getByText('Live: new posts appear automatically.').waitFor()
+    const list = page.locator('[data-live-room]')
+    const most = Number(await list.getAttribute('data-live-max'))
+    await button(page, 'Reply').click()
+    const reply = page.locator('.in-place textarea')
+    await reply.fill('half a reply')
+    for (let n = 0; n < most + 20; n++) await say('burst', `post ${n}`)
+    await page.getByText(`Live. ${most + 20} new since you opened this page.`).waitFor()
+    expect(await reply.inputValue()).toBe('half a reply')
+    await reply.press('End')
+    await reply.press('Control+Enter')
+    await page.getByText('Posted.').waitFor()
+    // Only this post is kept beyond the limit.
+    expect(await list.locator('> article', { hasText: 'the oldest post' }).count()).toBeGreaterThan(0)
+    expect(await list.locator('> article').count()).toBeLessThanOrEqual(most + 2)
     await page.context().close()
   })
 })

@@ -258,7 +258,8 @@ const add = (event) => {
   const older = Array.prototype.find.call(list.children, ({ dataset }) => Number(dataset.seq) < event.seq)
   list.insertBefore(post, older ?? null)
   announce(post)
-  while (list.children.length > shownMax) list.lastElementChild.remove()
+  // The oldest are no longer shown, except for one under which the reader is writing.
+  for (const old of [...list.children].slice(shownMax)) if (old.querySelector('.in-place') === null) old.remove()
   arrived++
   say('on', `Live. ${arrived} new since you opened this page.`)
 }

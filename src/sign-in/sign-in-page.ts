@@ -29,10 +29,10 @@ export function signInPage(
 <dt>What it may do</dt><dd><ul>${scopes.map((scope) => html`<li><code>${scope}</code>: ${scopeWords[scope]}</li>`)}</ul></dd>
 <dt>What it may never do</dt><dd>move your identity to another key, let others act for you, or transfer credits from your account to another</dd>
 </dl>
-<p>You agree with one signature by your key. You can revoke it at any time with <code>delegation.revoke</code>.</p>
+<p>You agree with one signature by your key. You can revoke it at any time: with “Revoke” on <a href="/account">the page of your key</a>, or with <code>delegation.revoke</code>.</p>
 <p id="said" role="status" aria-live="polite"></p>
-<p id="own" hidden><button type="button" id="sign">Sign with the key in this browser</button> <code id="who"></code></p>
-<p id="none" hidden>There is no key in this browser. <a href="/account" target="_blank">Make one, or use a key file</a>, in another tab, then return to this one.</p>
+<p id="own" hidden><button type="button" id="sign">Sign with the key in this browser</button> as <b id="who"></b></p>
+<p id="none" hidden>This browser has no key. <a href="/account" target="_blank">Make one or open its file</a> in another tab, then sign here.</p>
 <noscript><p>This page needs JavaScript to sign. A program can sign without it: request this address with <code>Accept: application/json</code>.</p></noscript>
 <details id="elsewhere"><summary>My key is elsewhere</summary>
 <p><label>Your public key, 43 characters<br><input id="key" autocomplete="off" spellcheck="false" maxlength="43" size="46"></label> <button type="button" id="show">Show what to sign</button></p>

@@ -2,7 +2,8 @@
  * Signs a sign-in in the browser: with the key of this browser, or with a signature that was made elsewhere. Only the signature
  * leaves the page.
  */
-import { encoder, keys, sign } from './board.js'
+import { encoder, keys, nameOf, perform, sign } from './board.js'
+import { me } from './me.js'
 
 const place = document.getElementById('sign-in')
 const at = (id) => document.getElementById(id)
@@ -28,40 +29,45 @@ const send = async (body) => {
 }
 
 const onClick = (id, act) => {
-  const button = at(id)
-  button.addEventListener('click', async () => {
-    button.disabled = true
+  const attempt = async () => {
     say('')
     try {
       await act()
     } catch (error) {
-      say(`That did not work: ${error.message}.`)
-      button.disabled = false
-      return
+      say(`That did not work: ${error.message.replace(/\.$/, '')}.`)
     }
-    if (id === 'show') button.disabled = false
-  })
+  }
+  at(id).addEventListener('click', () => perform(at(id), attempt))
 }
 
-let key
-const offer = async () => {
-  key = await keys.get().catch(() => undefined)
-  at('own').hidden = key === undefined
-  at('none').hidden = key !== undefined
-  at('who').textContent = key?.publicKey ?? ''
+/** The public key that the page shows as the reader's. */
+let shown
+/** Shows whose key this browser has, which another tab may have made, changed or forgotten. */
+const arrange = async () => {
+  const own = await me()
+  shown = own?.key.publicKey
+  at('own').hidden = own === undefined
+  at('none').hidden = own !== undefined
+  if (own === undefined) at('elsewhere').open = true
+  else at('who').textContent = nameOf(own.who)
 }
-await offer()
-at('elsewhere').open = key === undefined
-/** Another tab made, changed or forgot the key. */
-addEventListener('storage', ({ key: name }) => name === 'me' && offer())
+void arrange()
+document.addEventListener('key-changed', () => void arrange())
 
 onClick('sign', async () => {
-  const own = key
-  const challenge = await challengeFor(own.publicKey)
-  await send({ public_key: own.publicKey, signature: await sign(own, encoder.encode(challenge)) })
+  const key = await keys.get()
+  if (key?.publicKey !== shown) {
+    document.dispatchEvent(new Event('key-changed'))
+    throw new Error('the key of this browser was changed in another tab: see below who you are now')
+  }
+  const challenge = await challengeFor(key.publicKey)
+  await send({ public_key: key.publicKey, signature: await sign(key, encoder.encode(challenge)) })
 })
 onClick('show', async () => {
   at('bytes').value = await challengeFor(at('key').value.trim())
 })
-onClick('send', () => send({ public_key: at('key').value.trim(), signature: at('signature').value.trim() }))
+onClick('send', () => {
+  if (at('bytes').value === '') throw new Error('press “Show what to sign” first, and sign what it shows')
+  return send({ public_key: at('key').value.trim(), signature: at('signature').value.trim() })
+})
 onClick('deny', () => send({ deny: true }))

@@ -74,20 +74,50 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     expect(complaints.filter((each) => !/400 \(Bad Request\)/.test(each))).toEqual([])
   })
 
-  test('without a key in this browser one is made in another tab, and the sign-in goes on with it', async () => {
+  test('a visitor without a key makes one in another tab; once it is forgotten there, it signs no one in', async () => {
     const page = await openPage()
     const came = waitingProgram()
     const { url, verifier } = oauth.authorize()
     await page.goto(url.href)
-    expect(await button(page, 'Sign with the key in this browser').isVisible()).toBe(false)
-    const opened = page.waitForEvent('popup')
-    await page.getByRole('link', { name: 'Make one, or use a key file' }).click()
-    const account = await opened
-    await account.getByLabel('Save a copy of it as a file').uncheck()
-    await button(account, 'Make a key').click()
+    const opened = page.context().waitForEvent('page')
+    await page.getByRole('link', { name: 'Make one or open its file' }).click()
+    const other = await opened
+    await other.getByLabel('Save a copy of it as a file').uncheck()
+    await button(other, 'Make a key').click()
+    await other.getByRole('heading', { name: 'Your profile' }).waitFor()
+    await button(page, 'Sign with the key in this browser').waitFor()
+    const own: string = await page.evaluate(() => JSON.parse(localStorage.getItem('me')!).id)
+    await page.locator('#who', { hasText: own.slice(0, 8) }).waitFor()
+    expect(await page.getByText('This browser has no key.').isVisible()).toBe(false)
+
+    const asleep = await page.context().newPage()
+    await asleep.addInitScript("addEventListener('storage', (event) => event.stopImmediatePropagation(), true)")
+    await asleep.goto(oauth.authorize().url.href)
+    await button(asleep, 'Sign with the key in this browser').waitFor()
+    await button(other, 'Forget this key on this device').click()
+    await button(other, 'Forget it').click()
+    await page.getByText('This browser has no key.').waitFor()
+    await button(asleep, 'Sign with the key in this browser').click()
+    await asleep.getByText('the key of this browser was changed in another tab').waitFor()
+    await asleep.getByText('This browser has no key.').waitFor()
+
+    await button(other, 'Make a key').click()
+    await other.getByRole('heading', { name: 'Your profile' }).waitFor()
     await button(page, 'Sign with the key in this browser').click()
-    const own = await account.evaluate<string>("JSON.parse(localStorage.getItem('me')).id")
-    expect(await identityBehind(await came, verifier)).toBe(own)
+    expect(await identityBehind(await came, verifier)).not.toBe(own)
+    await page.context().close()
+  })
+
+  test('a signature of nothing is refused in words that name the button, which keeps the focus', async () => {
+    const page = await openPage()
+    await page.goto(oauth.authorize().url.href)
+    await page.getByLabel('Your public key').fill(opensslSigner(randomBytes(32)).publicKey)
+    await page.getByLabel('The signature').fill('x'.repeat(86))
+    await button(page, 'Sign in').focus()
+    await page.keyboard.press('Enter')
+    await page.getByText('press “Show what to sign” first').waitFor()
+    expect(await page.locator(':focus').textContent()).toBe('Sign in')
+    await page.context().close()
   })
 
   test('with a key elsewhere the bytes are shown and the signature is pasted; and it can be declined', async () => {

@@ -8,6 +8,7 @@ import { skipNote, skipWithout } from '../peers/peers.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { collectErrors, missingBrowser, openPage } from '../support/browser.ts'
 import { Client, person } from '../support/client.ts'
+import { patience } from '../support/patience.ts'
 import { startTcpProxy } from '../support/tcp-proxy.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
@@ -29,13 +30,14 @@ beforeAll(async () => {
     const { pathname, search } = new URL(request.url!, 'http://x')
     const attributes = decodeURIComponent(search.slice(1))
     // The board, or the proxy to it at this port.
-    const origin = pathname === '/' ? board.address : `http://127.0.0.1:${pathname.slice(1)}`
+    const origin = pathname === '/' || pathname === '/many' ? board.address : `http://127.0.0.1:${pathname.slice(1)}`
     response.writeHead(200, {
       'content-type': 'text/html; charset=utf-8',
       'content-security-policy': `default-src 'none'; script-src ${origin}; connect-src ${origin}; base-uri 'none'; require-trusted-types-for 'script'; trusted-types 'none'`,
     })
+    const script = `<script src="${origin}/embed/v1.js" integrity="${integrity}" crossorigin="anonymous" ${attributes} async></script>`
     response.end(`<!doctype html><html lang="en"><title>Elsewhere</title><h1>Elsewhere</h1>
-<script src="${origin}/embed/v1.js" integrity="${integrity}" crossorigin="anonymous" ${attributes} async></script><p>after</p></html>`)
+${script.repeat(pathname === '/many' ? 8 : 1)}<p>after</p></html>`)
   })
   await new Promise<void>((done) => foreign.listen(0, '127.0.0.1', done))
   elsewhere = `http://127.0.0.1:${(foreign.address() as AddressInfo).port}/`
@@ -102,6 +104,28 @@ describe.skipIf(skipWithout(missingBrowser))(`on a foreign page${skipNote(missin
     await expect.poll(() => texts(page)).toEqual(['live 29', '(second thoughts)', 'after the kill'])
     // The browser itself reports a cut connection in the console.
     expect(complaints.filter((each) => !each.includes('net::ERR_'))).toEqual([])
+    await page.context().close()
+  })
+
+  test('eight on one page all show the posts, and four of them are live; a hidden page is connected to nothing', async () => {
+    await client.post(ada, { room: 'octagon', text: 'begun' })
+    const page = await openPage()
+    await page.goto(`${elsewhere}many?data-room="octagon"`)
+    await expect.poll(() => texts(page), patience).toEqual(Array(8).fill('begun'))
+    const states = async () => (await page.locator('[role=status]').allTextContents()).sort()
+    const [live, listed] = [Array(4).fill('live'), Array(4).fill('updated every 15 s')]
+    await expect.poll(states, patience).toEqual([...live, ...listed])
+    await client.post(ada, { room: 'octagon', text: 'gone on' })
+    await expect
+      .poll(async () => (await texts(page)).filter((text) => text === 'gone on').length, patience)
+      .toBeGreaterThanOrEqual(4)
+    await expect.poll(async () => (await texts(page)).filter((text) => text === 'gone on').length, patience).toBe(8)
+    const openStreams = () => page.evaluate<number>(`globalThis[Symbol.for('streams of ${board.address}')].size`)
+    expect(await openStreams()).toBe(4)
+    await page.evaluate(
+      "Object.defineProperty(document, 'visibilityState', { value: 'hidden' }); document.dispatchEvent(new Event('visibilitychange'))",
+    )
+    expect(await openStreams()).toBe(0)
     await page.context().close()
   })
 

@@ -10,7 +10,7 @@
  *
  * Everything is in a shadow root after the script element. Texts are untrusted: they only ever become text nodes, and characters that hide
  * or reorder text are shown by their code points. After each reconnection the current list is fetched from the board, so that posts
- * removed in the meantime are removed here. The style is a constructed sheet, so a page whose policy forbids inline styles needs no
+ * removed in the meantime are removed here. A hidden page is not updated until it is visible again. The style is a constructed sheet, so a page whose policy forbids inline styles needs no
  * exception; it only has to allow this board in script-src and connect-src.
  */
 ;(() => {
@@ -150,37 +150,74 @@
     }
   }
 
+  /**
+   * The open streams of all embeds of this board on the page. A browser may have only six connections to a host, and if streams take all of
+   * them, no list can be fetched. Embeds beyond the limit fetch their list regularly instead.
+   */
+  const shared = Symbol.for(`streams of ${board}`)
+  globalThis[shared] ??= new Set()
+  const streams = globalThis[shared]
+  const streamsMax = 4
+  const listEveryMs = 15_000
+  let stream
+  let timer
   let pause = 1_000
+  const leave = () => {
+    clearTimeout(timer)
+    stream?.close()
+    streams.delete(stream)
+  }
+  const followIn = (waitMs) => {
+    clearTimeout(timer)
+    timer = setTimeout(follow, waitMs)
+  }
   const follow = () => {
+    leave()
+    if (document.visibilityState === 'hidden') return
+    if (streams.size >= streamsMax) return void fetchList()
     // Earlier posts are in the list. After a lost connection, the browser itself requests what it missed.
-    const stream = new EventSource(`${board}/tail/${encodeURIComponent(room)}?last=0`)
-    stream.onopen = () => {
+    const opened = new EventSource(`${board}/tail/${encodeURIComponent(room)}?last=0`)
+    stream = opened
+    streams.add(opened)
+    opened.onopen = () => {
       pause = 1_000
       state.textContent = 'live'
       renew()
     }
     const renew = () => {
-      const again = () => stream.readyState === EventSource.OPEN && renew()
+      const again = () => opened.readyState === EventSource.OPEN && renew()
       past().catch(() => setTimeout(again, 10_000))
     }
     const hear = ({ data }) => {
       told++
       show(JSON.parse(data))
     }
-    stream.onmessage = hear
-    stream.addEventListener('revision', hear)
-    stream.onerror = () => {
+    opened.onmessage = hear
+    opened.addEventListener('revision', hear)
+    opened.onerror = () => {
       state.textContent = 'connecting'
       // The browser reconnects on its own after a lost connection, but not after an answer that is not a stream.
-      if (stream.readyState !== EventSource.CLOSED) return
-      if (shown.size === 0) state.textContent = 'this room cannot be read here'
-      setTimeout(follow, pause)
-      pause = Math.min(60_000, pause * 2)
+      if (opened.readyState === EventSource.CLOSED) failed()
     }
   }
+  const failed = () => {
+    leave()
+    if (shown.size === 0) state.textContent = 'this room cannot be read here'
+    followIn(pause)
+    pause = Math.min(60_000, pause * 2)
+  }
+  const fetchList = () =>
+    past().then(() => {
+      pause = 1_000
+      state.textContent = 'updated every 15 s'
+      followIn(listEveryMs)
+    }, failed)
   setInterval(() => {
     for (const post of shown.values()) if (post.ends * 1000 <= Date.now()) fill(post, { reason: 'expired' })
   }, 1_000)
   if (room === '') state.textContent = 'data-room is missing: it names the room to show'
-  else follow()
+  else {
+    follow()
+    document.addEventListener('visibilitychange', follow)
+  }
 })()

@@ -39,7 +39,7 @@ export const document: Page = {
       isListed: doc.visibility === 'public',
       section: 'rooms',
       head: html`<p class="crumbs">${doc.room !== undefined && html`<a href="/room/${doc.room}">${doc.room}</a> / `}document</p><h1 dir="auto">${doc.title}</h1>${isOld && html`<p class="note">This is version ${doc.version}. <a href="/d/${doc.id}">The newest is ${doc.versions}.</a></p>`}`,
-      main: html`<article class="prose" dir="auto">${await ask.mainText({ kind: 'markdown', text: doc.text, whole: asJson })}</article>${!isOld && html`<div id="document-acts" data-document="${doc.id}"></div>`}`,
+      main: html`<article class="prose" dir="auto">${await ask.mainText({ kind: 'markdown', text: doc.text, whole: asJson })}</article>${!isOld && html`<div id="document-acts" data-document="${doc.id}" data-owner="${doc.owner}"${doc.room !== undefined && html` data-room="${doc.room}"`}></div>`}`,
       scripts: isOld ? [] : ['document.js'],
       aside: html`<section><h2>This document</h2>${facts([
         ['version', html`${doc.version} of <a href="/d/${doc.id}/history">${doc.versions}</a>`],

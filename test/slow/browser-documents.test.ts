@@ -121,6 +121,23 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await page.context().close()
   })
 
+  test('a reader who may not write a document is told who may, and joins them there', async () => {
+    const id = await createdBy(ada, 'plans', 'for members')
+    const alone = await createdBy(ada, '', 'for its owner alone')
+    const page = await signedIn(person('documents cleo'))
+    await page.goto(`${board.address}/d/${alone}`)
+    await page.getByText('Only its owner writes this document.').waitFor()
+    await page.goto(`${board.address}/d/${id}`)
+    await page.getByText('Only its owner and the members of plans write this document.').waitFor()
+    expect(await button(page, 'Edit this document').count()).toBe(0)
+    await button(page, 'Join the room').click()
+    await button(page, 'Edit this document').click()
+    await textOf(page).fill('by a new member')
+    await button(page, 'Save').click()
+    await page.getByText('Saved:').waitFor()
+    await page.context().close()
+  })
+
   test('what is typed while a document is created stays', async () => {
     const page = await signedIn(ada)
     await page.goto(`${board.address}/room/plans?view=documents`)

@@ -20,6 +20,7 @@ import {
   visible,
 } from './board.js'
 import { me } from './me.js'
+import { joinButton, roleIn } from './standing.js'
 
 const place = document.getElementById('document-acts')
 
@@ -122,15 +123,23 @@ const edit = async (key, target) => {
 
 const opening = (key, target) => doing(['Edit this document', () => edit(key, target).then((text) => text.focus())])
 
+/** For a reader who may not write the document: who may, and how to become one of them. */
+const notTheirs = (room) =>
+  room === undefined
+    ? [quiet('Only its owner writes this document.')]
+    : [quiet(`Only its owner and the members of ${room} write this document.`), joinButton(room, show)]
+
 const build = async () => {
   const own = await me()
-  const { document: target, room } = place.dataset
+  const { document: target, room, owner } = place.dataset
   if (own === undefined)
     return place.replaceChildren(
       make('p', { class: 'quiet' }, 'To write documents, ', link('/account', 'sign in with a key'), '.'),
     )
-  if (target !== undefined && kept.get(draftOf(target)) !== null) return void (await edit(own.key, target))
-  return place.replaceChildren(target === undefined ? create(own.key, room) : opening(own.key, target))
+  if (target === undefined) return place.replaceChildren(create(own.key, room))
+  if (kept.get(draftOf(target)) !== null) return void (await edit(own.key, target))
+  const isTheirs = own.who.id === owner || (room !== undefined && (await roleIn(room)) !== 'none')
+  return place.replaceChildren(...(isTheirs ? [opening(own.key, target)] : notTheirs(room)))
 }
 const show = () =>
   build().catch((error) => place.replaceChildren(make('p', { class: 'problem', role: 'alert' }, said(error))))

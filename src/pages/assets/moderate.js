@@ -9,6 +9,7 @@ import {
   field,
   form,
   get,
+  identityAt,
   identityOf,
   isByModerator,
   keyIn,
@@ -34,10 +35,7 @@ const place = document.getElementById('moderate')
 const input = (name, more = {}) => make('input', { name, autocomplete: 'off', ...more })
 
 /** A person, by handle if it is known. */
-const personAt = async (id) => {
-  const { identity } = await get(`/api/identities/${id}`).catch(() => ({}))
-  return person(identity ?? { id })
-}
+const personAt = async (id) => person(await identityAt(id))
 
 /** The id of a post from an address or an id. */
 const postIn = (text) => /[0-9a-f]{32}/.exec(text)?.[0] ?? text.trim()
@@ -77,7 +75,9 @@ const reportLine = async (key, reports) => {
   const [{ event_id: event, room }] = reports
   const found = await get(`/api/events/${event}`).then(
     (data) => data.event,
-    () => undefined,
+    (error) => {
+      if (error.code !== 'not_found') throw error
+    },
   )
   const resolve = async (action) => {
     for (const { id } of reports)
@@ -141,13 +141,30 @@ const reportLine = async (key, reports) => {
   return row
 }
 
+const postsAtOnce = 50
 const reportsSection = async (key) => {
-  const reports = await readAll(key, { operation: 'reports.list', kind: 'open' }, 'reports', 200)
+  const reports = await readAll(key, { operation: 'reports.list', kind: 'open' }, 'reports')
+  if (reports.length === 0) return section('Reports', quiet('No open reports.'))
   const byPost = new Map()
   for (const each of reports) byPost.set(each.event_id, [...(byPost.get(each.event_id) ?? []), each])
-  const lines = await Promise.all([...byPost.values()].map((each) => reportLine(key, each)))
-  const none = quiet('No open reports.')
-  return section('Reports', lines.length === 0 ? none : make('ul', { class: 'rows' }, ...lines))
+  const waiting = [...byPost.values()]
+  const list = make('ul', { class: 'rows' })
+  const problem = make('span', { class: 'problem', role: 'alert' })
+  const more = button('', async () => {
+    problem.textContent = ''
+    await showMore().catch((error) => {
+      problem.textContent = said(error)
+    })
+  })
+  const showMore = async () => {
+    list.append(...(await Promise.all(waiting.slice(0, postsAtOnce).map((each) => reportLine(key, each)))))
+    waiting.splice(0, postsAtOnce)
+    more.textContent = `Show ${Math.min(waiting.length, postsAtOnce)} more of ${waiting.length}`
+    more.hidden = waiting.length === 0
+    announce(list)
+  }
+  await showMore()
+  return section('Reports', list, make('div', { class: 'actions' }, more, problem))
 }
 
 const peopleSection = (key) => {
@@ -367,23 +384,29 @@ const operatorSection = (isThere) => {
   )
 }
 
+/** The key that acts here: the operator's for this page, if there is one. */
+const actingKey = async () => (await keys.get('operate')) ?? (await keys.get())
+
 const build = async () => {
-  const [own, operating] = await Promise.all([keys.get(), keys.get('operate')])
-  const key = operating ?? own
+  const key = await actingKey()
   if (key === undefined)
     return place.replaceChildren(
       make('p', {}, 'Moderators act with their key. ', link('/account', 'Sign in with a key'), '.'),
       operatorSection(false),
     )
+  const isOperating = (await keys.get('operate')) !== undefined
   const parts = [postSection(key), threadSection(key), roomSection(key)]
   try {
     parts.unshift(await reportsSection(key), peopleSection(key))
   } catch (error) {
     if (!(error instanceof Refused)) throw error
-    if (operating !== undefined) parts.unshift(make('p', { class: 'problem', role: 'alert' }, said(error)))
+    if (isOperating || error.code !== 'forbidden')
+      parts.unshift(make('p', { class: 'problem', role: 'alert' }, said(error)))
   }
   if (wanted !== '') parts.unshift(await wantedPost().catch(() => quiet('There is no public post at this address.')))
-  place.replaceChildren(...parts, operatorSection(operating !== undefined))
+  place.replaceChildren(...parts, operatorSection(isOperating))
   announce(place)
 }
-build().catch((error) => place.replaceChildren(make('p', { class: 'problem', role: 'alert' }, said(error))))
+const show = () =>
+  build().catch((error) => place.replaceChildren(make('p', { class: 'problem', role: 'alert' }, said(error))))
+void show()

@@ -1,0 +1,75 @@
+/** The moderation page of a busy board, in the browser: every report can be reached, and a key that was forgotten moderates nothing. */
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
+import { join } from 'node:path'
+import type { Page } from 'playwright-core'
+import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { skipNote, skipWithout } from '../peers/peers.ts'
+import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
+import { button, missingBrowser, openPage, saveScreenshot } from '../support/browser.ts'
+import { Client, person, seedOf } from '../support/client.ts'
+
+vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
+
+const operator = person('busy operator')
+let board: Board
+let client: Client
+let folder: string
+let file: string
+
+beforeAll(async () => {
+  board = await startBoard({ directory: boardDirectory(), env: { OPERATORS: operator.id } })
+  client = await Client.of(board)
+  folder = mkdtempSync(join(tmpdir(), 'broadside-moderation-'))
+  file = join(folder, 'operator.json')
+  const seed = seedOf(operator).toString('base64url')
+  writeFileSync(file, JSON.stringify({ type: 'broadside-key', public_key: operator.publicKey, id: operator.id, seed }))
+  const reporters = [person('busy cleo'), person('busy dan')]
+  for (let n = 0; n < 120; n++) {
+    const event_id = (await client.post(person('busy ben'), { room: 'market', text: `Buy ${n}` })).data.event_id!
+    await client.command(reporters[n % 2]!, { operation: 'report', event_id, reason: 'advertising' })
+  }
+})
+afterAll(() => {
+  client.close()
+  rmSync(folder, { recursive: true, force: true })
+})
+
+const rows = (page: Page) => page.locator('#moderate .rows > li')
+
+describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrowser)}`, () => {
+  test('all reports are shown, 50 posts at a time, and each person is asked for once', async () => {
+    const page = await openPage()
+    await page.goto(`${board.address}/account`)
+    await page.getByLabel('Key file').setInputFiles(file)
+    await page.getByRole('heading', { name: 'Your profile' }).waitFor()
+    const asked: string[] = []
+    page.on('request', (request) => asked.push(request.url()))
+    await page.goto(`${board.address}/moderate`)
+    await button(page, 'Show 50 more of 70').click()
+    await button(page, 'Show 20 more of 20').waitFor()
+    expect(await rows(page).count()).toBe(100)
+    await saveScreenshot(page, 'many-reports', true)
+    await button(page, 'Show 20 more of 20').click()
+    await rows(page).nth(119).waitFor()
+    expect(await page.getByRole('button', { name: /more of/ }).count()).toBe(0)
+    expect(asked.filter((url) => url.includes('/api/identities/')).length).toBe(2)
+    await page.context().close()
+  })
+
+  test('a post that could not be read is not called gone', async () => {
+    const page = await openPage()
+    await page.route('**/api/events/*', (route) =>
+      route.fulfill({
+        status: 429,
+        contentType: 'application/json',
+        body: JSON.stringify({ ok: false, error: { code: 'rate_limited', message: 'wait 7 seconds' } }),
+      }),
+    )
+    await page.goto(`${board.address}/moderate`)
+    await page.getByLabel('Key file of the delegation').setInputFiles(file)
+    await page.getByText('The board says: wait 7 seconds.').waitFor()
+    expect(await page.getByText('The text is gone').count()).toBe(0)
+    await page.context().close()
+  })
+})

@@ -72,4 +72,16 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     expect(await page.getByText('The text is gone').count()).toBe(0)
     await page.context().close()
   })
+
+  test('a key that is forgotten in one tab moderates nothing in another', async () => {
+    const page = await openPage()
+    const other = await page.context().newPage()
+    for (const tab of [page, other]) await tab.goto(`${board.address}/moderate`)
+    await page.getByLabel('Key file of the delegation').setInputFiles(file)
+    await rows(other).first().waitFor()
+    await button(page, 'Forget the operator’s key here').click()
+    await other.getByText('Moderators act with their key.').waitFor()
+    expect(await rows(other).count()).toBe(0)
+    await page.context().close()
+  })
 })

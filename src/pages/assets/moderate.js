@@ -12,6 +12,7 @@ import {
   identityAt,
   identityOf,
   isByModerator,
+  kept,
   keyIn,
   keys,
   link,
@@ -29,6 +30,7 @@ import {
   time,
   visible,
 } from './board.js'
+import './me.js'
 import { policyForm } from './policy.js'
 
 const place = document.getElementById('moderate')
@@ -344,7 +346,8 @@ const operatorSection = (isThere) => {
   file.addEventListener('change', async () => {
     if (file.files.length === 0) return
     try {
-      await keys.put(await keyIn(await file.files[0].text(), passphrase.value), 'operate')
+      const key = await keys.put(await keyIn(await file.files[0].text(), passphrase.value), 'operate')
+      kept.set('operate', { key: key.publicKey })
       await build()
     } catch (error) {
       status.textContent = error instanceof Sealed ? 'Type its passphrase, then choose the file again.' : said(error)
@@ -376,6 +379,7 @@ const operatorSection = (isThere) => {
             {},
             button('Forget the operator’s key here', async () => {
               await keys.forget('operate')
+              kept.set('operate')
               await build()
             }),
           ),
@@ -386,9 +390,12 @@ const operatorSection = (isThere) => {
 
 /** The key that acts here: the operator's for this page, if there is one. */
 const actingKey = async () => (await keys.get('operate')) ?? (await keys.get())
+/** Public half of the key that the page was built for. */
+let builtFor
 
 const build = async () => {
   const key = await actingKey()
+  builtFor = key?.publicKey
   if (key === undefined)
     return place.replaceChildren(
       make('p', {}, 'Moderators act with their key. ', link('/account', 'Sign in with a key'), '.'),
@@ -409,4 +416,10 @@ const build = async () => {
 }
 const show = () =>
   build().catch((error) => place.replaceChildren(make('p', { class: 'problem', role: 'alert' }, said(error))))
+/** Another tab made, changed or forgot a key. */
+const renew = async () => {
+  if ((await actingKey())?.publicKey !== builtFor) await show()
+}
 void show()
+document.addEventListener('key-changed', () => void renew())
+addEventListener('storage', ({ key }) => key === 'operate' && void renew())

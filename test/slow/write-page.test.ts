@@ -163,6 +163,44 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await page.context().close()
   })
 
+  test('files are attached under any name, also by drag and drop, and each that does not fit is named', async () => {
+    const page = await openPage()
+    await page.goto(`${board.address}/room/lobby#write`)
+    await page.getByLabel('Write to lobby').fill('with files')
+    await page.getByLabel('Save a copy of my key').uncheck()
+    const file = (name: string, content = 'x') => ({ name, mimeType: 'text/plain', buffer: Buffer.from(content) })
+    const big = 'x'.repeat(1_048_577)
+    await page
+      .getByLabel('Attach files')
+      .setInputFiles([file('big.txt', big), file('none.txt', ''), file('huge.txt', big)])
+    const problems =
+      'big.txt is too large: a file may have 1 MiB. none.txt is empty. huge.txt is too large: a file may have 1 MiB.'
+    await page.getByText(problems).waitFor()
+    const names = ['a\u202etxt.exe', 'tab\there.txt', `${'é'.repeat(100)}.jpeg`, '\u200e']
+    await page.getByLabel('Attach files').setInputFiles(names.map((name) => file(name)))
+    const prevented = await page.evaluate<boolean>(`(() => {
+      const dataTransfer = new DataTransfer()
+      dataTransfer.items.add(new File(['dropped'], 'dropped.txt', { type: 'text/plain' }))
+      const events = ['dragover', 'drop'].map((type) => new DragEvent(type, { dataTransfer, bubbles: true, cancelable: true }))
+      for (const event of events) document.querySelector('form.write textarea').dispatchEvent(event)
+      return events.every(({ defaultPrevented }) => defaultPrevented)
+    })()`)
+    expect(prevented).toBe(true)
+    await button(page, 'Post').click()
+    await page.getByText('Posted:').waitFor()
+    const { events } = (await client.get('/api/events?room=lobby&limit=1')).data as unknown as {
+      events: { attachments: { filename: string }[] }[]
+    }
+    expect(events[0]!.attachments.map(({ filename }) => filename)).toEqual([
+      'atxt.exe',
+      'tabhere.txt',
+      `${'é'.repeat(61)}.jpeg`,
+      'attachment.bin',
+      'dropped.txt',
+    ])
+    await page.context().close()
+  })
+
   test('a key saved on creation works on the command line, and in another browser', async () => {
     const page = await openPage({ acceptDownloads: true })
     await page.goto(`${board.address}/account`)

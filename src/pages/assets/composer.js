@@ -27,6 +27,7 @@ import {
 const textBytesMax = 32_768
 const fileBytesMax = 1_048_576
 const filesMax = 8
+const nameBytesMax = 128
 
 /** Input for a key file and the passphrase that it may need. `then` gets the key. */
 export const keyFileField = (then) => {
@@ -83,6 +84,15 @@ const keyFields = (then) => {
   return { element, make: () => keys.make({ isSaved: isSaved.checked, passphrase: passphrase.value }) }
 }
 
+/** The name of a file as the board accepts it: no path, nothing invisible, and as much of it as fits before its ending. */
+const acceptedName = (name) => {
+  const clean = name.replace(/[/\\]/g, '_').replace(/[\p{Cc}\p{Cf}\p{Zl}\p{Zp}\p{Cs}]/gu, '')
+  const [ending = ''] = /\.[^.]{1,12}$/u.exec(clean) ?? []
+  const stem = [...clean.slice(0, clean.length - ending.length)]
+  while (encoder.encode(stem.join('') + ending).length > nameBytesMax) stem.pop()
+  return stem.join('') + ending || 'attachment.bin'
+}
+
 /** Files to attach; each is uploaded once, when the post is sent. */
 const fileList = (room, pick, say) => {
   const chosen = []
@@ -107,12 +117,15 @@ const fileList = (room, pick, say) => {
       ),
     )
   const add = (files) => {
+    const problems = []
     for (const file of files) {
-      if (file.size > fileBytesMax) say(`${file.name} is too large: a file may have 1 MiB.`)
-      else if (file.size === 0) say(`${file.name} is empty.`)
-      else if (chosen.length === filesMax) say(`A post may have ${filesMax} files.`)
-      else chosen.push({ name: file.name, file })
+      const name = acceptedName(file.name)
+      if (file.size > fileBytesMax) problems.push(`${name} is too large: a file may have 1 MiB.`)
+      else if (file.size === 0) problems.push(`${name} is empty.`)
+      else if (chosen.length === filesMax) problems.push(`${name} is one too many: a post may have ${filesMax} files.`)
+      else chosen.push({ name, file })
     }
+    if (problems.length > 0) say(problems.join(' '))
     show()
   }
   const upload = async (key) => {
@@ -263,6 +276,15 @@ class Composer {
       if (!this.isPosting) this.say(problem)
     })
     text.addEventListener('paste', ({ clipboardData }) => this.files.add(clipboardData?.files ?? []))
+    // Otherwise, the browser leaves the page to show the file.
+    const take = (event) => {
+      if (event.dataTransfer.types.includes('Files')) event.preventDefault()
+    }
+    this.form.addEventListener('dragover', take)
+    this.form.addEventListener('drop', (event) => {
+      take(event)
+      this.files.add(event.dataTransfer.files)
+    })
     text.addEventListener('keydown', ({ key: pressed, ctrlKey, metaKey }) => {
       if (pressed === 'Enter' && (ctrlKey || metaKey)) this.form.requestSubmit()
       if (pressed === 'Escape' && text.value === '') this.cancel()

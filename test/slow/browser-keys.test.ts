@@ -55,6 +55,9 @@ const saved = async (page: Page, name: string, act: () => Promise<void>): Promis
   return file
 }
 
+/** The id of the element that has the focus. */
+const focusOf = (page: Page) => page.locator(':focus').getAttribute('id')
+
 describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrowser)}`, () => {
   test('a name and a profile are set, and a rotated key posts while the old one is refused', async () => {
     const { client } = hooked
@@ -244,6 +247,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await owner.reload()
     await button(owner, 'Make a moderator').click()
     await button(owner, 'Make an ordinary member').waitFor()
+    expect(await focusOf(owner)).toBe('rooms')
     await guest.reload()
     await guest.getByText('You are its moderator').waitFor()
     await button(owner, 'Remove').click()
@@ -255,7 +259,8 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await button(owner, 'Make a moderator').waitFor()
     await guest.reload()
     await button(guest, 'Leave the room').click()
-    await guest.getByText('The board says').waitFor()
+    await guest.getByText('You have left this room.').waitFor()
+    expect(await focusOf(guest)).toBe('rooms')
     expect(complaints).toEqual([])
     await owner.context().close()
     await guest.context().close()
@@ -303,6 +308,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await saveScreenshot(page, 'webhooks-received', true)
     await button(page, 'Delete').first().click()
     await page.getByText('None yet.').waitFor()
+    expect(await page.locator(':focus').textContent()).toBe('None yet.')
     await button(page, 'New address').click()
     await page.getByText('Its new address, shown only now').waitFor()
     expect((await fetch(address, { method: 'POST', body: 'late' })).status).toBe(400)

@@ -4,6 +4,7 @@ import {
   checkbox,
   doing,
   field,
+  focusOn,
   form,
   link,
   make,
@@ -199,6 +200,7 @@ const build = async () => {
     readAll(key, { operation: 'webhook.list' }, 'webhooks', 200),
     readAll(key, { operation: 'receiver.list' }, 'receivers', 200),
   ])
+  const [left] = Object.values(lists).filter((list) => list.contains(document.activeElement))
   lists.hooks.replaceChildren(
     listOf(
       hooks.map((each) => make('li', {}, ...hookItem(key, each))),
@@ -212,6 +214,7 @@ const build = async () => {
     ),
   )
   announce(place)
+  if (left !== undefined) focusOn(left)
 }
 
 const begin = async () => {

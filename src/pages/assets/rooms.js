@@ -5,6 +5,7 @@ import {
   checkbox,
   doing,
   field,
+  focusOn,
   form,
   identityOf,
   link,
@@ -122,10 +123,19 @@ const transfer = (key) =>
     }),
   )
 
+/** A private room can no longer be shown to a person who has left it. */
+const leave = async (key, visibility) => {
+  await send(key, { operation: 'room.leave', room })
+  if (visibility === 'public') return build()
+  place.replaceChildren(
+    section(room, make('p', {}, 'You have left this room. ', link('/account/rooms', 'Your rooms'), '.')),
+  )
+  return focusOn(place)
+}
+
 /** What a person who is not the owner may do about their own membership. */
 const membership = (key, role, visibility) => {
-  if (role === 'member' || role === 'moderator')
-    return [doing(['Leave the room', () => send(key, { operation: 'room.leave', room }).then(build)])]
+  if (role === 'member' || role === 'moderator') return [doing(['Leave the room', () => leave(key, visibility)])]
   if (role === 'none' && visibility === 'public')
     return [doing(['Join the room', () => send(key, { operation: 'room.join', room }).then(build)])]
   return []
@@ -183,8 +193,10 @@ const build = async () => {
           section('A room that exists', opening()),
         ]
       : await roomParts(key)
+  const hadFocus = place.contains(document.activeElement)
   place.replaceChildren(...parts)
   announce(place)
+  if (hadFocus) focusOn(place)
 }
 const show = () =>
   build().catch((error) => place.replaceChildren(make('p', { class: 'problem', role: 'alert' }, said(error))))

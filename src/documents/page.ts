@@ -7,7 +7,7 @@ import { changesMax } from '../pages/pieces/diff.ts'
 import { type Html, html, pathTo } from '../pages/pieces/html.ts'
 import { facts, leftOut, pager } from '../pages/pieces/listing.ts'
 import { person } from '../pages/pieces/person.ts'
-import { excerpt } from '../pages/pieces/text.ts'
+import { markdownExcerpt } from '../pages/pieces/text.ts'
 import { bytes, countOf, when } from '../pages/pieces/time.ts'
 
 type DocText = ResultOf<'docs.read'>['doc']
@@ -35,7 +35,7 @@ export const document: Page = {
     const asJson = pathTo(`/api/docs/${doc.id}`, { version: doc.version })
     return shown({
       title: doc.title,
-      description: excerpt(doc.text, 200),
+      description: markdownExcerpt(doc.text, 200),
       isListed: doc.visibility === 'public',
       section: 'rooms',
       head: html`<p class="crumbs">${doc.room !== undefined && html`<a href="/room/${doc.room}">${doc.room}</a> / `}document</p><h1 dir="auto">${doc.title}</h1>${isOld && html`<p class="note">This is version ${doc.version}. <a href="/d/${doc.id}">The newest is ${doc.versions}.</a></p>`}`,

@@ -43,6 +43,10 @@ test('every page is valid HTML with one first-level heading, a language, a skip 
   expect(wrong.slice(0, 10)).toEqual([])
 })
 
+test('a document is described in a preview by its words, without its Markdown', async () => {
+  expect((await get(`/d/${shown.doc}`)).text).toContain('name="description" content="Plan, again')
+})
+
 test('every page has strict headers: no inline script or style but by hash, no frame, no sniffing, no cookie', async () => {
   for (const path of [...shown.paths, '/nowhere', '/e/unknown']) {
     const { headers } = await get(path, { accept: 'text/html' })

@@ -79,7 +79,11 @@ export function beginning(
   charactersMax: number,
 ): string | undefined {
   if (text === undefined) return undefined
-  if (format !== 'markdown') return excerpt(text, charactersMax)
+  return format === 'markdown' ? markdownExcerpt(text, charactersMax) : excerpt(text, charactersMax)
+}
+
+/** The first words of a Markdown text, without its syntax. */
+export function markdownExcerpt(text: string, charactersMax: number): string {
   const words = text
     .slice(0, charactersMax * 3)
     .replace(/!?\[([^\]]*)\]\([^)]*\)/g, '$1')

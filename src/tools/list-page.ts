@@ -78,7 +78,9 @@ async function searched(ask: Ask, asked: Asked): Promise<{ main: Html; aside: Ht
     return { main: resultsOf(found, asked), aside: aboutOf(found) }
   } catch (error) {
     if (!(error instanceof Refused) || error.refusal.field === 'cursor') throw error
-    return { main: html`<p class="note" role="alert">${error.refusal.message}.</p>`, aside: html`` }
+    const { field, message } = error.refusal
+    const words = field === 'max_price' ? 'Write the maximum price as a number of dollars, such as 0.05' : message
+    return { main: html`<p class="note" role="alert">${words}.</p>`, aside: html`` }
   }
 }
 

@@ -312,6 +312,7 @@ test('an invalid address gets an error page in the same look; programs get JSON'
     'no_such_path',
   ])
   expect((await get('/search?q=-only')).text).toContain('role="alert"')
+  expect((await get('/tools?max_price=$1')).text).toContain('Write the maximum price as a number of dollars')
   expect((await get('/', { accept: '*/*' })).headers['content-type']).toBe('text/html; charset=utf-8')
 })
 

@@ -71,6 +71,23 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await page.context().close()
   })
 
+  test('Reply in a list leads to the page of a thread that takes none, which says why', async () => {
+    const [locked, open] = [
+      (await client.post(olga, { room: 'mixed', text: 'a locked thread' })).data.event_id!,
+      (await client.post(olga, { room: 'mixed', text: 'an open thread' })).data.event_id!,
+    ]
+    const data = JSON.stringify({ schema: 1, locked: true })
+    await client.command(operator, { operation: 'thread.lock', event_id: locked, data })
+    const page = await openPage()
+    await page.goto(`${board.address}/i/${olga.id}`)
+    await page.locator(`#e-${open}`).getByRole('button', { name: 'Reply' }).click()
+    await page.locator(`#e-${open} textarea`).waitFor()
+    await page.locator(`#e-${locked}`).getByRole('button', { name: 'Reply' }).click()
+    await page.waitForURL(`**/e/${locked}`)
+    await page.getByText('This thread is locked: only moderators of its room can reply.').waitFor()
+    await page.context().close()
+  })
+
   test('what a moderator hid is said to be hidden, with a link to the moderation log; what its author took back is gone', async () => {
     const room = 'tidied'
     await client.command(olga, { operation: 'room.create', room })

@@ -5,6 +5,7 @@
 import {
   announce,
   button,
+  documentAt,
   focusOn,
   get,
   kept,
@@ -47,6 +48,8 @@ const openUnder = (post) => {
 
 const reply = async (post, quoted) => {
   const { id, room } = post.dataset
+  // The page of the thread says why.
+  if (!(await mayReplyTo(post))) return location.assign(`/e/${id}`)
   const { place, close } = openUnder(post)
   const name = post.querySelector('.person b, .person .key')?.textContent ?? 'this post'
   const form = await composer({
@@ -227,8 +230,8 @@ const copyLink = async (post) => {
 }
 
 /** Whether the page names the reader as a moderator of its thread, or of the room that lists it. */
-const isModerator = (own, of = 'moderators') =>
-  own !== undefined && document.querySelector('[data-moderators]')?.dataset[of].split(' ').includes(own.who.id)
+const isModerator = (own, of = 'moderators', page = document) =>
+  own !== undefined && page.querySelector('[data-moderators]')?.dataset[of].split(' ').includes(own.who.id)
 
 /** A menu of the less frequent actions. */
 const menuOf = (post, { own, isOperator, mayReply, mayEdit }, isOwn) => {
@@ -280,12 +283,19 @@ document.addEventListener('click', ({ target }) => {
   for (const menu of document.querySelectorAll('.menu[open]')) if (!menu.contains(target)) menu.open = false
 })
 
-/** Whether the reader may reply on this page: `data-replies` names a limit (src/pages/writer.ts). */
-const mayReplyHere = async (own) => {
-  const limit = document.querySelector('[data-replies]')?.dataset.replies
-  if (limit === 'moderators') return isModerator(own)
+/** Whether the reader may reply on a page: `data-replies` names a limit (src/pages/writer.ts). */
+const mayReplyOn = async (page, own) => {
+  const limit = page.querySelector('[data-replies]')?.dataset.replies
+  if (limit === 'moderators') return isModerator(own, 'moderators', page)
   if (limit !== 'members') return limit === undefined
-  return isAmong(limit, await roleIn(document.querySelector('[data-write]').dataset.room))
+  return isAmong(limit, await roleIn(page.querySelector('[data-write]').dataset.room))
+}
+
+/** Lists have posts of many threads, and the page of each thread knows who may reply. */
+const mayReplyTo = async (post) => {
+  if (document.querySelector('[data-thread-posts]') !== null) return true
+  const page = await documentAt(`/e/${post.dataset.id}`).catch(() => document)
+  return mayReplyOn(page, await me())
 }
 
 /** The reader: their key, whether this browser has a key that operates the board, and what they may write here. */
@@ -293,7 +303,7 @@ const reader = async () => {
   const own = await me()
   const operating = await keys.get('operate').catch(() => undefined)
   const mayEdit = document.querySelector('[data-replies="closed"]') === null
-  return { own, isOperator: operating !== undefined, mayReply: await mayReplyHere(own), mayEdit }
+  return { own, isOperator: operating !== undefined, mayReply: await mayReplyOn(document, own), mayEdit }
 }
 
 const offer = (post, found) => {

@@ -138,6 +138,29 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await page.context().close()
   })
 
+  test('a document is deleted by who made it or by a moderator of its room, and by no one else', async () => {
+    const [byAda, byBen] = [await createdBy(ada, 'plans', 'made by Ada'), await createdBy(ben, 'plans', 'made by Ben')]
+    const member = await signedIn(ben)
+    await member.goto(`${board.address}/d/${byAda}`)
+    await button(member, 'Edit this document').waitFor()
+    expect(await member.getByText('Delete this document').count()).toBe(0)
+    await member.goto(`${board.address}/d/${byBen}`)
+    await member.getByText('Delete this document').waitFor()
+    await member.context().close()
+    const moderator = await signedIn(ada)
+    for (const id of [byAda, byBen]) {
+      await moderator.goto(`${board.address}/d/${id}`)
+      await moderator.getByText('Delete this document').click()
+      await moderator.getByLabel('Reason, public').fill('out of date')
+      await saveScreenshot(moderator, 'document-deletion')
+      await button(moderator, 'Delete it').click()
+      await moderator.getByText('This document is deleted.').waitFor()
+      expect(await moderator.getByText('made by').count()).toBe(0)
+      expect((await client.get(`/api/docs/${id}`)).code).toBe('not_found')
+    }
+    await moderator.context().close()
+  })
+
   test('what is typed while a document is created stays', async () => {
     const page = await signedIn(ada)
     await page.goto(`${board.address}/room/plans?view=documents`)

@@ -8,6 +8,7 @@ import {
   documentAt,
   doing,
   field,
+  focusOn,
   folded,
   form,
   get,
@@ -110,11 +111,10 @@ const edit = async (key, target) => {
       return takeUp(error.details)
     }),
   )
-  const leave = () => {
+  const leave = async () => {
     kept.set(draftOf(target))
-    const opener = opening(key, target)
-    place.replaceChildren(opener)
-    opener.querySelector('button').focus()
+    await show()
+    place.querySelector('button').focus()
   }
   made.querySelector('.actions').append(button('Cancel', leave, 'plain'))
   place.replaceChildren(notice, made)
@@ -122,6 +122,20 @@ const edit = async (key, target) => {
 }
 
 const opening = (key, target) => doing(['Edit this document', () => edit(key, target).then((text) => text.focus())])
+
+const deletion = (key, target) => {
+  const reason = make('input', { name: 'reason', maxlength: '200', autocomplete: 'off' })
+  const made = form([field('Reason, public', reason)], 'Delete it', async (given) => {
+    await send(key, { operation: 'docs.delete', target, reason: given.reason.trim() })
+    kept.set(draftOf(target))
+    const text = document.querySelector('article')
+    text.replaceChildren(quiet('This document is deleted.'))
+    place.replaceChildren()
+    focusOn(text)
+  })
+  const words = 'All its versions are deleted, for everyone. This cannot be undone.'
+  return make('details', {}, make('summary', {}, 'Delete this document'), make('p', {}, words), made)
+}
 
 /** For a reader who may not write the document: who may, and how to become one of them. */
 const notTheirs = (room) =>
@@ -138,8 +152,11 @@ const build = async () => {
     )
   if (target === undefined) return place.replaceChildren(create(own.key, room))
   if (kept.get(draftOf(target)) !== null) return void (await edit(own.key, target))
-  const isTheirs = own.who.id === owner || (room !== undefined && (await roleIn(room)) !== 'none')
-  return place.replaceChildren(...(isTheirs ? [opening(own.key, target)] : notTheirs(room)))
+  const role = room === undefined ? 'none' : await roleIn(room)
+  const isOwn = own.who.id === owner
+  if (!isOwn && role === 'none') return place.replaceChildren(...notTheirs(room))
+  const mayDelete = isOwn || role === 'owner' || role === 'moderator'
+  return place.replaceChildren(opening(own.key, target), ...(mayDelete ? [deletion(own.key, target)] : []))
 }
 const show = () =>
   build().catch((error) => place.replaceChildren(make('p', { class: 'problem', role: 'alert' }, said(error))))

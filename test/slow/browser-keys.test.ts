@@ -399,6 +399,34 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await worker.context().close()
   })
 
+  test('a result in the making survives a reload, and is posted once if its submission has to be repeated', async () => {
+    const { board, client } = hooked
+    const { page } = await signedIn('repeater')
+    const data = JSON.stringify({ schema: 1, title: 'To be submitted twice', simulated: true })
+    const { work } = (
+      await client.command(ada, { operation: 'work.create', room: 'lobby', text: 'Count to two.', amount: 1, data })
+    ).data as unknown as { work: { id: string } }
+    await page.goto(`${board.address}/work/${work.id}`)
+    await button(page, 'Claim it').click()
+    await page.getByLabel('Your result').fill('One, two.')
+    await page.reload()
+    await expect.poll(() => page.getByLabel('Your result').inputValue()).toBe('One, two.')
+    let isRefused = false
+    await page.route('**/v1/command', async (route) => {
+      if (isRefused || !route.request().postData()!.includes('"work.submit"')) return route.continue()
+      isRefused = true
+      const error = { code: 'forbidden', message: 'not this time' }
+      return route.fulfill({ status: 403, contentType: 'application/json', body: JSON.stringify({ ok: false, error }) })
+    })
+    await button(page, 'Submit the result').click()
+    await page.getByText('The board says: not this time.').waitFor()
+    await button(page, 'Submit the result').click()
+    await page.getByRole('heading', { name: 'The result' }).waitFor()
+    const { events } = (await client.get(`/api/thread/${work.id}`)).data
+    expect(events!.filter(({ text }) => text === 'One, two.').length).toBe(1)
+    await page.context().close()
+  })
+
   test('the counts at the top of a thread go up when a reply arrives, and down when it is redacted', async () => {
     const { board, client } = hooked
     const root = (await client.post(ada, { room: 'counted', text: 'How many?' })).data.event_id!

@@ -5,13 +5,14 @@ import { me } from './me.js'
 const place = document.getElementById('work-acts')
 const reload = () => location.reload()
 
-/** A form with one text, required or optional by the rules of works. */
-const withText = (words, label, act, isRequired = true) => {
-  const text = make('textarea', { name: 'text', rows: '3', ...(isRequired ? { required: '' } : {}) })
-  return form([field(label, text)], words, async ({ text: given }, say) => {
+/** A form with one text, which stays in this browser until it is sent. */
+const withText = (words, label, act) => {
+  const text = make('textarea', { name: 'text', rows: '3', required: '' })
+  const acting = async ({ text: given }, say) => {
     await act(given.trim(), say)
     reload()
-  })
+  }
+  return form([field(label, text)], words, acting, `work ${place.dataset.work} ${words}`)
 }
 const plainly = (words, act) =>
   form([], words, async () => {
@@ -19,10 +20,16 @@ const plainly = (words, act) =>
     reload()
   })
 
-/** A result is a reply to the request; the submission names and pins it. */
-const submit = async (key, work, text, say) => {
-  const { event_id: target } = await send(key, { operation: 'post', room: work.room, text, reply_to: work.id }, { say })
-  await send(key, { operation: 'work.submit', event_id: work.id, amount: work.fence, target }, { say })
+/** A result is a reply to the request; the submission names and pins it. If that was refused, the same text is not posted again. */
+const submission = (key, { id: event_id, fence: amount, room }) => {
+  let posted
+  return async (text, say) => {
+    if (posted?.text !== text) {
+      const { event_id: target } = await send(key, { operation: 'post', room, text, reply_to: event_id }, { say })
+      posted = { text, target }
+    }
+    await send(key, { operation: 'work.submit', event_id, amount, target: posted.target }, { say })
+  }
 }
 
 /** The possible next steps, by the reader's role and the state of the work. The board decides; this only offers them. */
@@ -41,7 +48,7 @@ const offers = (key, own, work) => {
   if (state === 'claimed' || state === 'revision')
     return isWorker
       ? [
-          withText('Submit the result', 'Your result', (text, say) => submit(key, work, text, say)),
+          withText('Submit the result', 'Your result', submission(key, work)),
           plainly('Give it back', () => as('work.release', { amount })),
         ]
       : []

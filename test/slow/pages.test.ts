@@ -284,6 +284,19 @@ describe.skipIf(skipWithout(missingBrowser))(`in a browser${skipNote(missingBrow
     },
   )
 
+  test('at 320 pixels, as at a zoom of 400%, the search field has room for words, signed in or not', async () => {
+    const page = await openPage({ viewport: { width: 320, height: 640 } })
+    const room = async () => (await page.getByLabel('Search terms').boundingBox())!.width
+    await page.goto(`${board.address}/account`)
+    await page.getByRole('button', { name: 'Make a key' }).waitFor()
+    expect(await room()).toBeGreaterThan(80)
+    await page.getByLabel('Save a copy of it as a file').uncheck()
+    await page.getByRole('button', { name: 'Make a key' }).click()
+    await page.getByRole('heading', { name: 'Your profile' }).waitFor()
+    expect(await room()).toBeGreaterThan(80)
+    await page.context().close()
+  })
+
   test('without JavaScript everything can be read, and no control is without effect', async () => {
     const page = await openPage({ javaScriptEnabled: false })
     await page.goto(`${board.address}/e/${shown.post}`)

@@ -114,6 +114,24 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await live.context().close()
   })
 
+  test('a work that could not be read for its reader is not shown as if there was nothing to do', async () => {
+    const data = JSON.stringify({ schema: 1, title: 'To be read', simulated: true })
+    const { work } = (
+      await client.command(olga, { operation: 'work.create', room: 'lobby', text: 'Read it.', amount: 1, data })
+    ).data as unknown as { work: { id: string } }
+    const page = await openPage()
+    await page.goto(`${board.address}/account`)
+    await button(page, 'Make a key').click()
+    await page.getByRole('heading', { name: 'Your profile' }).waitFor()
+    const error = { code: 'rate_limited', message: 'wait 7 seconds' }
+    await page.route('**/api/work/*', (route) =>
+      route.fulfill({ status: 429, contentType: 'application/json', body: JSON.stringify({ ok: false, error }) }),
+    )
+    await page.goto(`${board.address}/work/${work.id}`)
+    await page.getByText('The board says: wait 7 seconds.').waitFor()
+    await page.context().close()
+  })
+
   test('two reports of one post are one row, which is done after one act, also if the post is hidden by then', async () => {
     const reporters = [person('refusals cleo'), person('refusals dan')]
     const ids: string[] = []

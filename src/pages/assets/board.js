@@ -257,6 +257,10 @@ export class Refused extends Error {
 export const said = (error) =>
   `${error instanceof Refused ? 'The board says' : 'That did not work'}: ${error.message.replace(/\.$/, '')}.`
 
+/** @param {() => Promise<unknown>} build builds what is in `place`; if that fails, the place says why */
+export const showing = (place, build) => () =>
+  build().catch((error) => place.replaceChildren(make('p', { class: 'problem', role: 'alert' }, said(error))))
+
 /** Reads public data of the board. */
 export const get = async (path) => {
   const { ok, data, error } = await (await fetch(path, { credentials: 'omit' })).json()

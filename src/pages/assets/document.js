@@ -16,8 +16,8 @@ import {
   link,
   make,
   quiet,
-  said,
   send,
+  showing,
   visible,
 } from './board.js'
 import { me } from './me.js'
@@ -158,7 +158,6 @@ const build = async () => {
   const mayDelete = isOwn || role === 'owner' || role === 'moderator'
   return place.replaceChildren(opening(own.key, target), ...(mayDelete ? [deletion(own.key, target)] : []))
 }
-const show = () =>
-  build().catch((error) => place.replaceChildren(make('p', { class: 'problem', role: 'alert' }, said(error))))
+const show = showing(place, build)
 void show()
 document.addEventListener('key-changed', () => void show())

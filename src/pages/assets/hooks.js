@@ -14,6 +14,7 @@ import {
   said,
   section,
   send,
+  showing,
   time,
   visible,
 } from './board.js'
@@ -241,7 +242,6 @@ const begin = async () => {
   )
   await build()
 }
-const show = () =>
-  begin().catch((error) => place.replaceChildren(make('p', { class: 'problem', role: 'alert' }, said(error))))
+const show = showing(place, begin)
 void show()
 document.addEventListener('key-changed', () => void show())

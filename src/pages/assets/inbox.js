@@ -14,9 +14,9 @@ import {
   person,
   quiet,
   read,
-  said,
   section,
   send,
+  showing,
   time,
   visible,
 } from './board.js'
@@ -158,5 +158,6 @@ const build = async () => {
     await show()
   }
 }
-build().catch((error) => place.replaceChildren(make('p', { class: 'problem', role: 'alert' }, said(error))))
-document.addEventListener('key-changed', () => void build())
+const showInbox = showing(place, build)
+void showInbox()
+document.addEventListener('key-changed', () => void showInbox())

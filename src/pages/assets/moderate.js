@@ -27,6 +27,7 @@ import {
   section,
   select,
   send,
+  showing,
   time,
   visible,
 } from './board.js'
@@ -414,8 +415,7 @@ const build = async () => {
   place.replaceChildren(...parts, operatorSection(isOperating))
   announce(place)
 }
-const show = () =>
-  build().catch((error) => place.replaceChildren(make('p', { class: 'problem', role: 'alert' }, said(error))))
+const show = showing(place, build)
 /** Another tab made, changed or forgot a key. */
 const renew = async () => {
   if ((await actingKey())?.publicKey !== builtFor) await show()

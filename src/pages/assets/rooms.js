@@ -19,6 +19,7 @@ import {
   section,
   select,
   send,
+  showing,
   time,
 } from './board.js'
 import { me } from './me.js'
@@ -198,7 +199,6 @@ const build = async () => {
   announce(place)
   if (hadFocus) focusOn(place)
 }
-const show = () =>
-  build().catch((error) => place.replaceChildren(make('p', { class: 'problem', role: 'alert' }, said(error))))
+const show = showing(place, build)
 void show()
 document.addEventListener('key-changed', () => void show())

@@ -1,5 +1,5 @@
 /** Works: requesting one on /work, and on the page of a work what the reader's key may do next: claim, submit, review, dispute. */
-import { field, folded, form, get, identityOf, link, make, send } from './board.js'
+import { field, folded, form, get, identityOf, link, make, send, showing } from './board.js'
 import { me } from './me.js'
 
 const place = document.getElementById('work-acts')
@@ -114,5 +114,6 @@ const build = async () => {
   if (forms.length > 0) place.replaceChildren(make('h2', {}, 'Your turn'), ...forms)
   return undefined
 }
-void build()
-document.addEventListener('key-changed', () => void build())
+const show = showing(place, build)
+void show()
+document.addEventListener('key-changed', () => void show())

@@ -87,6 +87,11 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
       },
     })
     expect((await client.post(old, { room: 'lobby', text: 'by the old key' })).text).toContain('"key_rotated"')
+    const other = await openPage()
+    await other.goto(`${hooked.board.address}/account`)
+    await other.getByLabel('Key file').setInputFiles(file)
+    await other.getByText('forget it on the page of your key, then open the file of the new one there').waitFor()
+    await other.context().close()
     await page.goto(`${hooked.board.address}/room/lobby#write`)
     await page.getByLabel('Write to lobby').fill('By the new key, under the same name')
     await button(page, 'Post').click()

@@ -209,7 +209,7 @@ export const kept = {
   },
 }
 
-/** What the pages call the operations that refusals name. */
+/** What the pages call the operations that refusals name, and what they can do instead. */
 const controls = {
   'conversation.open': '“Write to someone in private” in your inbox',
   'conversation.respond': '“Accept” or “Decline” in the inbox',
@@ -232,6 +232,7 @@ const controls = {
   'room.restore': '“Show again” under Moderation',
   'room.unban': '“End the ban” under Moderation',
   'room.unfollow or thread.unfollow': '“Unfollow” on the page of your key',
+  'sign with the new one': 'forget it on the page of your key, then open the file of the new one there',
   'thread.lock with true': '“Lock” under Moderation',
   'thread.lock with false': '“Unlock” under Moderation',
   'thread.lock': '“Unlock” under Moderation',

@@ -84,4 +84,17 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     expect(await rows(other).count()).toBe(0)
     await page.context().close()
   })
+
+  test('of more than a thousand reports, the page says that there are older ones', async () => {
+    const event_id = (await client.post(person('busy eve'), { room: 'market', text: 'Reported by many' })).data
+      .event_id!
+    const crowd = Array.from({ length: 900 }, (_, n) => person(`busy crowd ${n}`))
+    for (const each of crowd) await client.command(each, { operation: 'report', event_id, reason: 'advertising' })
+    const page = await openPage()
+    await page.goto(`${board.address}/moderate`)
+    await page.getByLabel('Key file of the delegation').setInputFiles(file)
+    await page.getByText('Older reports appear when some of these 1,000 are resolved.').waitFor()
+    await page.getByText('900 reports').waitFor()
+    await page.context().close()
+  })
 })

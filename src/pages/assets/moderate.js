@@ -144,9 +144,10 @@ const reportLine = async (key, reports) => {
   return row
 }
 
+const reportsMax = 1_000
 const postsAtOnce = 50
 const reportsSection = async (key) => {
-  const reports = await readAll(key, { operation: 'reports.list', kind: 'open' }, 'reports')
+  const reports = await readAll(key, { operation: 'reports.list', kind: 'open' }, 'reports', reportsMax)
   if (reports.length === 0) return section('Reports', quiet('No open reports.'))
   const byPost = new Map()
   for (const each of reports) byPost.set(each.event_id, [...(byPost.get(each.event_id) ?? []), each])
@@ -167,7 +168,10 @@ const reportsSection = async (key) => {
     announce(list)
   }
   await showMore()
-  return section('Reports', list, make('div', { class: 'actions' }, more, problem))
+  const count = reportsMax.toLocaleString('en-US')
+  const rest =
+    reports.length < reportsMax ? [] : [quiet(`Older reports appear when some of these ${count} are resolved.`)]
+  return section('Reports', list, make('div', { class: 'actions' }, more, problem), ...rest)
 }
 
 const peopleSection = (key) => {

@@ -3,9 +3,11 @@
  * the id of its signed bytes, and refer only to things in earlier lines.
  */
 import { createHash } from 'node:crypto'
+import { operationByName } from '../../actors/operations.ts'
 import { formatEntry, parseEntry } from '../../actors/records/entry.ts'
 import { none } from '../../actors/records/event-index.ts'
 import {
+  ActsOf,
   type BoardRecord,
   commandIn,
   commandSha,
@@ -15,12 +17,16 @@ import {
 } from '../../actors/records/record.ts'
 import { authorOf } from '../../actors/records/write.ts'
 import type { State } from '../../actors/state.ts'
+import { parseCheckpoint } from '../../storage/checkpoint.ts'
+import { parseNote } from '../../storage/note.ts'
 import type { TakenRecord } from '../export/board-lines.ts'
-import { lineSchemas, type RecordLine, type VotesLine } from '../format/board-schema.ts'
+import { dataOf, textOf } from '../export-check/signed-line.ts'
+import { type BoardHead, lineSchemas, type RecordLine, type VotesLine } from '../format/board-schema.ts'
 import { foreignJson } from '../format/foreign-json.ts'
 import { type Check, compile } from '../format/schema-check.ts'
 import { identityId } from '../format/signing.ts'
 import { chooseBackend } from '../verify/backends.ts'
+import { contradictionIn, type EarlierEvents } from './as-signed.ts'
 
 /** An invalid line, described in words that follow its number. */
 export class BadLine extends Error {
@@ -49,9 +55,20 @@ export function parseLine(text: string): Line {
   if (known === 'board' && version !== 1)
     throw new BadLine(`it has version ${JSON.stringify(version)} of the export, and this release reads version 1`)
   checkShape(known, value)
+  if (known === 'board') checkHead(value as BoardHead)
   const { reserved } = value as { readonly reserved?: unknown }
   if (reserved !== undefined) checkShape('act', reserved)
   return value as Line
+}
+
+/** The new log names this head. Without the key of the old log, only that its parts agree can be checked. */
+function checkHead({ log }: BoardHead): void {
+  const note = parseNote(log.checkpoint)
+  const read = note.ok ? parseCheckpoint(note.value.text) : note
+  if (!read.ok) throw new BadLine(`log/checkpoint is not a signed checkpoint: ${read.problem}`)
+  const { origin, size, root } = read.value
+  if (origin !== log.origin || size !== log.size || root.toString('hex') !== log.root)
+    throw new BadLine('log/checkpoint is of another origin, size or root than log')
 }
 
 function checkShape(type: LineType, value: unknown): void {
@@ -62,12 +79,19 @@ function checkShape(type: LineType, value: unknown): void {
   throw new BadLine(`${instancePath === '' ? `a line of type ${type}` : instancePath.slice(1)} ${message}${more}`)
 }
 
+/** Moves of an identity to another key. */
+const rotated = new ActsOf<{ readonly to: string; readonly proof: string }>('identity.rotate')
+
 /** Throws BadLine if the record cannot follow what `state` has, or is not what its author signed. */
 export class RecordChecks {
   readonly #state: State
   readonly #verify = chooseBackend()
   /** Room -> number of its newest event. */
   readonly #seqs = new Map<string, number>()
+  readonly #events: EarlierEvents = {
+    original: (id) => this.#named(id, (slot) => slot),
+    root: (id) => this.#named(id, (slot) => this.#state.board.events.root(slot)),
+  }
 
   constructor(state: State) {
     this.#state = state
@@ -79,6 +103,9 @@ export class RecordChecks {
     this.#follows(record, key)
     for (const entry of entries) if (parseEntry(entry) === undefined) throw new BadLine('entries are not log entries')
     const { by } = record
+    // Whoever has the new key acts as the identity from then on, so this is never the old board's word.
+    if (rotated.is(record) && (by === undefined || taken.isGone || by.for !== undefined))
+      throw new BadLine('a move to another key is not signed by the identity itself')
     if (by === undefined) return
     const sha = commandSha(by)
     if (line.signed?.command_sha256 !== sha.toString('hex'))
@@ -88,7 +115,14 @@ export class RecordChecks {
     if (record.type === RecordType.event) this.#entryOfEvent(record, sha, entries)
     if (taken.isGone) return
     this.#signer(record, by)
-    if (!isKnown) this.#signatures(by, line, sha)
+    const command = commandOf('signed/signed_payload', by.signed)
+    const contradiction = contradictionIn(record, sha.toString('hex', 0, 16), command, this.#events)
+    if (contradiction !== undefined) throw new BadLine(contradiction)
+    if (isKnown) return
+    this.#signatures(by, line, sha)
+    if (!rotated.is(record)) return
+    const { to, proof } = record.facts
+    this.#verified('facts/proof', Buffer.from(to, 'base64url'), Buffer.from(proof, 'base64url'), by.signed)
   }
 
   votes({ event }: VotesLine): void {
@@ -97,6 +131,15 @@ export class RecordChecks {
 
   #find(event: string): number {
     return this.#state.board.events.find(Buffer.from(event, 'hex'))
+  }
+
+  /** The id of the event to which `of` leads from the original of this one; the original itself if it leads to none. */
+  #named(id: string, of: (original: number) => number): string | undefined {
+    const slot = this.#find(id)
+    if (slot === none) return undefined
+    const original = this.#state.marks.original(slot)
+    const found = of(original)
+    return this.#state.board.events.idHex(found === none ? original : found)
   }
 
   #follows(record: BoardRecord, key: Uint8Array): void {
@@ -136,18 +179,21 @@ export class RecordChecks {
     if (identity !== authorOf(record, key)) throw new BadLine('signed/public_key is not a key of its author')
   }
 
-  #signatures({ key, sig, for: delegated, signed }: Signed, { signed: shown }: RecordLine, sha: Buffer): void {
+  #signatures({ key, sig, signed, for: delegated }: Signed, { signed: shown }: RecordLine, sha: Buffer): void {
     const message = Buffer.from(shown!.signed_payload!)
     if (!createHash('sha256').update(message).digest().equals(sha))
       throw new BadLine('signed/command_sha256 is not the hash of signed/signed_payload')
     this.#verified('signed/signature', key, sig, message)
-    commandOf('signed/signed_payload', signed)
     if (delegated === undefined) return
     const made = commandOf('signed/delegation/signed_payload', delegated.signed)
     const id = createHash('sha256').update(delegated.signed).digest().subarray(0, 16)
     if (!id.equals(delegated.id)) throw new BadLine('signed/delegation/id is not the hash of its signed_payload')
     if (made.operation !== 'delegation.create' || made.target !== Buffer.from(key).toString('base64url'))
       throw new BadLine('signed/delegation is not for the key that signed')
+    const scope = operationByName.get(textOf(commandOf('signed/signed_payload', signed).operation))?.scope
+    const { scopes } = dataOf(made)
+    if (scope === undefined || !Array.isArray(scopes) || !scopes.includes(scope))
+      throw new BadLine('signed/delegation does not cover this operation')
     this.#verified('signed/delegation/signature', delegated.key, delegated.sig, Buffer.from(delegated.signed))
   }
 

@@ -155,7 +155,7 @@ function words(made: Made, { dataDirectory, boardKey }: ImportOptions): string {
   return (
     `The board is in ${dataDirectory}: ${what.join(', ')}. Every signature in the file was verified.\n${again}${missing}${credits}${service}` +
     `Its log is ${inertLine(facts.origin)}, with the key\n\n  ${inertLine(vkey)}\n\n` +
-    'Stated by the old board alone: handles, votes, roles and policies as they came about, times, and credits. Works that were in ' +
-    'progress wait for their workers (recovery_required). Delegations and sign-ins have ended. Private rooms and messages are in no export.\n'
+    'Stated by the old board alone: handles, votes, roles and policies as they came about, times, credits, the head of its log, and that ' +
+    'the file leaves nothing out. Works that were in progress wait for their workers (recovery_required). Delegations and sign-ins have ended. Private rooms and messages are in no export.\n'
   )
 }

@@ -9,7 +9,15 @@ import { formatEntry } from '../../actors/records/entry.ts'
 import { HASH_BYTES, writeLeafHash } from '../../storage/merkle.ts'
 import { commandId, decodeBytes32, decodeBytes64, identityId, isHex32, isHex64 } from '../format/signing.ts'
 import { checkShown, type Renamed } from './shown-fields.ts'
-import { type Fields, openPayload, type Payload, recordOf, type SignatureToCheck, textOf } from './signed-line.ts'
+import {
+  dataOf,
+  type Fields,
+  openPayload,
+  type Payload,
+  recordOf,
+  type SignatureToCheck,
+  textOf,
+} from './signed-line.ts'
 
 /** Tolerance for the clocks of signers. */
 const windowSeconds = 300
@@ -292,12 +300,4 @@ function openDelegation(event: Fields, { command, serviceId }: Payload): OpenedD
 /** NaN if it is not a number, so that comparisons are false. */
 function numberOf(value: unknown): number {
   return typeof value === 'number' ? value : Number.NaN
-}
-
-function dataOf({ data }: Fields): Fields {
-  try {
-    return recordOf(JSON.parse(textOf(data)))
-  } catch {
-    return {}
-  }
 }

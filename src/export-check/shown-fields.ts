@@ -9,7 +9,7 @@ import { slugPattern } from '../../actors/kernel/fields.ts'
 import { operationByName } from '../../actors/operations.ts'
 import { reviewsRoom } from '../../actors/tools/tools.ts'
 import { isHex64 } from '../format/signing.ts'
-import { type Fields, recordOf, textOf } from './signed-line.ts'
+import { dataOf, type Fields, recordOf, textOf } from './signed-line.ts'
 
 /** An event named by an id other than the signed one; correct if `signed` is a version of `shown`. */
 export type Renamed = { readonly field: string; readonly signed: string; readonly shown: string }
@@ -121,13 +121,4 @@ function different(field: string): ShownCheck {
 function areAttached(shown: unknown = [], signed: unknown = []): boolean {
   if (!Array.isArray(shown) || !Array.isArray(signed) || shown.length !== signed.length) return false
   return signed.every((id, n) => recordOf(shown[n]).id === id)
-}
-
-function dataOf({ data }: Fields): Data {
-  if (typeof data !== 'string') return {}
-  try {
-    return recordOf(JSON.parse(data))
-  } catch {
-    return {}
-  }
 }

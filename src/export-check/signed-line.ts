@@ -43,6 +43,15 @@ export function recordOf(value: unknown): Fields {
   return typeof value === 'object' && value !== null ? (value as Fields) : {}
 }
 
+/** `data` of a command; without fields if it is not a JSON object. */
+export function dataOf({ data }: Fields): Fields {
+  try {
+    return recordOf(JSON.parse(textOf(data)))
+  } catch {
+    return {}
+  }
+}
+
 /** The text, or '' if it is something else. */
 export function textOf(value: unknown): string {
   return typeof value === 'string' ? value : ''

@@ -199,6 +199,10 @@ test('an interrupted import does not start, and continues when it is run again',
 })
 
 type Changed = (line: string, n: number) => string | undefined
+const moved = (line: string): boolean => line.includes('"op":"identity.rotate"')
+const thief = person('a thief').publicKey
+/** It is the first line of an event, and begins a thread of its own. */
+const firstEvent = (): string => JSON.parse(lines.find((line) => event(line))!).id
 const event = (line: string): boolean => line.includes('"type":"event"') && line.includes('signed_payload')
 
 test.each<[name: string, change: Changed, rule: RegExp]>(
@@ -239,6 +243,55 @@ test.each<[name: string, change: Changed, rule: RegExp]>(
       'a missing event',
       (line) => (event(line) && line.includes('"seq":1,') ? undefined : line),
       /seq is \d+|on no earlier line/,
+    ],
+    [
+      'another size of the log',
+      (line) => line.replace(/("type":"board".*"size":)\d+/, '$17'),
+      /^Line 1 .*log\/checkpoint is of another origin, size or root than log/,
+    ],
+    [
+      'a move to another key than the one that was signed',
+      (line) => (moved(line) ? line.replace(/"to":"[^"]+"/, `"to":"${thief}"`) : line),
+      /facts\/to is not the key that was signed/,
+    ],
+    [
+      'a move that the new key did not sign',
+      (line) => (moved(line) ? line.replace(/"proof":"[^"]+"/, `"proof":"${'A'.repeat(86)}"`) : line),
+      /facts\/proof does not verify/,
+    ],
+    [
+      'a move without its signed bytes',
+      (line) => (moved(line) ? line.replace(/,"signature":"[^"]+","signed_payload":"(\\"|[^"])+"/, '') : line),
+      /a move to another key is not signed by the identity itself/,
+    ],
+    [
+      'another act than the one that was signed',
+      (line) => line.replace('"op":"room.ban"', '"op":"room.unban"'),
+      /op is room.unban, but the signed bytes are for room.ban/,
+    ],
+    [
+      'another person concerned than the one that was signed',
+      (line) =>
+        line.includes('"op":"room.ban"')
+          ? line.replace(/"facts":{"target":"..../, '$&x').replace(/....x/, '0123')
+          : line,
+      /facts\/target is not the one that was signed/,
+    ],
+    [
+      'another hidden event than the one that was signed',
+      (line) =>
+        line.includes('"op":"room.hide"') ? line.replace(/{"hex":"[^"]+"}/, `{"hex":"${firstEvent()}"}`) : line,
+      /facts\/id is not the event that was signed/,
+    ],
+    [
+      'another kind than the one that was signed',
+      (line) => (event(line) ? line.replace('"kind":"note"', '"kind":"promotion"') : line),
+      /the kind shown is not the one that was signed/,
+    ],
+    [
+      'a reply in another thread',
+      (line) => (event(line) ? line.replace(/"reply":"[^"]+"/, `"reply":"${firstEvent()}"`) : line),
+      /the reply_to shown is not the one that was signed/,
     ],
     ['a missing end', (line) => (line.includes('"type":"end"') ? undefined : line), /without a line of type end/],
     ['more lines', (line) => (line.includes('"type":"end"') ? line.replace(/\d+/, '7') : line), /lines is 7/],

@@ -3,7 +3,6 @@
  * the id of its signed bytes, and refer only to things in earlier lines.
  */
 import { createHash } from 'node:crypto'
-import { operationByName } from '../../actors/operations.ts'
 import { formatEntry, parseEntry } from '../../actors/records/entry.ts'
 import { none } from '../../actors/records/event-index.ts'
 import {
@@ -20,7 +19,7 @@ import type { State } from '../../actors/state.ts'
 import { parseCheckpoint } from '../../storage/checkpoint.ts'
 import { parseNote } from '../../storage/note.ts'
 import type { TakenRecord } from '../export/board-lines.ts'
-import { dataOf, textOf } from '../export-check/signed-line.ts'
+import { signatureFault, type Verify } from '../export-check/signed-record.ts'
 import { type BoardHead, lineSchemas, type RecordLine, type VotesLine } from '../format/board-schema.ts'
 import { foreignJson } from '../format/foreign-json.ts'
 import { type Check, compile } from '../format/schema-check.ts'
@@ -85,7 +84,7 @@ const rotated = new ActsOf<{ readonly to: string; readonly proof: string }>('ide
 /** Throws BadLine if the record cannot follow what `state` has, or is not what its author signed. */
 export class RecordChecks {
   readonly #state: State
-  readonly #verify = chooseBackend()
+  readonly #verify: Verify
   /** Room -> number of its newest event. */
   readonly #seqs = new Map<string, number>()
   readonly #events: EarlierEvents = {
@@ -95,6 +94,8 @@ export class RecordChecks {
 
   constructor(state: State) {
     this.#state = state
+    const backend = chooseBackend()
+    this.#verify = (signature, message, key) => backend.verify(signature, message, key)
   }
 
   /** `isKnown`: an earlier run has checked its signatures. */
@@ -122,7 +123,8 @@ export class RecordChecks {
     this.#signatures(by, line, sha)
     if (!rotated.is(record)) return
     const { to, proof } = record.facts
-    this.#verified('facts/proof', Buffer.from(to, 'base64url'), Buffer.from(proof, 'base64url'), by.signed)
+    if (!this.#verify(Buffer.from(proof, 'base64url'), by.signed, Buffer.from(to, 'base64url')))
+      throw new BadLine('facts/proof does not verify')
   }
 
   votes({ event }: VotesLine): void {
@@ -179,26 +181,13 @@ export class RecordChecks {
     if (identity !== authorOf(record, key)) throw new BadLine('signed/public_key is not a key of its author')
   }
 
-  #signatures({ key, sig, signed, for: delegated }: Signed, { signed: shown }: RecordLine, sha: Buffer): void {
+  #signatures(by: Signed, { signed: shown }: RecordLine, sha: Buffer): void {
     const message = Buffer.from(shown!.signed_payload!)
     if (!createHash('sha256').update(message).digest().equals(sha))
       throw new BadLine('signed/command_sha256 is not the hash of signed/signed_payload')
-    this.#verified('signed/signature', key, sig, message)
-    if (delegated === undefined) return
-    const made = commandOf('signed/delegation/signed_payload', delegated.signed)
-    const id = createHash('sha256').update(delegated.signed).digest().subarray(0, 16)
-    if (!id.equals(delegated.id)) throw new BadLine('signed/delegation/id is not the hash of its signed_payload')
-    if (made.operation !== 'delegation.create' || made.target !== Buffer.from(key).toString('base64url'))
-      throw new BadLine('signed/delegation is not for the key that signed')
-    const scope = operationByName.get(textOf(commandOf('signed/signed_payload', signed).operation))?.scope
-    const { scopes } = dataOf(made)
-    if (scope === undefined || !Array.isArray(scopes) || !scopes.includes(scope))
-      throw new BadLine('signed/delegation does not cover this operation')
-    this.#verified('signed/delegation/signature', delegated.key, delegated.sig, Buffer.from(delegated.signed))
-  }
-
-  #verified(what: string, publicKey: Uint8Array, signature: Uint8Array, message: Uint8Array): void {
-    if (!this.#verify.verify(signature, message, publicKey)) throw new BadLine(`${what} does not verify`)
+    if (by.for !== undefined) commandOf('signed/delegation/signed_payload', by.for.signed)
+    const fault = signatureFault(by, message, this.#verify)
+    if (fault !== undefined) throw new BadLine(fault)
   }
 }
 

@@ -17,7 +17,10 @@ export const fsckCommand: Command = {
   optionHelp: [
     ...settingsHelp,
     ['--explain', 'explain what each finding damages, what the consequences are, and what to do'],
-    ['--signatures', 'check every author’s signature too (60 microseconds each)'],
+    [
+      '--signatures',
+      'check who signed each record too: authors, delegations, moves to other keys (60 microseconds each)',
+    ],
     [
       '--repair',
       'rebuild derived data that differs (node hashes, indexes), and remove bad snapshots; changes nothing if there is damage',

@@ -57,6 +57,7 @@ import {
   shardDirectories,
   snapshotDirectories,
 } from '../board-directory.ts'
+import type { Verify } from '../export-check/signed-record.ts'
 import { missingLogProblem } from '../log/beginning.ts'
 import { durableOf, logBehind, missingJournalProblem } from '../log/covered.ts'
 import type { LogIdentity } from '../log/signed-log.ts'
@@ -65,6 +66,7 @@ import { wipe } from '../search/search-index.ts'
 import { damageIn, setAside, storeFile } from '../webhooks/store.ts'
 import { CreditCheck } from './credits.ts'
 import { type Finding, LogChainCheck, type NodesOf } from './log.ts'
+import { SignerCheck } from './signers.ts'
 import { checkKeys, checkMarks, vkeyIn } from './start.ts'
 
 const nothing = Buffer.alloc(0)
@@ -76,8 +78,8 @@ type FsckOptions = {
   readonly path: string
   readonly onFinding: (finding: Finding) => void
   readonly onProgress: (leaves: number, total: number) => void
-  /** Checks an author's signature; if omitted, signatures are not checked. */
-  readonly verify: ((signature: Uint8Array, message: Uint8Array, key: Uint8Array) => boolean) | undefined
+  /** Checks a signature; if omitted, signatures are not checked. */
+  readonly verify: Verify | undefined
   /** Called with each finding that was repaired; if omitted, nothing is repaired. */
   readonly onRepaired?: (finding: Finding) => void
   /** Where the high-water mark is; if omitted, it is not checked. */
@@ -329,15 +331,19 @@ class LogCheck {
   readonly #isDamaged: boolean[]
   readonly #blobs: BlobCheck
   readonly #credits: CreditCheck
+  /** Undefined if signatures are not checked. */
+  readonly #signers: SignerCheck | undefined
 
   constructor(options: FsckOptions, setting: Setting) {
     this.#options = options
     this.#setting = setting
-    const { disk, path, blobsIn = path } = options
+    const { disk, path, blobsIn = path, verify } = options
     const shards = setting.ends.length - 1
     this.#covered = Array<number>(shards).fill(0)
     this.#isDamaged = Array<boolean>(shards).fill(false)
     this.#credits = new CreditCheck((where, what) => this.#damage(where, what))
+    this.#signers =
+      verify === undefined ? undefined : new SignerCheck(verify, (where, what) => this.#damage(where, what))
     this.#blobs = new BlobCheck(disk, blobsDirectory(blobsIn), (where, what) => this.#damage(where, what))
     this.#shards = shardDirectories(path, shards).map((directory) => new ReadableFrames(disk, directory))
   }
@@ -346,8 +352,11 @@ class LogCheck {
   run(): number {
     const leaves = this.#log()
     for (const [shard, last] of this.#setting.ends.slice(0, this.#shards.length).entries()) this.#private(shard, last)
-    // Otherwise a post or file removed by a lost record would be reported as missing.
-    if (!this.#isDamaged.includes(true)) this.#blobs.end()
+    // Otherwise a post or file removed by a lost record would be reported as missing, and so would a move to another key.
+    if (!this.#isDamaged.includes(true)) {
+      this.#blobs.end()
+      this.#signers?.end()
+    }
     for (const shard of this.#shards) shard.close()
     return leaves
   }
@@ -454,12 +463,11 @@ class LogCheck {
       const agrees =
         entry?.get('command') === sha.toString('hex') &&
         entry.get('room') === record.room &&
-        entry.get('seq') === String(record.seq)
+        entry.get('seq') === String(record.seq) &&
+        entry.get('time') === String(record.at)
       if (!agrees) this.#damage(where, 'its log entry does not match the record')
     }
-    const { verify } = this.#options
-    if (verify !== undefined && bytes !== undefined && !verify(by.sig, bytes, by.key))
-      this.#damage(where, 'its signature does not verify')
+    this.#signers?.take(record, by, bytes, where)
   }
 
   #damage(where: string, what: string): void {

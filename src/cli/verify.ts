@@ -60,6 +60,11 @@ export const boardClaimsHelp: readonly string[] = [
   'Stated by the board alone; checking the file cannot prove it:',
   ...boardClaims.map(([of, fields]) => `  of ${of}: ${fields.join(', ')}`),
   '  and fields that this program does not know. An absent field states its default: plain text, no file, not hidden.',
+  '',
+  'It does not prove that a file has every post, tombstone or end of a delegation. What is left out is one of the “other',
+  'entries” of the log, like posts that expire or are in rooms with archive false, moderation, credits and delegations.',
+  'A mirror has all entries. Nor does it prove that the log has not grown since, or that others were shown the same log:',
+  'compare checkpoints with them, or ask its witnesses.',
 ]
 
 /** A proof is a few kilobytes; a larger file is an export. */
@@ -202,7 +207,11 @@ function readProof(path: string): FoundProof | undefined {
   } catch {
     return undefined
   }
-  const answer = Object(value) as { data?: unknown; inclusion_path?: unknown }
+  const answer = Object(value) as { ok?: unknown; error?: unknown; data?: unknown; inclusion_path?: unknown }
+  if (answer.ok === false && answer.inclusion_path === undefined && answer.data === undefined)
+    throw new Unverified(
+      `${path} contains no proof, but a refusal of the board: ${inertLine(wordOf(Object(answer.error).message))}.`,
+    )
   const proof = Object(answer.inclusion_path === undefined ? answer.data : answer) as Record<string, unknown>
   if (proof.inclusion_path === undefined) return undefined
   return {
@@ -299,7 +308,9 @@ function rowsOf(
     rows.push(['log', inertLine(checkpoint.origin)])
     rows.push([
       'leaves',
-      `${grouped(leaves)}; ${grouped(named)} are lines of this file, ${grouped(others)} other entries`,
+      `${grouped(leaves)}; ${grouped(named)} are lines of this file, ${grouped(others)} other entries${
+        report.ledger === undefined && others > 0 ? ' (other kinds, and posts that the file leaves out)' : ''
+      }`,
     ])
     if (report.closedLogs > 0)
       rows.push([

@@ -85,6 +85,11 @@ function readLine(bytes: Uint8Array, backend: Ed25519Backend): LineReading {
   const type = textOf(value.type)
   if (type === 'ledger') return readPosting(value)
   if (ofTheFile.has(type)) return { is: 'value', value }
+  if (type === 'board')
+    return {
+      is: 'fault',
+      fault: 'this is the export of a whole board (stream=board), which only broadside import --as-it-was checks',
+    }
   if (!isRecordType(type)) {
     const types = 'event, tombstone, rotation, undelegation, unreadable, ledger, leaves, log or end'
     return { is: 'fault', fault: `the type is not ${types}` }

@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, test } from 'vitest'
 import { LeafClaims } from '../../../src/cli/leaf-claims.ts'
 import { splitLines } from '../../../src/cli/lines.ts'
 import { main } from '../../../src/cli/main.ts'
+import { verifyCommand } from '../../../src/cli/verify.ts'
 import { type ExportReport, verifyExport } from '../../../src/cli/verify-export.ts'
 import { type PartReader, readOnThisThread, readOnThreads } from '../../../src/export-check/readers.ts'
 import { machine } from '../../../src/platform.ts'
@@ -45,9 +46,41 @@ test('a good export verifies: signatures, ids, rotated keys, tombstones, leaves 
   expect(out).toMatch(/tombstones +1 /)
   expect(out).toMatch(/key rotations +1\n/)
   expect(out).toMatch(/signatures good +6\n/)
-  expect(out).toMatch(/leaves +8; 6 are lines of this file, 2 other entries\n/)
+  expect(out).toMatch(
+    /leaves +8; 6 are lines of this file, 2 other entries \(other kinds, and posts that the file leaves out\)\n/,
+  )
   expect(out).toContain('verified, with the key you pinned')
   expect(code).toBe(0)
+})
+
+test('a post that the file leaves out is one of the other entries, which the output and the help say', async () => {
+  const lines = composedExport().lines()
+  const left = lines.filter((_line, n) => n !== 0)
+  const end = left.at(-1)!
+  end.count = (end.count as number) - 1
+  const { code, out } = await verifyBytes(text(left), ...pinned)
+  expect([code, out]).toEqual([
+    0,
+    expect.stringContaining('5 are lines of this file, 3 other entries (other kinds, and posts that'),
+  ])
+  expect(verifyCommand.notes!.join('\n')).toContain('It does not prove that a file has every post')
+})
+
+test('what is no export of messages is called what it is', async () => {
+  const board = await verifyBytes('{"type":"board","version":1}\n{"type":"end","lines":1}\n', ...pinned)
+  expect([board.code, board.err]).toEqual([
+    3,
+    expect.stringContaining(
+      'line 1: this is the export of a whole board (stream=board), which only broadside import --as-it-was checks',
+    ),
+  ])
+  const refusal = { ok: false, error: { code: 'not_found', message: 'the public log contains no event 00' } }
+  const refused = await verifyBytes(JSON.stringify(refusal), ...pinned)
+  expect([refused.code, refused.out, refused.err]).toEqual([
+    3,
+    '',
+    expect.stringMatching(/contains no proof, but a refusal of the board: the public log contains no event 00\./),
+  ])
 })
 
 test('threads give the same verdicts', async () => {

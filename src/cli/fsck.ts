@@ -44,6 +44,7 @@ export const fsckCommand: Command = {
       import('../verify/backends.ts'),
     ])
     const backend = args.flag('signatures') ? chooseBackend() : undefined
+    const hasMark = machine.disk.fileExists(markFile)
     const progress = new Progress({ terminal, unit: 'log frames' })
     let shown = 0
     const repaired: string[] = []
@@ -79,7 +80,7 @@ export const fsckCommand: Command = {
       if (shown > findingsShownMax) terminal.out(`…and ${grouped(shown - findingsShownMax)} more.\n`)
       print(
         terminal,
-        { ...result, findings: shown, repaired },
+        { ...result, findings: shown, repaired, signatures: backend !== undefined, mark: hasMark },
         `${grouped(result.frames)} frames, ${grouped(result.bytes)} bytes, ${grouped(result.leaves)} leaves checked.\n`,
       )
       if (result.damages > 0) {
@@ -99,6 +100,11 @@ export const fsckCommand: Command = {
           ? 'Everything agrees.\n'
           : `Nothing that was acknowledged is missing; only derived data differs${remaining(shown, repaired.length, args.flag('repair'))}\n`,
       )
+      if (backend === undefined) terminal.out('Who signed the records was not checked: --signatures does that.\n')
+      if (!hasMark)
+        terminal.out(
+          `There is no mark at ${inertLine(markFile)}, so an older copy of the directory would look the same.\n`,
+        )
       return exitCodes.ok
     } finally {
       lock.release()

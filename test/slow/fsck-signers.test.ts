@@ -90,7 +90,18 @@ async function fsck(directory: string, ...options: string[]): Promise<{ code: nu
 }
 
 test('what was signed with first keys, by delegates and after a move is right', async () => {
-  expect((await fsck(made, '--signatures')).out).toContain('Everything agrees.')
+  const { out } = await fsck(made, '--signatures')
+  expect(out).toContain('Everything agrees.')
+  expect(out).not.toMatch(/not checked|no mark/)
+})
+
+test('fsck says that it did not check who signed, and that it had no mark to compare with', async () => {
+  const directory = boardDirectory()
+  cpSync(made, directory, { recursive: true })
+  const { code, out } = await fsck(directory)
+  expect([code, out]).toEqual([0, expect.stringContaining('Everything agrees.')])
+  expect(out).toContain('Who signed the records was not checked: --signatures does that.')
+  expect(out).toContain(`There is no mark at ${directory}.mark, so an older copy of the directory would look the same.`)
 })
 
 const zeros = Buffer.alloc(64)

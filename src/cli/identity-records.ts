@@ -109,11 +109,13 @@ export function shownRecord({ shard, frame, id, record, relation, isRemoved }: H
   }
 }
 
-function shownSigned({ key, sig, signed, for: delegated }: Signed, isRemoved: boolean): object {
+/** `cut_at`: where a file or a secret was cut out of the signed bytes. */
+function shownSigned({ key, sig, signed, cut, for: delegated }: Signed, isRemoved: boolean): object {
   const base64url = (bytes: Uint8Array): string => Buffer.from(bytes).toString('base64url')
   return {
     public_key: base64url(key),
     ...(isRemoved ? {} : { signature: base64url(sig), signed_payload: Buffer.from(signed).toString('utf8') }),
+    ...(isRemoved || cut === undefined ? {} : { cut_at: cut.at }),
     ...(delegated === undefined ? {} : { delegation: hexOf(delegated.id) }),
   }
 }

@@ -126,6 +126,13 @@ test('the copy has what it did and what was done about it, in private rooms too,
   expect(createHash('sha256').update(String(kept.signed_payload)).digest('hex').slice(0, 32)).toBe(events[1])
   const [name] = readdirSync(join(to, 'attachments'))
   expect(readFileSync(join(to, 'attachments', name!))).toEqual(file)
+  const uploaded = records.find(({ op }) => op === 'blob.put') as Record<string, string> & { cut_at: number }
+  const [start, end] = [
+    uploaded.signed_payload!.slice(0, uploaded.cut_at),
+    uploaded.signed_payload!.slice(uploaded.cut_at),
+  ]
+  const signed = Buffer.from(`${start}${file.toString('base64url')}${end}`)
+  expect(createHash('sha256').update(signed).digest('hex').slice(0, 32)).toBe(uploaded.id)
   expect(await broadside('export', eve.id, to)).toMatchObject({ code: 1 })
 })
 

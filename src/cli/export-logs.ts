@@ -32,6 +32,8 @@ export class ExportLogs {
   named = 0
   /** Number of closed logs in the file. */
   closed = 0
+  /** How many of them have lost their end. */
+  lost = 0
   /** The newest head in the file. */
   checkpoint: ParsedCheckpoint | undefined
   /** Undefined if there is no key to check with. */
@@ -128,6 +130,7 @@ export class ExportLogs {
     this.#origin = undefined
     this.#range = new CompactRange()
     this.closed += 1
+    if (lost !== undefined) this.lost += 1
   }
 
   /** The end line: the head of the last log. */

@@ -48,6 +48,8 @@ export type ExportReport = {
   named: number
   /** Closed logs in the file, each tied to its successor. */
   closedLogs: number
+  /** How many of them have lost their end: none of their entries names the next log. */
+  lostLogs: number
   /** Leaves that lines of a part name in a log with another key than the given one. */
   elsewhere: number
   /** Size of the head that the lines of a part were proved against, leaf by leaf; undefined if they were not. */
@@ -121,6 +123,7 @@ class ExportVerification {
     report.leaves = this.#logs.leaves
     report.named = this.#logs.named
     report.closedLogs = this.#logs.closed
+    report.lostLogs = this.#logs.lost
     report.checkpoint = this.#logs.checkpoint
     report.isSignedByLog = this.#logs.isSigned
     if (!report.hasEnd && this.#options.tiles !== undefined) await this.#prove(this.#options.tiles)
@@ -354,6 +357,7 @@ function emptyReport(): ExportReport {
     leaves: 0,
     named: 0,
     closedLogs: 0,
+    lostLogs: 0,
     elsewhere: 0,
     provedAt: undefined,
     unsettled: 0,

@@ -312,10 +312,13 @@ function rowsOf(
         report.ledger === undefined && others > 0 ? ' (other kinds, and posts that the file leaves out)' : ''
       }`,
     ])
-    if (report.closedLogs > 0)
+    const closed = report.closedLogs - report.lostLogs
+    if (closed > 0)
+      rows.push(['closed logs', `${grouped(closed)}, each tied to the one that follows it by both their entries`])
+    if (report.lostLogs > 0)
       rows.push([
-        'closed logs',
-        `${grouped(report.closedLogs)}, each tied to the one that follows it by both their entries`,
+        'lost ends',
+        `of ${grouped(report.lostLogs)} ${report.lostLogs === 1 ? 'log' : 'logs'}: the log that follows names it; nothing that it signed names the one that follows`,
       ])
     rows.push(['checkpoint', checkpointText(isSignedByLog, key)])
   } else if (report.provedAt !== undefined) {

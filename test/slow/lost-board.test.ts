@@ -180,7 +180,12 @@ test('an export verifies with the new key, and names that key when verified with
   const path = join(folder, 'after.jsonl')
   writeFileSync(path, (await client.get('/v1/export')).text)
   const vkey = (await client.get('/log/vkey')).text.trim()
-  expect(await run('verify', path, '--vkey', vkey)).toMatchObject({ code: 0, err: '' })
+  const byNew = await run('verify', path, '--vkey', vkey)
+  expect(byNew).toMatchObject({ code: 0, err: '' })
+  expect(byNew.out).toMatch(
+    /lost ends +of 1 log: the log that follows names it; nothing that it signed names the one that follows/,
+  )
+  expect(byNew.out).not.toContain('closed logs')
   const byOld = await run('verify', path, '--vkey', oldVkey)
   expect(byOld).toMatchObject({ code: 3 })
   expect(byOld.err).toContain(`is lost, so it names no next log: pin the key of ${vkey.split('+')[0]}`)

@@ -827,8 +827,12 @@ class _ExportCheck:
         elif kind == "rotation":
             self._take_rotation(line)
         elif kind == "tombstone":
+            if "text" in line:
+                raise NotVerified("a tombstone still has its text")
             self._counts["tombstones"] += 1
-        elif kind != "undelegation":
+        elif kind == "undelegation":
+            self._take_undelegation(line)
+        else:
             raise NotVerified(f"lines of type {kind} are not known")
         return self._claim(line, number)
 
@@ -851,9 +855,10 @@ class _ExportCheck:
             _check_signature(given["signed_payload"], given.get("signature"), own)
         if author.get("id") != self._owner_of(own):
             raise NotVerified("the author's id is not that of the key")
-        for name in ("text", "room"):
-            if name in command and command[name] != line.get(name):
-                raise NotVerified(f"the {name} is not what was signed")
+        if command.get("text") != line.get("text"):
+            raise NotVerified("the text is not what was signed")
+        if "room" in command and command["room"] != line.get("room"):
+            raise NotVerified("the room is not what was signed")
         self._counts["events"] += 1
 
     def _take_rotation(self, line: Dict[str, Any]) -> None:
@@ -864,13 +869,20 @@ class _ExportCheck:
         _check_signature(line["signed_payload"], line.get("proof"), command.get("target"))
         self._owners[command["target"]] = self._owner_of(command["public_key"])
 
+    def _take_undelegation(self, line: Dict[str, Any]) -> None:
+        # The end of a delegation is signed if its identity revoked it.
+        if line.get("ended_by") != "revoked" and "signature" not in line:
+            return
+        command, _ = _open_payload(line, line["command_sha256"])
+        if command.get("operation") != "delegation.revoke":
+            raise NotVerified("the signed bytes are for another operation")
+        _check_signature(line["signed_payload"], line.get("signature"), command.get("public_key"))
+
     def _owner_of(self, key: Any) -> str:
         return self._owners.get(key) or hashlib.sha256(_bytes_of(key)).hexdigest()
 
     def _claim(self, line: Dict[str, Any], number: int) -> None:
         """The leaves that a line says it is: its own, and that of its redaction."""
-        if _dict(line.get("log")).get("state") == "none":
-            return
         kind = {"event": "post", "tombstone": "post", "rotation": "rotate", "undelegation": "undelegate"}[line["type"]]
         room, seq = (line.get("room"), line.get("seq")) if kind == "post" else ("-", "-")
         about = f"target {line.get('delegation_id')}\n" if kind == "undelegate" else ""

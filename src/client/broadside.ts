@@ -855,8 +855,9 @@ class ExportCheck {
       throw new NotVerified('event_id is not the first half of command_sha256')
     if (type === 'event') await this.#takeEvent(line)
     else if (type === 'rotation') await this.#takeRotation(line)
-    else if (type === 'tombstone') this.#counts.tombstones += 1
-    else if (type !== 'undelegation') throw new NotVerified(`lines of type ${String(type)} are not known`)
+    else if (type === 'tombstone') this.#takeTombstone(line)
+    else if (type === 'undelegation') await this.#takeUndelegation(line)
+    else throw new NotVerified(`lines of type ${String(type)} are not known`)
     await this.#claim(line, number)
   }
 
@@ -877,7 +878,7 @@ class ExportCheck {
       await checkSignature(given.signed_payload, given.signature, own)
     }
     if (id !== (await this.#ownerOf(own))) throw new NotVerified('the author’s id is not that of the key')
-    if (command.text !== undefined && command.text !== text) throw new NotVerified('the text is not what was signed')
+    if (command.text !== text) throw new NotVerified('the text is not what was signed')
     if (command.room !== undefined && command.room !== room) throw new NotVerified('the room is not what was signed')
     this.#counts.events += 1
   }
@@ -891,6 +892,19 @@ class ExportCheck {
     this.#owners.set(String(to), await this.#ownerOf(from))
   }
 
+  #takeTombstone({ text }: Json): void {
+    if (text !== undefined) throw new NotVerified('a tombstone still has its text')
+    this.#counts.tombstones += 1
+  }
+
+  /** The end of a delegation is signed if its identity revoked it. */
+  async #takeUndelegation(line: Json): Promise<void> {
+    if (line.ended_by !== 'revoked' && line.signature === undefined) return
+    const { command } = await openPayload(line, line.command_sha256)
+    if (command.operation !== 'delegation.revoke') throw new NotVerified('the signed bytes are for another operation')
+    await checkSignature(line.signed_payload, line.signature, command.public_key)
+  }
+
   async #ownerOf(publicKey: unknown): Promise<string> {
     const key = String(publicKey)
     return this.#owners.get(key) ?? (await sha256(fromBase64url(key)))
@@ -899,7 +913,6 @@ class ExportCheck {
   /** The leaves that a line claims to be: its own, and that of its redaction. */
   async #claim(line: Json, number: number): Promise<void> {
     const { type, room, seq, event_id, delegation_id, redaction } = line
-    if (Object(line.log).state === 'none') return
     const kind = { event: 'post', tombstone: 'post', rotation: 'rotate', undelegation: 'undelegate' }[String(type)]
     const isPost = kind === 'post'
     const place = { room: isPost ? room : '-', seq: isPost ? seq : '-' }

@@ -52,6 +52,12 @@ const changes: readonly (readonly [what: string, change: (lines: Json[]) => void
   ],
   ['a time', (lines) => set(lines[0]!, { created_at: 5 }), /^line 1: its entry is not leaf/],
   ['a number in the room', (lines) => set(lines[0]!, { seq: 9 }), /^line 1: its entry is not leaf/],
+  ['a line in no log', (lines) => set(lines[0]!, { log: { state: 'none' } }), /^line 1: log names no leaf/],
+  [
+    'a text of a tombstone',
+    (lines) => set(lines.find(({ type }) => type === 'tombstone')!, { text: 'another' }),
+    /^line \d+: a tombstone still has its text/,
+  ],
   ['a line less', (lines) => void lines.splice(0, 1), /^$/],
   ['no end', (lines) => void lines.pop(), /^the export is not complete/],
   ['a line behind the end', (lines) => void lines.push(lines[0]!), /a line follows the end/],

@@ -67,11 +67,14 @@ export async function leadAfter(config: Config, after: number): Promise<RefusedL
     return undefined
   } catch (error) {
     // Of several boxes, only one can be first.
-    const isOther = error instanceof NotVacant || error instanceof Deposed
+    if (error instanceof NotVacant || error instanceof Deposed) {
+      log('info', 'lead.not_taken', { problem: 'Another box was faster, or the leader is back. This box follows it.' })
+      return undefined
+    }
     const failure = explainFailure(error)
-    log(isOther ? 'info' : 'error', 'lead.not_taken', failure)
+    log('error', 'lead.not_taken', failure)
     const isUnreachable = error instanceof UnfitServers || error instanceof StreamAway
-    if (isOther || isUnreachable || !isComplete(error)) return undefined
+    if (isUnreachable || !isComplete(error)) return undefined
     return { after, problem: failure.problem, untilMs: machine.clock.monotonicMs() + refusedForMs }
   } finally {
     lock.release()

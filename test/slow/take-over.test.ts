@@ -5,11 +5,20 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import { jetstreamManager } from '@nats-io/jetstream'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { shardDirectory } from '../../src/board-directory.ts'
+import { leadAfter } from '../../src/cli/member.ts'
+import { readConfig } from '../../src/config.ts'
 import { machineDisk } from '../../storage/machine-disk.ts'
 import { listSegments, segmentPath } from '../../storage/segment.ts'
 import { missingNats, skipNote, skipWithout } from '../peers/peers.ts'
 import { blobOf, putFields } from '../support/blobs.ts'
-import { type Board, boardDirectory, expectStartRefused, startBoard, tryStartBoard } from '../support/board-process.ts'
+import {
+  type Board,
+  type BoardOptions,
+  boardDirectory,
+  expectStartRefused,
+  startBoard,
+  tryStartBoard,
+} from '../support/board-process.ts'
 import { type Box, makeBoxes } from '../support/boxes.ts'
 import { Client, person } from '../support/client.ts'
 import { HookTarget } from '../support/hook-target.ts'
@@ -233,6 +242,30 @@ describe.skipIf(skipWithout(missing))(`a board with several boxes${skipNote(miss
       const followerClient = await Client.of(boards[oldLeader]!)
       await vi.waitFor(() => ledger.check(followerClient, 30), { ...patience, interval: 500 })
       followerClient.close()
+    })
+
+    test('a box that finds that another was faster says so, and follows', async () => {
+      const leader = await vi.waitFor(async () => {
+        const found = await currentLeader()
+        expect(found).toBeGreaterThanOrEqual(0)
+        return found
+      }, patience)
+      const slower = (leader + 1) % boxes.length
+      await boards[slower]!.stop()
+      const { directory, env } = boxes[slower]!.options('follow')
+      const logged = vi.spyOn(process.stderr, 'write').mockReturnValue(true)
+      const refused = await leadAfter(readConfig(directory, env), 1)
+      const lines = logged.mock.calls.map(([line]) => JSON.parse(String(line)) as Record<string, unknown>)
+      logged.mockRestore()
+      expect(refused).toBe(undefined)
+      expect(lines.find(({ event }) => event === 'lead.not_taken')).toEqual({
+        time: expect.any(String),
+        level: 'info',
+        event: 'lead.not_taken',
+        problem: 'Another box was faster, or the leader is back. This box follows it.',
+      })
+      boards[slower] = await boxes[slower]!.join()
+      await waitUntilCaughtUp(boards[leader]!, boards[slower]!)
     })
 
     const currentLeader = async (): Promise<number> =>

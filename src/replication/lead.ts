@@ -195,6 +195,10 @@ class TakeOver {
   async #firstMissing(lastSeq: number): Promise<number> {
     const { places } = this.#journals
     for (let seq = lastSeq; ; seq--) {
+      if (seq === 0)
+        throw new Halted(
+          'This follower lacks something that was written before the first message of the stream. Start the leader, and let this follower catch up with it first.',
+        )
       const { part, journals } = (await this.#readAt(seq)).header
       if (part === 1 && journals.every(({ first }, index) => first <= places[index]!.last + 1)) return seq
     }

@@ -363,6 +363,28 @@ describe.skipIf(skipWithout(missing))(`a board with several boxes${skipNote(miss
     await newLeader.stop()
   })
 
+  test('a follower that lacks what was written before the stream began does not lead, and says so', async () => {
+    const [first, second] = (await makeBoxes(boardDirectory(), 2, cluster, { SERVICE_ID: 'early' })) as [Box, Box]
+    const withoutStream = { REPLICATE: '', REPLICATE_KEY_FILE: '', REPLICATE_SYSTEM_KEY_FILE: '' }
+    const startAlone = ({ env, ...options }: BoardOptions) =>
+      startBoard({ ...options, env: { ...env, ...withoutStream } })
+    const alone = await startAlone(first.options('serve'))
+    const follower = await startAlone(second.options('follow'))
+    await waitUntilCaughtUp(alone, follower)
+    await follower.stop()
+    const client = await Client.of(alone)
+    expect((await client.post(ada, { room: 'a', text: 'before the stream' })).status).toBe(200)
+    client.close()
+    await alone.stop()
+    const leader = await first.serve()
+    await vi.waitFor(() => expect(leader.lines.join('\n')).toContain('replication.begun'), patience)
+    await leader.stop()
+    second.copyKeysFrom(first)
+    expect(await first.run('hand-over')).toMatchObject({ code: 0, errors: '' })
+    const { code, errors } = await second.run('lead')
+    expect([code, errors]).toEqual([1, expect.stringContaining('before the first message of the stream')])
+  })
+
   test('if the stream no longer shows which box led last, no box starts automatically', async () => {
     const settings = { SERVICE_ID: 'outdated', REPLICATE_ACK: 'quorum' }
     const [first] = (await makeBoxes(boardDirectory(), 2, cluster, settings)) as [Box, Box]

@@ -139,8 +139,8 @@ export class Follower {
   /** Serializes batches, whichever way they came. */
   #work: Promise<void> = Promise.resolve()
   #halted: Error | undefined
-  /** What has failed, with the logged problem, until it succeeds. */
-  readonly #failing = new Map<Activity, string>()
+  /** What has failed, until it succeeds: each problem that was logged, the latest last. Several addresses have problems in turn. */
+  readonly #failing = new Map<Activity, Set<string>>()
   /** Names of settings that the leader has otherwise, as last logged. */
   #differing = ''
   /** Why the leader did not answer when it was last asked. */
@@ -194,19 +194,21 @@ export class Follower {
   /** Logs a persisting problem only once. */
   #warn(activity: Activity, event: string, problem: string): void {
     if (!this.#isLogged(problem)) this.#options.report('warn', event, { problem })
-    this.#failing.set(activity, problem)
+    const problems = this.#failing.get(activity) ?? new Set()
+    problems.delete(problem)
+    this.#failing.set(activity, problems.add(problem))
   }
 
-  /** Logs that a logged problem is over. */
+  /** Logs that the latest problem is over. */
   #succeeded(activity: Activity): void {
-    const problem = this.#failing.get(activity)
+    const problem = latest(this.#failing.get(activity))
     if (problem === undefined) return
     this.#failing.delete(activity)
     if (!this.#isLogged(problem)) this.#options.report('info', 'following.resumed', { problem })
   }
 
   #isLogged(problem: string): boolean {
-    return [...this.#failing.values()].includes(problem)
+    return [...this.#failing.values()].some((problems) => problems.has(problem))
   }
 
   async #pause(ms: number): Promise<void> {
@@ -546,7 +548,7 @@ export class Follower {
   #reportStanding(): void {
     const { tell, leader } = this.#options
     const [failing] = this.#failing.values()
-    const obstacle = this.#unanswered ?? failing
+    const obstacle = this.#unanswered ?? latest(failing)
     tell({ behindMs: this.#behindMs, problem: this.#halted?.message, obstacle, leader: leader.leading })
   }
 
@@ -557,6 +559,10 @@ export class Follower {
     if (this.#answeredAt === undefined) return Number.POSITIVE_INFINITY
     return now - this.#answeredAt < knownForMs ? 0 : now - this.#answeredAt
   }
+}
+
+function latest(problems: ReadonlySet<string> = new Set()): string | undefined {
+  return [...problems].at(-1)
 }
 
 /**

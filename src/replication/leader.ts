@@ -221,6 +221,17 @@ export class Leader {
     return { reply, ends: isEnds(ends) ? ends : undefined }
   }
 
+  /** Every board that leads and has followers has these paths. Of several boxes, another one may take the lead at any moment. */
+  #notLeading(address: string): OutOfReach {
+    this.#skipped.add(address)
+    return this.#addresses.length > 1
+      ? new OutOfReach(`${address} does not lead now, or has no REPLICA_KEY_FILE`, address)
+      : new RefusedFollower(
+          `${address} accepts no followers: set REPLICA_KEY_FILE on the leader and restart it, and let FOLLOW name the leader and not another follower`,
+          address,
+        )
+  }
+
   async #json(path: string): Promise<unknown> {
     const { address } = this
     const answer = await this.#ask(path, briefly)
@@ -235,14 +246,7 @@ export class Leader {
     const asked = { key: this.#key, ...patience, signal: this.#closing.signal, ...(body === undefined ? {} : { body }) }
     try {
       const answer = await this.#askBox(address, path, asked)
-      // Every board with followers has these paths.
-      if (answer.status === 404) {
-        this.#skipped.add(address)
-        throw new RefusedFollower(
-          `${address} accepts no followers: set REPLICA_KEY_FILE on the leader and restart it, and let FOLLOW name the leader and not another follower`,
-          address,
-        )
-      }
+      if (answer.status === 404) throw this.#notLeading(address)
       if (answer.status === 200) this.#leading = address
       return answer
     } catch (error) {

@@ -209,6 +209,20 @@ test('the end of each interruption is logged once, and says what is over', async
   await follower.stop()
 })
 
+test('addresses that fail in turn are one line each in the log', async () => {
+  const problems = ['first', 'second', 'third'].map((name) => `http://${name}.example is out of reach`)
+  let asked = 0
+  const frames = () => Promise.reject(new OutOfReach(problems[asked++ % problems.length]!))
+  const { lines, ways, pass, follower } = followed({}, { isWithoutStream: true, frames })
+  await pass(60_000)
+  const interruptions = problems.map(() => 'following.interrupted')
+  expect(lines.filter((event) => event !== 'following.leader')).toEqual(interruptions)
+  ways.frames = () => Promise.resolve(undefined)
+  await pass(10_000)
+  expect(lines.slice(-1)).toEqual(['following.resumed'])
+  await follower.stop()
+})
+
 /** What a box answers its followers; `away`: nothing. */
 type Box = { epoch: number; last: number } | 'follows' | 'away'
 

@@ -113,6 +113,22 @@ test('a board that refuses the key of a follower says so to every question, and 
     }
 })
 
+test('a board that does not lead refuses a follower for good only if it is the only address', async () => {
+  const follows = answers(404, refusalOf('not_found'))
+  const messages = new Set<string>()
+  for (const ask of Object.values(questions)) {
+    const one = await leader(follows)
+    expect(await ask(one).catch((reason: unknown) => reason)).toBeInstanceOf(RefusedFollower)
+    const several = await leader(follows, follows)
+    const error = await ask(several).catch((reason: unknown) => reason)
+    expect(error).toBeInstanceOf(OutOfReach)
+    expect(error).not.toBeInstanceOf(RefusedFollower)
+    expect(error).toMatchObject({ undoneBy: expect.stringContaining('http://') })
+    messages.add((error as Error).message.replace(/^\S+ /, ''))
+  }
+  expect([...messages]).toEqual(['does not lead now, or has no REPLICA_KEY_FILE'])
+})
+
 test('another refusal of the board itself is passed on to the client, and the outcome of an internal error is unknown', async () => {
   const ask = async (status: number, code: string) => questions.command!(await leader(answers(status, refusalOf(code))))
   const body = refusalOf('too_large')

@@ -390,8 +390,12 @@ export class Follower {
     try {
       const last = await (vacancy?.newest() ?? stream.last())
       if (this.#quietSince !== since) return
-      if (last > this.#lastReceived) {
-        this.#warn('stream', 'following.interrupted', 'the stream servers stopped sending messages: reconnecting')
+      if (last !== this.#lastReceived) {
+        const problem =
+          last > this.#lastReceived
+            ? 'the stream servers stopped sending messages: reconnecting'
+            : 'the stream was recreated: reconnecting'
+        this.#warn('stream', 'following.interrupted', problem)
         await stream.close()
       } else if (isVacant) {
         this.#vacantAt = now

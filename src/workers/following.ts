@@ -59,6 +59,8 @@ export const thread: ThreadStarter<FollowingThread> = (data, here) => {
       const stream = await openStream({ disk, clock }, lead, serviceId, 'refuse')
       try {
         const { lastSeq } = await stream.state()
+        if (lastSeq === 0)
+          throw new Error('The stream is empty: the leader has published nothing since it was created.')
         // Servers without a majority still report where the stream ends, but only their leader can say what is in it.
         await stream.read(lastSeq)
         return lastSeq

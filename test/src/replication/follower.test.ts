@@ -139,6 +139,13 @@ test('after a hand-over each waits only for its turn, and not if another has beg
   await next.follower.stop()
 })
 
+test('a stream that has less than this follower has read is another one, which says nothing about the leader yet', async () => {
+  const { found, lines, pass, follower } = followed({ ack: 'quorum' }, { newest: () => Promise.resolve(0) })
+  await pass(60_000)
+  expect([found, lines.includes('following.interrupted')]).toEqual([[], true])
+  await follower.stop()
+})
+
 test('the log says once who leads, once that nobody answers, and once that the stream does not', async () => {
   const { lines, ways, pass, follower } = followed({}, { answers: gone })
   await pass(30_000)

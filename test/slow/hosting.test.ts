@@ -355,4 +355,7 @@ test.skipIf(skipWithout(noVerifier))(`the systemd unit is valid${skipNote(noVeri
   const { code, output, errors } = await runProgram(folder, 'systemd-analyze', ['verify', '--man=no', file], {})
   // It reports problems in other units of the machine too.
   expect([code, `${output}${errors}`.split('\n').filter((line) => line.includes('broadside'))]).toEqual([0, []])
+  // By default, systemd gives up after five starts that fail within 10 s. A start that is refused takes about one.
+  expect(unit).toMatch(/^Restart=always$/m)
+  expect(unit).toMatch(/^StartLimitIntervalSec=0$/m)
 })

@@ -47,7 +47,7 @@ export async function standDown(wanted: Wanted): Promise<boolean> {
   const state = streamStateIn(disk, path)
   if (state === undefined)
     throw new UnusableDirectory(
-      `${path} contains a board that was never in the stream, and a follower needs an empty directory: choose another DATA_DIR.`,
+      `${path} contains a board that is not in the stream, so the stream cannot tell whether it leads. Only if no other box leads this board, start it with broadside serve, which publishes it. A follower needs an empty directory: choose another DATA_DIR.`,
     )
   const stream = await wanted.openStream(wanted, settings, readFacts(disk, path).service_id, 'refuse')
   let header: BatchHeader | undefined

@@ -63,7 +63,7 @@ export class StreamWriter {
   problemOf(created: string): string | undefined {
     if (this.#state.created === created) return undefined
     if (this.#state.created !== undefined)
-      return `The stream was recreated at ${created}: messages that followers had not read are lost. If that was intended, stop the board and remove ${this.#file}.`
+      return `The stream was recreated at ${created}: messages that followers had not read are lost. If that was intended, or the servers lost their disks, and no other box leads, stop the board, remove ${this.#file}, and start the board with broadside serve.`
     this.#save({ ...this.#state, created })
     return undefined
   }

@@ -97,6 +97,13 @@ export class Assembly {
     this.#seal = seal
   }
 
+  /** Call this instead of `add` for a part whose frames are not needed: from then on, parts of an older epoch are ignored. */
+  skip({ header: { epoch } }: Part): void {
+    if (epoch <= this.#epoch) return
+    this.#parts = []
+    this.#epoch = epoch
+  }
+
   /** Returns the batch that this part completes, or undefined. Throws if any part of it was not sealed for this board. */
   add(part: Part): Batch | undefined {
     const { epoch, part: number, parts } = part.header

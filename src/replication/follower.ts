@@ -282,6 +282,13 @@ export class Follower {
     this.#epoch = isNewest ? epoch : Math.max(this.#epoch, epoch)
     if (isNewest) this.#streamEpoch = epoch
     this.#newest = part.header
+    if (this.#isHere(part.header.journals)) {
+      // Its key may have gone with the leader that had it. That of the newest message also opens what is published next.
+      if (isNewest) await this.#sealed(part.header.seal).catch(() => {})
+      assembly.skip(part)
+      this.#taken = seq
+      return
+    }
     await this.#sealed(part.header.seal)
     const batch = assembly.add(part)
     if (batch === undefined) return
@@ -339,11 +346,11 @@ export class Follower {
     if (shares.length !== this.#places.length)
       throw new Diverged('the leader has a different number of shards: create a new follower in an empty directory')
     if (this.#isBehind(shares)) await this.#copyAll()
-    const fresh = shares.map((share, index) => this.#freshOf(share, this.#places[index]!))
-    if (fresh.every((share) => share === undefined)) return
+    const isFresh = shares.map((share, index) => this.#isFresh(share, this.#places[index]!))
+    if (!isFresh.includes(true)) return
     if (!this.#options.hasRoom())
       throw new Error('The disk of this follower is full: less than DISK_RESERVE_BYTES are free. Free up space there.')
-    const named = shares.slice(0, -1).filter((_, index) => fresh[index] !== undefined)
+    const named = shares.slice(0, -1).filter((_, index) => isFresh[index])
     await this.#options.attachments.fetchFor(named, files)
     this.#places = await this.#options.take(shares)
     this.#tookAt = this.#options.clock.monotonicMs()
@@ -356,13 +363,18 @@ export class Follower {
     return shares.some(({ first }, index) => first > this.#places[index]!.last + 1)
   }
 
-  /** Undefined if all of it is here. */
-  #freshOf(share: CopiedFrames, place: JournalPlace): CopiedFrames | undefined {
-    if (share.last === place.last && share.chain !== place.chain)
+  #isHere(journals: BatchHeader['journals']): boolean {
+    const isSame = journals.length === this.#places.length
+    return isSame && !journals.some((share, index) => this.#isFresh(share, this.#places[index]!))
+  }
+
+  /** Whether some of it is not here. */
+  #isFresh({ last, chain, rolls }: Pick<CopiedFrames, 'last' | 'chain' | 'rolls'>, place: JournalPlace): boolean {
+    if (last === place.last && chain !== place.chain)
       throw new Diverged(
         `journal ${place.id} differs between this follower and its leader at or before frame ${place.last}`,
       )
-    return share.last > place.last || share.rolls.some((roll) => roll > place.last) ? share : undefined
+    return last > place.last || rolls.some((roll) => roll > place.last)
   }
 
   /** The leader may be waiting for this; it is repeated because a restarted leader has not heard it. */

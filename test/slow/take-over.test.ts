@@ -1,5 +1,5 @@
 /** A follower takes over from its leader: no acknowledged write is lost, and no size of the log gets a second root. */
-import { readFileSync, statSync } from 'node:fs'
+import { readFileSync, rmSync, statSync } from 'node:fs'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { jetstreamManager } from '@nats-io/jetstream'
@@ -7,6 +7,8 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { shardDirectory } from '../../src/board-directory.ts'
 import { leadAfter } from '../../src/cli/member.ts'
 import { readConfig } from '../../src/config.ts'
+import { machine } from '../../src/platform.ts'
+import { sealIn } from '../../src/replication/stream-seal.ts'
 import { machineDisk } from '../../storage/machine-disk.ts'
 import { listSegments, segmentPath } from '../../storage/segment.ts'
 import { missingNats, skipNote, skipWithout } from '../peers/peers.ts'
@@ -383,6 +385,35 @@ describe.skipIf(skipWithout(missing))(`a board with several boxes${skipNote(miss
     expect(await first.run('hand-over')).toMatchObject({ code: 0, errors: '' })
     const { code, errors } = await second.run('lead')
     expect([code, errors]).toEqual([1, expect.stringContaining('before the first message of the stream')])
+  })
+
+  test('after the keys of the stream were replaced, a box that was restarted leads if the leader is gone', async () => {
+    const settings = { SERVICE_ID: 'resealed', REPLICATE_ACK: 'quorum' }
+    const [first, second] = (await makeBoxes(boardDirectory(), 2, cluster, settings)) as [Box, Box]
+    let leader = await first.serve()
+    second.copyKeysFrom(first)
+    let follower = await second.join()
+    const post = async (text: string): Promise<void> => {
+      const client = await Client.of(leader)
+      expect((await client.post(ada, { room: 'a', text })).status).toBe(200)
+      client.close()
+      await waitUntilCaughtUp(leader, follower)
+    }
+    await post('under the first keys')
+    const chainOf = ({ directory }: Box) => sealIn(machine.disk, directory)?.chain
+    const chain = chainOf(first)
+    await follower.stop()
+    await leader.stop()
+    for (const { directory } of [first, second]) rmSync(join(directory, 'stream-seal.json'))
+    leader = await first.join()
+    follower = await second.join()
+    await post('under the second keys')
+    const { epoch } = (await first.ends())!
+    await Promise.all([leader.kill(), follower.kill()])
+    follower = await second.join()
+    await vi.waitFor(async () => expect((await second.ends())?.epoch).toBe(epoch + 1), patience)
+    expect(chainOf(second)).not.toBe(chain)
+    await follower.stop()
   })
 
   test('if the stream no longer shows which box led last, no box starts automatically', async () => {

@@ -63,7 +63,7 @@ export class Acknowledgments {
     const since = this.#stuckSince
     if (!this.#isStarted || since === undefined || this.#options.clock.monotonicMs() - since < stuckMs) return undefined
     return isReached(this.#durable, this.#stream)
-      ? 'No follower has confirmed the newest writes, so they are waiting.'
+      ? 'No follower has confirmed the newest writes, so they are waiting. Start one, or see /healthz of those that run.'
       : 'The stream has not acknowledged the newest writes, so they are waiting.'
   }
 

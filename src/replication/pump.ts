@@ -9,7 +9,7 @@ import { Deposed, Halted, Outdated, staleBoardAdvice } from './halted.ts'
 import { type Ends, type FrameShares, type JournalDirectories, JournalsOut, type ReadNamed } from './journals-out.ts'
 import type { BoardStream } from './open-stream.ts'
 import { publishNext } from './publish.ts'
-import { UnfitServers } from './stream.ts'
+import { StreamAway, UnfitServers } from './stream.ts'
 import type { StreamSeal } from './stream-seal.ts'
 import type { StreamWriter } from './writer.ts'
 
@@ -133,7 +133,8 @@ export class Pump {
           report('error', halted === undefined ? 'replication.interrupted' : 'replication.halted', { problem })
         this.#problem = problem
         const isTold = halted !== undefined || error instanceof UnfitServers
-        tell(isTold ? problem : `The stream is out of reach. ${outageEffect}`, halted)
+        const why = error instanceof StreamAway ? ` ${problem}` : ''
+        tell(isTold ? problem : `The stream is out of reach. ${outageEffect}${why}`, halted)
         await this.#stream?.close()
         this.#stream = undefined
         if (halted !== undefined) return

@@ -36,7 +36,7 @@ export class UnfitServers extends Error {
   override name = 'UnfitServers'
 }
 
-/** None of the servers can be reached now. */
+/** The servers cannot be reached now, or lack a majority. */
 export class StreamAway extends Error {
   override name = 'StreamAway'
 }
@@ -99,7 +99,7 @@ export class JournalStream {
 
   /** The creation time distinguishes the stream from one that replaced it. */
   async state(): Promise<{ readonly created: string; readonly firstSeq: number; readonly lastSeq: number }> {
-    const { created, state } = await this.#manager.streams.info(this.#name)
+    const { created, state } = await answerTo(this.#manager.streams.info(this.#name))
     return { created: String(created), firstSeq: state.first_seq, lastSeq: state.last_seq }
   }
 
@@ -119,7 +119,7 @@ export class JournalStream {
 
   /** A message, from the leader of the stream; undefined if there is none with this number. Throws Foreign. */
   async read(seq: number): Promise<Part | undefined> {
-    const found = await this.#manager.streams.getMessage(this.#name, { seq })
+    const found = await answerTo(this.#manager.streams.getMessage(this.#name, { seq }))
     if (found === null) return undefined
     const header = parseHeader(found.header.get(headerName))
     if (header === undefined) throw new Foreign()
@@ -144,13 +144,16 @@ export class JournalStream {
    * the stream's leader, all servers that are up to date, and a majority have confirmed that they do.
    */
   async check(): Promise<void> {
-    const { cluster, config } = await this.#manager.streams.info(this.#name)
+    const { cluster, config } = await answerTo(this.#manager.streams.info(this.#name))
     if (config.num_replicas < replicas || config.storage !== 'file')
       throw new UnfitServers(
         `The stream ${this.#name} must keep ${replicas} copies in files. Delete it: the board recreates it correctly.`,
       )
     const { leader, replicas: others = [] } = cluster ?? {}
-    if (leader === undefined) throw new StreamAway('None of the NATS servers leads the stream now.')
+    if (leader === undefined)
+      throw new StreamAway(
+        'None of the NATS servers leads the stream now. At least two of the three must be running and reach each other.',
+      )
     const awaited = [leader, ...others.filter(isUpToDate).map(({ name }) => name)]
     const names = [leader, ...others.map(({ name }) => name)]
     const found = await this.#servers(awaited, names)
@@ -247,6 +250,18 @@ function isMinority(some: readonly string[], all: readonly string[]): boolean {
 function away({ servers }: StreamOptions, error: unknown): StreamAway {
   const problem = error instanceof Error ? error.message : String(error)
   return new StreamAway(`The servers of the stream (${servers.join(', ')}) are out of reach: ${problem}.`)
+}
+
+/** Rejects with StreamAway instead of an error of the library. */
+async function answerTo<Answer>(request: Promise<Answer>): Promise<Answer> {
+  try {
+    return await request
+  } catch (error) {
+    const problem = error instanceof Error ? error.message : String(error)
+    throw new StreamAway(
+      `The NATS servers did not do what was asked (${problem}). Are at least two of the three running?`,
+    )
+  }
 }
 
 /** A name in subjects may have no dot. */

@@ -125,6 +125,13 @@ describe.skipIf(skipWithout(missing))(`a board that publishes its journals${skip
     await write(300, 2)
     const outOfReach = 'replication: The stream is out of reach'
     await vi.waitFor(async () => expect(await health(board)).toContain(outOfReach), patience)
+    expect(await health(board)).toMatch(
+      /at least two of the three|The NATS server n\d did not report|The servers of the stream/i,
+    )
+    const problems = board.lines.flatMap(
+      (line) => /"replication.interrupted","problem":"([^"]+)"/.exec(line)?.[1] ?? [],
+    )
+    for (const problem of problems) expect(problem).toMatch(/^[A-Z].*[.?]$/)
     await Promise.all(['n1', 'n2'].map((name) => cluster.startServer(name)))
     client.close()
     await board.kill()

@@ -37,9 +37,14 @@ export class Vacancy implements ActorListener {
     notices.set('lead', found)
   }
 
-  standing({ behindMs }: Standing): void {
+  standing({ behindMs, withoutStream }: Standing): void {
     const { problem, notices } = this.#options
-    if (this.#reported === undefined || behindMs > 0 || problem() !== undefined) return
+    if (this.#reported === undefined) {
+      if (withoutStream === undefined) notices.end('lead')
+      else notices.set('lead', `This box cannot take over now: ${withoutStream.replace(/\.$/, '')}.`)
+      return
+    }
+    if (behindMs > 0 || problem() !== undefined) return
     this.#reported = undefined
     notices.end('lead')
   }

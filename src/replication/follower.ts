@@ -20,13 +20,15 @@ import type { SealName, StreamSeal } from './stream-seal.ts'
 /**
  * `behindMs`: how long the leader is known to have more than this follower, or to be out of reach; 0 if this follower has it
  * all; infinite if it has not heard from the leader. `problem`: why it applies nothing more. `obstacle`: why it may be behind,
- * until the next attempt succeeds. `leader`: the address being queried.
+ * until the next attempt succeeds. `leader`: the address being queried. `withoutStream`: why it does not read the stream, if
+ * it may lead, for which it needs the stream.
  */
 export type Standing = {
   readonly behindMs: number
   readonly problem: string | undefined
   readonly obstacle: string | undefined
   readonly leader: string | undefined
+  readonly withoutStream: string | undefined
 }
 
 /** The stream, for reading. A simulation has its own. */
@@ -268,6 +270,7 @@ export class Follower {
         this.#failing.delete('stream')
         this.#succeeded('copying')
       }
+      this.#succeeded('stream')
       this.#quietSince = undefined
       if (part !== undefined) await this.#takeMessage(seq, part, assembly, seq >= newest)
       if (this.#isOver) return
@@ -409,7 +412,10 @@ export class Follower {
             : 'the stream was recreated: reconnecting'
         this.#warn('stream', 'following.interrupted', problem)
         await stream.close()
-      } else if (isVacant) {
+        return
+      }
+      this.#succeeded('stream')
+      if (isVacant) {
         this.#vacantAt = now
         vacancy?.found(last)
       }
@@ -562,10 +568,11 @@ export class Follower {
   }
 
   #reportStanding(): void {
-    const { tell, leader } = this.#options
+    const { tell, leader, vacancy } = this.#options
     const [failing] = this.#failing.values()
     const obstacle = this.#unanswered ?? latest(failing)
-    tell({ behindMs: this.#behindMs, problem: this.#halted?.message, obstacle, leader: leader.leading })
+    const withoutStream = vacancy && latest(this.#failing.get('stream'))
+    tell({ behindMs: this.#behindMs, problem: this.#halted?.message, obstacle, leader: leader.leading, withoutStream })
   }
 
   get #behindMs(): number {

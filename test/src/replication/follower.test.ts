@@ -115,6 +115,25 @@ test('a leader that answers is not replaced until servers that lacked a majority
   await follower.stop()
 })
 
+test('a box that may lead tells why it cannot read the stream, until it can', async () => {
+  const { told, ways, pass, follower } = followed({ ack: 'quorum' }, { newest: noMajority })
+  await pass(10_000)
+  expect(told.at(-1)).toMatchObject({ behindMs: 0, withoutStream: expect.stringContaining('None of the NATS servers') })
+  ways.newest = () => Promise.resolve(1)
+  await pass(10_000)
+  expect(told.at(-1)).toMatchObject({ withoutStream: undefined })
+  await follower.stop()
+  const next = followed({ ack: 'quorum' }, {})
+  const stream = await next.ways.openStream()
+  next.ways.openStream = () => Promise.reject(new Error('refused'))
+  await next.pass(5_000)
+  expect(next.told.at(-1)).toMatchObject({ withoutStream: 'refused' })
+  next.ways.openStream = () => Promise.resolve(stream)
+  await next.pass(10_000)
+  expect(next.told.at(-1)).toMatchObject({ withoutStream: undefined })
+  await next.follower.stop()
+})
+
 test('a dead leader is replaced as soon as the servers have a majority again', async () => {
   const { found, ways, pass, follower } = followed({ ack: 'quorum' }, { newest: noMajority, answers: gone })
   await pass(60_000)

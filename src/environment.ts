@@ -82,6 +82,11 @@ export function prepareEngineEnvironment(headerBytesMax: number): void {
   process.env.UWS_HTTP_MAX_HEADERS_SIZE = String(headerBytesMax)
 }
 
+/** Threads of libuv for files; a board waits for its disk there. Read at their first use: a later call has no effect. */
+export function setFileThreads(count: number): void {
+  process.env.UV_THREADPOOL_SIZE ??= String(count)
+}
+
 /** Threads and child processes read this variable when they start. */
 export function shareCompileCache(directory: string): void {
   process.env.NODE_COMPILE_CACHE = directory

@@ -3,7 +3,7 @@
 import type { RunningServer } from '../board/server.ts'
 import { pause, systemClock } from '../clock.ts'
 import type { Config } from '../config.ts'
-import { BadConfig } from '../environment.ts'
+import { BadConfig, setFileThreads } from '../environment.ts'
 import { explainFailure } from '../failure.ts'
 import { log } from '../observe.ts'
 import type { RefusedLead } from '../replication/may-lead.ts'
@@ -115,12 +115,16 @@ function startedInTime(starting: Promise<RunningServer>): Promise<RunningServer 
   return Promise.race([starting, pause(systemClock, startWithinMs).then(() => undefined)])
 }
 
+/** Four, the default, leave most of a disk unused: src/DECISIONS.md. */
+const fileThreads = 16
+
 /** Runs a board until it is stopped. `chosen` throws BadConfig if this is the wrong command for these settings. */
 async function runBoard(
   args: Arguments,
   terminal: Terminal,
   chosen: (given: Config) => Config | Promise<Config>,
 ): Promise<ExitCode> {
+  setFileThreads(fileThreads)
   const limits = args.text('limits')
   if (limits !== undefined && limits !== 'on' && limits !== 'off') throw new UsageError('--limits takes on or off.')
   const portGiven = args.integer('port', { fallback: -1, min: 0, max: 65_535 })

@@ -3,8 +3,8 @@
  *
  * `ask` gets an answer and is bounded in number and in time. `tell` is a hint that may be lost. Everything sent in one
  * tick travels as one message, encoded with msgpackr into one buffer that is transferred, never cloned: one postMessage
- * costs as much as thirty small letters. Large answers are sent early instead of being batched, so that a thread that
- * answers thousands of asks in one tick buffers at most one message of them.
+ * costs as much as thirty small letters. Large answers are sent early instead of being batched, so that nobody waits for
+ * the answers of others, and a thread that answers thousands of asks in one tick buffers at most one message of them.
  *
  * Tells and answers arrive in the order in which they were sent.
  *
@@ -50,8 +50,11 @@ export type LinkOptions = {
   readonly onReceived?: (bytes: number) => void
 }
 
-/** Gathered answers are sent immediately once they reach this many bytes. */
-const gatheredBytesMax = 1024 * 1024
+/**
+ * Gathered answers are sent immediately once they reach this many bytes: about a page of posts, which takes longer to make than to send. If
+ * all asks of a tick were answered together, each would wait for the last one, and the thread that asked would have nothing to do meanwhile.
+ */
+const gatheredBytesMax = 16 * 1024
 
 type Open = { readonly answer: (answered: Answered<unknown, unknown>) => void; readonly due: number }
 type Wire = [[number, unknown][], [number, number, unknown][], unknown[], unknown[]]

@@ -4,7 +4,7 @@ import { mkdirSync } from 'node:fs'
 import { join } from 'node:path'
 import { MessageChannel } from 'node:worker_threads'
 import { expect, test } from 'vitest'
-import { Link } from '../../actors/kernel/link.ts'
+import { Link, type Port } from '../../actors/kernel/link.ts'
 import { Packr } from '../../actors/kernel/msgpack.ts'
 import { systemClock } from '../../src/clock.ts'
 import { BlobFiles } from '../../storage/blob-files.ts'
@@ -63,6 +63,39 @@ test('a file that a shard drops and needs again a moment later stays', async () 
   near.close()
   await new Promise((resolve) => setImmediate(resolve))
   expect([...filesUnder(directory)].map(([name]) => name)).toEqual([join('den', 'sha')])
+})
+
+test('a page is sent before the next ask of the same tick is handled; short answers share a message', async () => {
+  for (const [bytes, messages] of [
+    [20_000, 8],
+    [100, 1],
+  ] as const) {
+    const { port1, port2 } = new MessageChannel()
+    const common = { openMax: 10, patienceMs: 60_000, now: () => 0, timers: systemClock }
+    let sent = 0
+    const sentAt: number[] = []
+    const counted: Port = {
+      on: (event, take) => port2.on(event, take),
+      postMessage: (message, transfer) => {
+        sent++
+        port2.postMessage(message, [...transfer])
+      },
+      close: () => port2.close(),
+    }
+    const far: Link = new Link({
+      ...common,
+      port: counted,
+      onAsk: (_body, id) => {
+        sentAt.push(sent)
+        far.answer(id, Buffer.alloc(bytes))
+      },
+    })
+    const near = new Link({ ...common, port: port1 })
+    await Promise.all(Array.from({ length: 8 }, () => new Promise((resolve) => near.ask('page', resolve))))
+    expect(sent).toBe(messages)
+    expect(sentAt).toEqual(Array.from({ length: 8 }, (_, n) => (messages === 1 ? 0 : n)))
+    near.close()
+  }
 })
 
 test('large answers of one tick are sent one after the other, and no large buffer is retained', async () => {

@@ -6,7 +6,6 @@ import { createHash } from 'node:crypto'
 import { formatEntry, parseEntry } from '../../actors/records/entry.ts'
 import { none } from '../../actors/records/event-index.ts'
 import {
-  ActsOf,
   type BoardRecord,
   commandIn,
   commandSha,
@@ -19,7 +18,7 @@ import type { State } from '../../actors/state.ts'
 import { parseCheckpoint } from '../../storage/checkpoint.ts'
 import { parseNote } from '../../storage/note.ts'
 import type { TakenRecord } from '../export/board-lines.ts'
-import { signatureFault, type Verify } from '../export-check/signed-record.ts'
+import { isProven, moves, signatureFault, type Verify } from '../export-check/signed-record.ts'
 import { type BoardHead, lineSchemas, type RecordLine, type VotesLine } from '../format/board-schema.ts'
 import { foreignJson } from '../format/foreign-json.ts'
 import { type Check, compile } from '../format/schema-check.ts'
@@ -78,9 +77,6 @@ function checkShape(type: LineType, value: unknown): void {
   throw new BadLine(`${instancePath === '' ? `a line of type ${type}` : instancePath.slice(1)} ${message}${more}`)
 }
 
-/** Moves of an identity to another key. */
-const rotated = new ActsOf<{ readonly to: string; readonly proof: string }>('identity.rotate')
-
 /** Throws BadLine if the record cannot follow what `state` has, or is not what its author signed. */
 export class RecordChecks {
   readonly #state: State
@@ -105,7 +101,7 @@ export class RecordChecks {
     for (const entry of entries) if (parseEntry(entry) === undefined) throw new BadLine('entries are not log entries')
     const { by } = record
     // Whoever has the new key acts as the identity from then on, so this is never the old board's word.
-    if (rotated.is(record) && (by === undefined || taken.isGone || by.for !== undefined))
+    if (moves.is(record) && (by === undefined || taken.isGone || by.for !== undefined))
       throw new BadLine('a move to another key is not signed by the identity itself')
     if (by === undefined) return
     const sha = commandSha(by)
@@ -121,9 +117,7 @@ export class RecordChecks {
     if (contradiction !== undefined) throw new BadLine(contradiction)
     if (isKnown) return
     this.#signatures(by, line, sha)
-    if (!rotated.is(record)) return
-    const { to, proof } = record.facts
-    if (!this.#verify(Buffer.from(proof, 'base64url'), by.signed, Buffer.from(to, 'base64url')))
+    if (moves.is(record) && !isProven(record.facts, by.signed, this.#verify))
       throw new BadLine('facts/proof does not verify')
   }
 

@@ -1,10 +1,24 @@
-/** Checks the signatures of a stored record: its author’s and, if a delegate signed, that of the identity over the delegation. */
+/**
+ * Checks the signatures of a stored record: its author’s; if a delegate signed, that of the identity over the delegation; and of a move to
+ * another key, that of the new key.
+ */
 import { createHash } from 'node:crypto'
 import { operationByName } from '../../actors/operations.ts'
-import { commandIn, type Delegated, type Signed } from '../../actors/records/record.ts'
+import { ActsOf, commandIn, type Delegated, type Signed } from '../../actors/records/record.ts'
 import { dataOf, textOf } from './signed-line.ts'
 
 export type Verify = (signature: Uint8Array, message: Uint8Array, key: Uint8Array) => boolean
+
+/** `to`: a public key, `proof`: its signature over the signed bytes, both base64url. */
+type MoveFacts = { readonly to: string; readonly proof: string }
+
+/** Moves of an identity to another key. */
+export const moves = new ActsOf<MoveFacts>('identity.rotate')
+
+/** Whether the new key has signed the move too. `message`: the signed bytes, complete. */
+export function isProven({ to, proof }: MoveFacts, message: Uint8Array, verify: Verify): boolean {
+  return verify(Buffer.from(proof, 'base64url'), message, Buffer.from(to, 'base64url'))
+}
 
 /** What is wrong with the signatures; undefined if nothing is. `message`: the signed bytes, complete. */
 export function signatureFault(by: Signed, message: Uint8Array, verify: Verify): string | undefined {

@@ -2,12 +2,10 @@
  * Checks who signed each record: the signatures, those of delegations and of keys to which identities moved, and that the key that signed
  * was one of its author's.
  */
-import { ActsOf, type BoardRecord, ownKey, type Signed } from '../../actors/records/record.ts'
+import { type BoardRecord, ownKey, type Signed } from '../../actors/records/record.ts'
 import { authorOf } from '../../actors/records/write.ts'
-import { signatureFault, type Verify } from '../export-check/signed-record.ts'
+import { isProven, moves, signatureFault, type Verify } from '../export-check/signed-record.ts'
 import { identityId } from '../format/signing.ts'
-
-const rotated = new ActsOf<{ readonly to: string; readonly proof: string }>('identity.rotate')
 
 export class SignerCheck {
   readonly #verify: Verify
@@ -34,10 +32,9 @@ export class SignerCheck {
     if (message === undefined) return
     const fault = signatureFault(by, message, this.#verify)
     if (fault !== undefined) this.#damage(where, fault)
-    if (!rotated.is(record)) return
-    const { to, proof } = record.facts
-    this.#moved.set(to, author)
-    if (!this.#verify(Buffer.from(proof, 'base64url'), message, Buffer.from(to, 'base64url')))
+    if (!moves.is(record)) return
+    this.#moved.set(record.facts.to, author)
+    if (!isProven(record.facts, message, this.#verify))
       this.#damage(where, 'the signature of the key to which it moves the identity does not verify')
   }
 

@@ -2,6 +2,7 @@
  * Compares a record of a whole-board export with the command that its author signed. What repeats the command must not contradict it.
  * Everything else in the record is what the old board decided, and its word.
  */
+import { hex } from '../../actors/kernel/hex.ts'
 import { operationByName } from '../../actors/operations.ts'
 import { type BoardRecord, type FactRecord, type PostRecord, RecordType } from '../../actors/records/record.ts'
 import { checkShown } from '../export-check/shown-fields.ts'
@@ -50,14 +51,14 @@ function inEvent(record: PostRecord, id: string, command: Fields, events: Earlie
   const shown = checkShown(
     {
       ...{ text: command.text, to: command.to, format, source },
-      ...(record.to === undefined ? {} : { to_id: hexOf(record.to) }),
+      ...(record.to === undefined ? {} : { to_id: hex(record.to) }),
       room,
       page: keepsPage ? (command.page ?? 'main') : page,
       kind: isVersion ? (command.kind ?? 'note') : kind,
-      attachments: blobs.map((blob) => ({ id: hexOf(blob) })),
-      ...(isVersion ? { supersedes: hexOf(original), reply_to: command.reply_to } : {}),
-      ...(isVersion || reply === undefined ? {} : { reply_to: hexOf(reply) }),
-      thread: hexOf(root ?? original ?? Buffer.from(id, 'hex')),
+      attachments: blobs.map((blob) => ({ id: hex(blob) })),
+      ...(isVersion ? { supersedes: hex(original), reply_to: command.reply_to } : {}),
+      ...(isVersion || reply === undefined ? {} : { reply_to: hex(reply) }),
+      thread: hex(root ?? original ?? Buffer.from(id, 'hex')),
       command_sha256: id,
     },
     command,
@@ -66,7 +67,7 @@ function inEvent(record: PostRecord, id: string, command: Fields, events: Earlie
   for (const { field, signed, shown: named } of shown.renamed)
     if (events.original(signed) !== named) return `the ${field} shown is not the one that was signed`
   const answered = original ?? reply
-  if (answered !== undefined && events.root(hexOf(answered)) !== hexOf(root ?? answered))
+  if (answered !== undefined && events.root(hex(answered)) !== hex(root ?? answered))
     return 'root is not the first event of the thread'
   return undefined
 }
@@ -82,9 +83,5 @@ function inAct({ room, op, facts }: FactRecord, command: Fields, events: Earlier
   const event = textOf(command.event_id)
   if (!(about instanceof Uint8Array) || event === '') return undefined
   const named = op.startsWith('thread.') ? events.root(event) : events.original(event)
-  return named === hexOf(about) ? undefined : 'facts/id is not the event that was signed'
-}
-
-function hexOf(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex')
+  return named === hex(about) ? undefined : 'facts/id is not the event that was signed'
 }

@@ -5,6 +5,7 @@
  * were redacted, or must not be shown, only `command_sha256` is left of them.
  */
 import { createHash } from 'node:crypto'
+import { hex } from '../../actors/kernel/hex.ts'
 import { ActsOf, type BoardRecord, commandSha, joined, RecordType, type Signed } from '../../actors/records/record.ts'
 import type { OpenFacts } from '../../actors/works/market/letters.ts'
 import type { BoardHead, EndLine, RecordLine, SignedPart, VotesLine } from '../format/board-schema.ts'
@@ -62,7 +63,7 @@ export function recordLine({ record, key, entries }: HeldRecord, shown: Shown): 
   )
   const line = {
     type: types[type],
-    id: hexOf(key),
+    id: hex(key),
     ...Object.fromEntries(fields),
     ...(entries.length === 0 ? {} : { entries: entries.map((entry) => Buffer.from(entry).toString('latin1')) }),
     ...(by === undefined ? {} : { signed: signedPart(by, shown) }),
@@ -77,7 +78,7 @@ export function votesLine(event: string, { up, down }: { readonly up: number; re
 
 function shownField(name: string, value: unknown): unknown {
   if (!bytesFields.has(name)) return value
-  return Array.isArray(value) ? value.map(hexOf) : hexOf(value as Uint8Array)
+  return Array.isArray(value) ? value.map(hex) : hex(value as Uint8Array)
 }
 
 function signedPart(by: Signed, { isGone, file }: Shown): SignedPart {
@@ -94,7 +95,7 @@ function signedPart(by: Signed, { isGone, file }: Shown): SignedPart {
       ? {}
       : {
           delegation: {
-            id: hexOf(delegated.id),
+            id: hex(delegated.id),
             public_key: base64url(delegated.key),
             signature: base64url(delegated.sig),
             signed_payload: Buffer.from(delegated.signed).toString('utf8'),
@@ -110,7 +111,7 @@ function textLength({ length }: Uint8Array): number {
 
 /** Converts values of facts to JSON. */
 function marked(value: unknown): unknown {
-  if (value instanceof Uint8Array) return { hex: hexOf(value) }
+  if (value instanceof Uint8Array) return { hex: hex(value) }
   if (Array.isArray(value)) return value.map(marked)
   if (value === null || typeof value !== 'object') return value
   return Object.fromEntries(Object.entries(value).map(([name, each]) => [name, marked(each)]))
@@ -120,8 +121,8 @@ function unmarked(value: unknown): unknown {
   if (Array.isArray(value)) return value.map(unmarked)
   if (value === null || typeof value !== 'object') return value
   const entries = Object.entries(value)
-  const [[name, hex] = ['', undefined]] = entries
-  if (entries.length === 1 && name === 'hex' && typeof hex === 'string') return Buffer.from(hex, 'hex')
+  const [[name, digits] = ['', undefined]] = entries
+  if (entries.length === 1 && name === 'hex' && typeof digits === 'string') return Buffer.from(digits, 'hex')
   return Object.fromEntries(entries.map(([each, inside]) => [each, unmarked(inside)]))
 }
 
@@ -200,10 +201,6 @@ function fileIn({ signed_payload, file }: SignedPart): Buffer | undefined {
   if (signed_payload === undefined || file === undefined) return undefined
   const text = Buffer.from(signed_payload).subarray(file.at, file.at + file.length)
   return Buffer.from(text.toString('latin1'), 'base64url')
-}
-
-function hexOf(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex')
 }
 
 function base64url(bytes: Uint8Array): string {

@@ -8,6 +8,7 @@
 
 import type { BlobFacts } from '../../actors/attachments/attachments.ts'
 import type { VersionFacts } from '../../actors/documents/documents.ts'
+import { hex } from '../../actors/kernel/hex.ts'
 import { none } from '../../actors/records/event-index.ts'
 import {
   ActsOf,
@@ -111,14 +112,14 @@ function lineOf(context: ExportContext, held: HeldRecord, seq: number): RecordLi
     case RecordType.event:
       return eventLine(context, held)
     case RecordType.handleClaimed:
-      return state.people.isErased(hexOf(record.author)) ? undefined : recordLine(held, shown)
+      return state.people.isErased(hex(record.author)) ? undefined : recordLine(held, shown)
     case RecordType.roomCreated:
       return recordLine(held, shown)
   }
   if (record.op === 'vote' || record.op === 'votes.import') return undefined
   // Recovery epochs belong to one board only; the first one funds its rewards.
   if (begun.is(record) && record.facts.postings.length === 0) return undefined
-  if (record.op === 'identity.profile.set' && state.people.profileAct(hexOf(record.author)) !== seq) return undefined
+  if (record.op === 'identity.profile.set' && state.people.profileAct(hex(record.author)) !== seq) return undefined
   // The signed bytes contain the invitation code, which others may still use.
   if (record.op === 'room.invite.accept') return recordLine(held, { isGone: true })
   if (put.is(record)) return fileLine(context, held, record)
@@ -153,7 +154,7 @@ function isArchived({ rules, board }: ExportContext['state'], room: string): boo
 
 function fileLine(context: ExportContext, held: HeldRecord, record: FactRecord<BlobFacts>): RecordLine {
   const { state, now, blobFile } = context
-  const blob = state.blobs.find(hexOf(held.key))!
+  const blob = state.blobs.find(hex(held.key))!
   const isServed =
     state.blobs.goneReason(blob, now()) === undefined &&
     state.moderation.takedown(blob.sha256) === undefined &&
@@ -199,8 +200,4 @@ function withoutNetworks(record: BoardRecord): BoardRecord {
   if (!isOfMarket(record)) return record
   const { from: _from, wider: _wider, counted: _counted, ...facts }: Facts = record.facts
   return { ...record, facts: 'network' in facts ? { ...facts, network: '' } : facts }
-}
-
-function hexOf(bytes: Uint8Array): string {
-  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('hex')
 }

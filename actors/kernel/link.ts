@@ -3,7 +3,7 @@
  *
  * `ask` gets an answer and is bounded in number and in time. `tell` is a hint that may be lost. Everything sent in one
  * tick travels as one message, encoded with msgpackr into one buffer that is transferred, never cloned: one postMessage
- * costs as much as thirty small letters. Large answers are sent early instead of being batched, so that nobody waits for
+ * costs as much as thirty short messages. Large answers are sent early instead of being batched, so that nobody waits for
  * the answers of others, and a thread that answers thousands of asks in one tick buffers at most one message of them.
  *
  * Tells and answers arrive in the order in which they were sent.

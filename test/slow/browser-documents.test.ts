@@ -1,41 +1,30 @@
 /** Documents in the browser, written by two people at the same time: nothing that was typed is lost, and every conflict can be ended there. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { Signer } from '../../src/cli/sign.ts'
 import { skipNote, skipWithout } from '../peers/peers.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
-import { button, missingBrowser, openPage, saveScreenshot } from '../support/browser.ts'
-import { Client, person, seedOf } from '../support/client.ts'
+import { button, keyFileOf, missingBrowser, openPage, saveScreenshot } from '../support/browser.ts'
+import { Client, person } from '../support/client.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
 const [ada, ben] = [person('documents ada'), person('documents ben')]
 let board: Board
 let client: Client
-let folder: string
 
 beforeAll(async () => {
   board = await startBoard({ directory: boardDirectory() })
   client = await Client.of(board)
-  folder = mkdtempSync(join(tmpdir(), 'broadside-documents-'))
   await client.command(ada, { operation: 'room.create', room: 'plans' })
   await client.command(ben, { operation: 'room.join', room: 'plans' })
 })
-afterAll(() => {
-  client.close()
-  rmSync(folder, { recursive: true, force: true })
-})
+afterAll(() => client.close())
 
 async function signedIn(signer: Signer): Promise<Page> {
   const page = await openPage()
-  const file = join(folder, `${signer.id.slice(0, 8)}.json`)
-  const seed = seedOf(signer).toString('base64url')
-  writeFileSync(file, JSON.stringify({ type: 'broadside-key', public_key: signer.publicKey, id: signer.id, seed }))
   await page.goto(`${board.address}/account`)
-  await page.getByLabel('Key file').setInputFiles(file)
+  await page.getByLabel('Key file').setInputFiles(keyFileOf(signer))
   await page.getByRole('heading', { name: 'Your profile' }).waitFor()
   return page
 }

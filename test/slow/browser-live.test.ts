@@ -1,13 +1,10 @@
 /** Pages of a busy board that stay open: what arrives during a bad connection or while another page is read is shown, and nothing that is written goes. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { skipNote, skipWithout } from '../peers/peers.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
-import { button, missingBrowser, openPage } from '../support/browser.ts'
-import { Client, person, seedOf } from '../support/client.ts'
+import { button, keyFileOf, missingBrowser, openPage } from '../support/browser.ts'
+import { Client, person } from '../support/client.ts'
 import { patience } from '../support/patience.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
@@ -15,17 +12,12 @@ vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 const ada = person('live ada')
 let board: Board
 let client: Client
-let folder: string
 
 beforeAll(async () => {
   board = await startBoard({ directory: boardDirectory() })
   client = await Client.of(board)
-  folder = mkdtempSync(join(tmpdir(), 'broadside-live-'))
 })
-afterAll(() => {
-  client.close()
-  rmSync(folder, { recursive: true, force: true })
-})
+afterAll(() => client.close())
 
 const say = async (room: string, text: string, more: object = {}): Promise<string> =>
   (await client.post(ada, { room, text, ...more })).data.event_id!
@@ -74,11 +66,8 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
   test('a reply that is being written stays while its post becomes too old for the live list', async () => {
     await say('burst', 'the oldest post')
     const page = await openPage()
-    const file = join(folder, 'ada.json')
-    const seed = seedOf(ada).toString('base64url')
-    writeFileSync(file, JSON.stringify({ type: 'broadside-key', public_key: ada.publicKey, id: ada.id, seed }))
     await page.goto(`${board.address}/account`)
-    await page.getByLabel('Key file').setInputFiles(file)
+    await page.getByLabel('Key file').setInputFiles(keyFileOf(ada))
     await page.getByRole('heading', { name: 'Your profile' }).waitFor()
     await page.goto(`${board.address}/room/burst?view=posts`)
     await page.getByText('Live: new posts appear automatically.').waitFor()

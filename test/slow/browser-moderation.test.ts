@@ -1,39 +1,27 @@
 /** The moderation page of a busy board, in the browser: every report can be reached, and a key that was forgotten moderates nothing. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { skipNote, skipWithout } from '../peers/peers.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
-import { button, missingBrowser, openPage, saveScreenshot } from '../support/browser.ts'
-import { Client, person, seedOf } from '../support/client.ts'
+import { button, keyFileOf, missingBrowser, openPage, saveScreenshot } from '../support/browser.ts'
+import { Client, person } from '../support/client.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
 const operator = person('busy operator')
 let board: Board
 let client: Client
-let folder: string
-let file: string
 
 beforeAll(async () => {
   board = await startBoard({ directory: boardDirectory(), env: { OPERATORS: operator.id } })
   client = await Client.of(board)
-  folder = mkdtempSync(join(tmpdir(), 'broadside-moderation-'))
-  file = join(folder, 'operator.json')
-  const seed = seedOf(operator).toString('base64url')
-  writeFileSync(file, JSON.stringify({ type: 'broadside-key', public_key: operator.publicKey, id: operator.id, seed }))
   const reporters = [person('busy cleo'), person('busy dan')]
   for (let n = 0; n < 120; n++) {
     const event_id = (await client.post(person('busy ben'), { room: 'market', text: `Buy ${n}` })).data.event_id!
     await client.command(reporters[n % 2]!, { operation: 'report', event_id, reason: 'advertising' })
   }
 })
-afterAll(() => {
-  client.close()
-  rmSync(folder, { recursive: true, force: true })
-})
+afterAll(() => client.close())
 
 const rows = (page: Page) => page.locator('#moderate .rows > li')
 
@@ -41,7 +29,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
   test('all reports are shown, 50 posts at a time, and each person is asked for once', async () => {
     const page = await openPage()
     await page.goto(`${board.address}/account`)
-    await page.getByLabel('Key file').setInputFiles(file)
+    await page.getByLabel('Key file').setInputFiles(keyFileOf(operator))
     await page.getByRole('heading', { name: 'Your profile' }).waitFor()
     const asked: string[] = []
     page.on('request', (request) => asked.push(request.url()))
@@ -67,7 +55,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
       }),
     )
     await page.goto(`${board.address}/moderate`)
-    await page.getByLabel('Key file of the delegation').setInputFiles(file)
+    await page.getByLabel('Key file of the delegation').setInputFiles(keyFileOf(operator))
     await page.getByText('The board says: wait 7 seconds.').waitFor()
     expect(await page.getByText('The text is gone').count()).toBe(0)
     await page.context().close()
@@ -77,7 +65,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     const page = await openPage()
     const other = await page.context().newPage()
     for (const tab of [page, other]) await tab.goto(`${board.address}/moderate`)
-    await page.getByLabel('Key file of the delegation').setInputFiles(file)
+    await page.getByLabel('Key file of the delegation').setInputFiles(keyFileOf(operator))
     await rows(other).first().waitFor()
     await button(page, 'Forget the operator’s key here').click()
     await other.getByText('Moderators act with their key.').waitFor()
@@ -92,7 +80,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     for (const each of crowd) await client.command(each, { operation: 'report', event_id, reason: 'advertising' })
     const page = await openPage()
     await page.goto(`${board.address}/moderate`)
-    await page.getByLabel('Key file of the delegation').setInputFiles(file)
+    await page.getByLabel('Key file of the delegation').setInputFiles(keyFileOf(operator))
     await page.getByText('Older reports appear when some of these 1,000 are resolved.').waitFor()
     await page.getByText('900 reports').waitFor()
     await page.context().close()

@@ -1,31 +1,23 @@
 /** One browser, several tabs: they have one key between them, and none goes on with a key that was forgotten in another. */
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
-import { tmpdir } from 'node:os'
-import { join } from 'node:path'
 import type { BrowserContext, Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { skipNote, skipWithout } from '../peers/peers.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
-import { button, missingBrowser, openPage, saveScreenshot } from '../support/browser.ts'
-import { Client, person, seedOf } from '../support/client.ts'
+import { button, keyFileOf, missingBrowser, openPage, saveScreenshot } from '../support/browser.ts'
+import { Client, person } from '../support/client.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
 const ada = person('tabs ada')
 let board: Board
 let client: Client
-let folder: string
 
 beforeAll(async () => {
   board = await startBoard({ directory: boardDirectory() })
   client = await Client.of(board)
-  folder = mkdtempSync(join(tmpdir(), 'broadside-tabs-'))
   for (const room of ['one', 'two']) await client.post(ada, { room, text: 'begun' })
 })
-afterAll(() => {
-  client.close()
-  rmSync(folder, { recursive: true, force: true })
-})
+afterAll(() => client.close())
 
 const keyOf = (page: Page): Promise<string | undefined> =>
   page.evaluate(() => JSON.parse(localStorage.getItem('me') ?? '{}').key)
@@ -85,10 +77,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await second.getByText(key).waitFor()
     await button(making, 'Make a key').click()
     await making.getByText(key).waitFor()
-    const file = join(folder, 'other.json')
-    const seed = seedOf(ada).toString('base64url')
-    writeFileSync(file, JSON.stringify({ type: 'broadside-key', public_key: ada.publicKey, id: ada.id, seed }))
-    await loading.getByLabel('Key file').setInputFiles(file)
+    await loading.getByLabel('Key file').setInputFiles(keyFileOf(ada))
     await loading.getByText('this browser has another key already').waitFor()
     await saveScreenshot(loading, 'another-key')
     await first.reload()

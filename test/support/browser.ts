@@ -5,8 +5,10 @@
  */
 import { join } from 'node:path'
 import { type Browser, type BrowserContextOptions, chromium, type Locator, type Page } from 'playwright-core'
+import type { Signer } from '../../src/format/signer.ts'
 import { findProgram, missingProgram } from '../peers/peers.ts'
 import { afterEachFile } from './after-file.ts'
+import { seedOf } from './client.ts'
 import { patience } from './patience.ts'
 
 export const browserProgram = 'chromium-headless-shell'
@@ -43,6 +45,14 @@ export function collectErrors(page: Page): string[] {
     void dialog.dismiss()
   })
   return errors
+}
+
+/** The key file of a person, for a field that takes files. */
+export function keyFileOf(signer: Signer) {
+  const { publicKey: public_key, id } = signer
+  const seed = seedOf(signer).toString('base64url')
+  const text = JSON.stringify({ type: 'broadside-key', public_key, id, seed })
+  return { name: 'key.json', mimeType: 'application/json', buffer: Buffer.from(text) }
 }
 
 export function button(page: Page, name: string): Locator {

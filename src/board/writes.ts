@@ -107,7 +107,7 @@ export class Writes {
       if (plan.ask === undefined) return this.#runPlan(plan, verified, actor, nothingAsked, respond)
       plan.ask(verified, services, (found) => {
         if (found === undefined) return respond(undefined)
-        if ('refusal' in found) return this.#unlessAccepted(verified, actor, found.refusal, respond)
+        if ('refusal' in found) return this.#unlessAccepted(plan, verified, actor, found.refusal, respond)
         this.#runPlan(plan, verified, actor, found, respond)
       })
     }
@@ -118,7 +118,19 @@ export class Writes {
 
   #runPlan(plan: AnyPlan, verified: Verified, actor: string, asked: Asked, respond: Respond): void {
     const args = { ...plan.args?.(verified, this.#options), ...asked.args }
-    const accepted = (answer: Accepted<Decided>, head: Head | undefined): void => {
+    const isFree = plan.unmetered?.(verified, this.#options) === true
+    const accepted = this.#planAccepted(plan, verified, { actor, args }, respond)
+    this.#write(verified, actor, args, respond, accepted, { ...asked, isFree })
+  }
+
+  /** Answers an accepted command with what its plan shows. `args`: what the actor was given. */
+  #planAccepted(
+    plan: AnyPlan,
+    verified: Verified,
+    { actor, args }: { readonly actor: string; readonly args: object },
+    respond: Respond,
+  ): (answer: Accepted<Decided>, head: Head | undefined) => void {
+    return (answer, head) => {
       const decided = answer.reply
       if (answer.duplicate !== true) plan.onAccepted?.(verified, decided, this.#options, actor)
       const { leaf } = answer
@@ -130,20 +142,17 @@ export class Writes {
       if ('values' in shown) return respond(withReceipt(shown.values, receipt))
       shown.later((found) => respond(laterReply(found, receipt)))
     }
-    const isFree = plan.unmetered?.(verified, this.#options) === true
-    this.#write(verified, actor, args, respond, accepted, { ...asked, isFree })
   }
 
-  /** A command that is refused before its actor is asked may have been accepted earlier; then its signer gets the receipt again. */
-  #unlessAccepted(verified: Verified, actor: string, instead: Refusal, respond: Respond): void {
+  /** A command that is refused before its actor is asked may have been accepted earlier; then its signer gets the same answer again. */
+  #unlessAccepted(plan: AnyPlan, verified: Verified, actor: string, instead: Refusal, respond: Respond): void {
     const letter = signedLetter(this.#options, verified, { to: actor, args: {}, limited: 0 })
+    const accepted = this.#planAccepted(plan, verified, { actor, args: {} }, respond)
     sendAs(this.#options, verified.signer.delegate, { ...letter, op: 'nothing' }, (answer, head) => {
       if (answer === undefined) return respond(undefined)
       if (!answer.ok) return respond(fromActor(answer.refusal))
       if (answer.duplicate !== true) return respond(refused(instead))
-      const { at } = answer.reply
-      const outcome = { at, leaf: answer.leaf, head, duplicate: true }
-      respond(withReceipt({}, receiptJson(shaOf(verified, answer), outcome)))
+      accepted(answer, head)
     })
   }
 

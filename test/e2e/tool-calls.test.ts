@@ -357,4 +357,23 @@ describe('the same command again', () => {
       expect(called(each)).toMatchObject({ status: 200, output: { slow: true }, allowance: { left: 19 } })
     expect(tool.requestsTo('/slow')).toHaveLength(1)
   })
+
+  test('has the same outcome while its signer has no slot for another call', async () => {
+    const signer = person('who is busy')
+    const [echo, slow] = [await publish('/echo'), await publish('/slow')]
+    const { body } = client.sign(signer, { operation: 'tools.call', target: echo, data: '{"schema":1}' })
+    const first = called(await client.send(body))
+    const before = tool.requestsTo('/slow').length
+    const open = Array.from({ length: 8 }, () => call(signer, slow))
+    await vi.waitFor(() => expect(tool.requestsTo('/slow')).toHaveLength(before + 8), patience)
+    expect(await call(signer, echo)).toMatchObject({ status: 429, code: 'rate_limited' })
+    const again = called(await client.send(body))
+    expect(again).toEqual({
+      ...first,
+      allowance: { ...first.allowance, left: first.allowance.left - 8 },
+      receipt: { ...first.receipt, duplicate: true },
+    })
+    await fetch(tool.url('/release'))
+    for (const each of await Promise.all(open)) called(each)
+  })
 })

@@ -12,7 +12,14 @@ import { HASH_BYTES, leafHash } from '../storage/merkle.ts'
 import type { Image } from '../storage/snapshot.ts'
 import type { BookedLog, LogBook } from './log/book.ts'
 import { decodeLogFrame, entriesIn, entriesOf, type LogFrame } from './log/frame.ts'
-import { advanceTo, entriesBetween, noLeaf, type PublicRecord, publicRecords } from './log/public-records.ts'
+import {
+  advanceTo,
+  type CoveredRecord,
+  entriesBetween,
+  noLeaf,
+  publicRecords,
+  recordsOrDamage,
+} from './log/public-records.ts'
 import { leafBatches } from './log/tree.ts'
 import type { Head } from './records/answer.ts'
 import { Columns } from './records/columns.ts'
@@ -75,12 +82,12 @@ export class Feed {
   }
 
   /**
-   * The public records covered by frame `seq` of the log, which is already applied; their frames are views that the
-   * next one overwrites.
+   * The public records covered by frame `seq` of the log, which is already applied, with damage in the place of those
+   * that are damaged; their frames are views that the next one overwrites.
    */
-  recordsOf(seq: number): Generator<PublicRecord, void, void> {
+  recordsOf(seq: number): Iterable<CoveredRecord> {
     const { log, shards } = this.#options
-    return publicRecords(log.read(seq)!, shards)
+    return recordsOrDamage(seq, log, shards)
   }
 
   /** Call after sealed segments of this shard were rewritten. */

@@ -71,7 +71,7 @@ export function* readableRecords({
   while (seq <= through) {
     try {
       for (const frame of log.scan(seq, through)) {
-        yield { seq, records: coveredRecords(decodeLogFrame(frame), shards, onDamage) }
+        yield { seq, records: wholeRecords(decodeLogFrame(frame), shards, onDamage) }
         seq++
       }
       return
@@ -80,9 +80,43 @@ export function* readableRecords({
       const covered = coveredBetween(log, seq)
       if (covered === undefined) throw error
       onDamage(error)
-      yield { seq, records: coveredRecords(covered, shards, onDamage) }
+      yield { seq, records: wholeRecords(covered, shards, onDamage) }
       seq++
     }
+  }
+}
+
+function* wholeRecords(
+  covered: Covered,
+  shards: readonly JournalReader[],
+  onDamage: Readable['onDamage'],
+): Generator<Omit<PublicRecord, 'leaf'>, void, void> {
+  for (const record of coveredRecords(covered, shards)) {
+    if (record.damage !== undefined) onDamage(record.damage)
+    else if (!Number.isNaN(record.change)) yield record
+  }
+}
+
+/**
+ * The records that frame `seq` of the log covers, for readers that show all of them: damage in a sealed segment stands
+ * in the place of each record that it affects. Throws Damage if more than that is unreadable.
+ */
+export function recordsOrDamage(
+  seq: number,
+  log: JournalReader,
+  shards: readonly JournalReader[],
+): Generator<CoveredRecord, void, void> {
+  return coveredRecords(covered(seq, log), shards)
+}
+
+function covered(seq: number, log: JournalReader): Covered {
+  try {
+    return decodeLogFrame(log.read(seq)!)
+  } catch (error) {
+    if (!isOfFrame(error, seq)) throw error
+    const between = coveredBetween(log, seq)
+    if (between === undefined) throw error
+    return between
   }
 }
 
@@ -100,11 +134,15 @@ function coveredBetween(log: JournalReader, seq: number): Covered | undefined {
   return { firstChange: changes ?? 1, ranges: rangesBetween(before, decodeLogFrame(after)) }
 }
 
+/** A record, or damage in its place. `change`: NaN if the damage leaves it unknown. */
+export type CoveredRecord =
+  | (Omit<PublicRecord, 'leaf'> & { readonly damage?: undefined })
+  | { readonly damage: Damage; readonly shard: number; readonly change: number }
+
 function* coveredRecords(
   { firstChange, ranges }: Covered,
   shards: readonly JournalReader[],
-  onDamage: Readable['onDamage'],
-): Generator<Omit<PublicRecord, 'leaf'>, void, void> {
+): Generator<CoveredRecord, void, void> {
   let change = firstChange
   for (const { shard, first, last, changes = Number.NaN } of ranges) {
     if (last < first) continue
@@ -118,29 +156,33 @@ function* coveredRecords(
       }
     } catch (error) {
       if (!isOfFrame(error, seq)) throw error
-      const frames = Array.from({ length: last - seq + 1 }, (_, n) => unlessDamaged(reader, seq + n, onDamage))
-      const whole = frames.filter((frame) => frame !== undefined)
+      const frames = Array.from({ length: last - seq + 1 }, (_, n) => frameOrDamage(reader, seq + n))
+      const whole = frames.filter((frame): frame is Frame => !(frame instanceof Damage))
       const damaged = frames.length - whole.length
       // The changes that were not read are in the damaged frames: one in each of them, or none at all. If neither fits,
       // the numbers of the other frames are unknown.
       const changesEach = damaged === 0 ? 0 : (end - change - whole.filter(isPublic).length) / damaged
-      for (const frame of Number.isInteger(changesEach) ? frames : []) {
-        if (frame === undefined) change += changesEach
-        else if (isPublic(frame)) yield { frame, shard, change: change++ }
+      if (!Number.isInteger(changesEach)) change = Number.NaN
+      for (const frame of frames) {
+        if (!(frame instanceof Damage)) {
+          if (isPublic(frame)) yield { frame, shard, change: change++ }
+          continue
+        }
+        // A private record is nobody's loss here.
+        if (changesEach !== 0) yield { damage: frame, shard, change }
+        change += changesEach
       }
-      if (Number.isNaN(changesEach)) return
-      change = Number.isNaN(end) ? change : end
+      change = end
     }
   }
 }
 
-function unlessDamaged(reader: JournalReader, seq: number, onDamage: Readable['onDamage']): Frame | undefined {
+function frameOrDamage(reader: JournalReader, seq: number): Frame | Damage {
   try {
-    return reader.read(seq)
+    return reader.read(seq)!
   } catch (error) {
     if (!isOfFrame(error, seq)) throw error
-    onDamage(error)
-    return undefined
+    return error
   }
 }
 

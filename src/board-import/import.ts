@@ -40,7 +40,7 @@ import {
 } from '../board-directory.ts'
 import type { Config } from '../config.ts'
 import { type Head, opened, type TakenRecord, takenRecord } from '../export/board-lines.ts'
-import type { EndLine, RecordLine, VotesLine } from '../format/board-schema.ts'
+import type { EndLine, RecordLine, UnreadableLine, VotesLine } from '../format/board-schema.ts'
 import { foreignJson } from '../format/foreign-json.ts'
 import { nextOrigin, SignedLog } from '../log/signed-log.ts'
 import type { Platform } from '../platform.ts'
@@ -148,6 +148,9 @@ export class BoardImport {
       case 'votes':
         this.#lines++
         return this.#votes(line as VotesLine)
+      case 'unreadable':
+        this.#lines++
+        return this.#unreadable(line as UnreadableLine)
       default:
         this.#lines++
         if (this.#hasVotes) throw new BadLine('a record follows the votes')
@@ -246,6 +249,16 @@ export class BoardImport {
     if (isKnown) this.#before++
     const { record } = taken
     if (isOfMarket(record) && movesWork(record)) this.#notifiedSeqs.push(this.#seq)
+  }
+
+  /** A lost file is like one that was taken down. Without a record, later ones would not follow. */
+  #unreadable({ id, room, seq, file, error }: UnreadableLine): void {
+    if (file === true) return
+    const named = id === undefined ? '' : ` ${id}`
+    const place = seq === undefined || room === undefined ? '' : ` (number ${seq} of room ${room})`
+    throw new BadLine(
+      `the record${named}${place} is damaged on the disk of the old board, which says: ${error}. A board cannot be made without it: export from a follower or from a restored backup`,
+    )
   }
 
   /** The signed request of a work, which the market accepted before its room did. */

@@ -3,12 +3,14 @@
  *
  * What no reader is shown is left out: texts that are hidden, redacted, expired or in rooms excluded from archives; deleted documents and
  * files; replaced profiles; and what erased identities said about themselves. Votes are sums. Networks, which a few records name by keyed
- * hashes, are left out.
+ * hashes, are left out. A line of type `unreadable` stands for each record that is damaged on the disk.
  */
 
+import { hash } from 'node:crypto'
 import type { BlobFacts } from '../../actors/attachments/attachments.ts'
 import type { VersionFacts } from '../../actors/documents/documents.ts'
 import { hex } from '../../actors/kernel/hex.ts'
+import type { CoveredRecord } from '../../actors/log/public-records.ts'
 import { none } from '../../actors/records/event-index.ts'
 import {
   ActsOf,
@@ -21,7 +23,9 @@ import {
   RecordType,
 } from '../../actors/records/record.ts'
 import { type CreditFacts, isOfMarket, type OpenFacts, type ReserveFacts } from '../../actors/works/market/letters.ts'
-import type { RecordLine } from '../format/board-schema.ts'
+import { blobDamage } from '../../storage/blob-files.ts'
+import { Damage } from '../../storage/journal.ts'
+import type { RecordLine, UnreadableLine } from '../format/board-schema.ts'
 import { release } from '../release.ts'
 import { boardStreamVersion, type Head, type HeldRecord, opened, recordLine, votesLine } from './board-lines.ts'
 import type { ExportChunk, ExportContext, ExportRequest, ExportState } from './chunk.ts'
@@ -77,12 +81,10 @@ function records(context: ExportContext, at: ExportState, lines: Lines): ExportS
   let looked = 0
   for (let { row, given } = at; row <= at.end; row++, given = 0) {
     let place = 0
-    for (const { frame } of context.recordsOf(row)) {
+    for (const covered of context.recordsOf(row)) {
       if (place++ < given) continue
       if (looked++ === chunkRecordsMax || lines.size >= chunkBytes) return { ...at, row, given: place - 1 }
-      const held = { record: fromFrame(frame), key: frameKey(frame), entries: frameEntries(frame) }
-      const line = lineOf(context, held, frame.seq)
-      if (line !== undefined) lines.add(line)
+      for (const line of linesOf(context, covered)) lines.add(line)
     }
   }
   return { ...at, row: at.end + 1, given: 0 }
@@ -99,13 +101,52 @@ function votes({ state: { marks, board } }: ExportContext, at: ExportState, line
   return undefined
 }
 
+/** One line, or none if readers must not get it; two if the record is intact and its file is not. */
+function linesOf(context: ExportContext, covered: CoveredRecord): (RecordLine | UnreadableLine)[] {
+  if (covered.damage !== undefined) return [unreadableLine(context, covered.damage, knownOf(context, covered.change))]
+  const { frame } = covered
+  const id = hex(frameKey(frame))
+  try {
+    const held = { record: fromFrame(frame), key: frameKey(frame), entries: frameEntries(frame) }
+    const { room } = held.record
+    const faultOfFile = (fault: unknown) => lines.push(unreadableLine(context, fault, { id, room, file: true }))
+    const lines: (RecordLine | UnreadableLine)[] = []
+    const line = lineOf(context, held, frame.seq, faultOfFile)
+    return line === undefined ? [] : [line, ...lines]
+  } catch (error) {
+    if (!(error instanceof Damage)) throw error
+    return [unreadableLine(context, error, { id })]
+  }
+}
+
+type Known = Omit<UnreadableLine, 'type' | 'error'>
+
+/** What the board knows of a damaged record. Only events are known without their record. */
+function knownOf({ state: { changes, board } }: ExportContext, number: number): Known {
+  const row = changes.after(number - 1)
+  if (Number.isNaN(number) || row >= changes.count) return {}
+  const { position, kind, slot } = changes.at(row)
+  if (position !== number || (kind !== 'event.posted' && kind !== 'event.superseded')) return {}
+  const { events, roomList } = board
+  return { id: events.idHex(slot), room: roomList[events.room(slot)]!.name, seq: events.seq(slot) }
+}
+
+function unreadableLine(context: ExportContext, fault: unknown, known: Known): UnreadableLine {
+  return { type: 'unreadable', ...known, error: context.fault(fault) }
+}
+
 const put = new ActsOf<BlobFacts>('blob.put')
 const versions = new ActsOf<VersionFacts>('docs.create', 'docs.write')
 const begun = new ActsOf<CreditFacts>('market.begin')
 const asked = new ActsOf<ReserveFacts>('work.create')
 
-/** Undefined if readers must not get it. */
-function lineOf(context: ExportContext, held: HeldRecord, seq: number): RecordLine | undefined {
+/** Undefined if readers must not get it. `faultOfFile`: called if the file of an attachment is damaged or missing. */
+function lineOf(
+  context: ExportContext,
+  held: HeldRecord,
+  seq: number,
+  faultOfFile: (fault: unknown) => void,
+): RecordLine | undefined {
   const { state } = context
   const { record } = held
   switch (record.type) {
@@ -122,7 +163,7 @@ function lineOf(context: ExportContext, held: HeldRecord, seq: number): RecordLi
   if (record.op === 'identity.profile.set' && state.people.profileAct(hex(record.author)) !== seq) return undefined
   // The signed bytes contain the invitation code, which others may still use.
   if (record.op === 'room.invite.accept') return recordLine(held, { isGone: true })
-  if (put.is(record)) return fileLine(context, held, record)
+  if (put.is(record)) return fileLine(context, held, record, faultOfFile)
   if (versions.is(record)) return versionLine(context, held, record)
   if (opened.is(record)) return openLine(context, held, record.facts.reserved)
   return recordLine({ ...held, record: withoutNetworks(record) }, shown)
@@ -152,7 +193,12 @@ function isArchived({ rules, board }: ExportContext['state'], room: string): boo
   return !board.rooms.has(room) || rules.policyOf(room).archive
 }
 
-function fileLine(context: ExportContext, held: HeldRecord, record: FactRecord<BlobFacts>): RecordLine {
+function fileLine(
+  context: ExportContext,
+  held: HeldRecord,
+  record: FactRecord<BlobFacts>,
+  faultOfFile: (fault: unknown) => void,
+): RecordLine {
   const { state, now, blobFile } = context
   const blob = state.blobs.find(hex(held.key))!
   const isServed =
@@ -160,7 +206,9 @@ function fileLine(context: ExportContext, held: HeldRecord, record: FactRecord<B
     state.moderation.takedown(blob.sha256) === undefined &&
     isArchived(state, record.room)
   const file = isServed ? blobFile(blob.room, blob.sha256) : undefined
-  if (file !== undefined) return recordLine(held, { isGone: false, file })
+  const isWhole = file !== undefined && hash('sha256', file) === blob.sha256
+  if (isWhole) return recordLine(held, { isGone: false, file })
+  if (isServed) faultOfFile(blobDamage(blob))
   const facts = { ...record.facts, filename: '', media_type: '', is_image: false }
   return recordLine({ ...held, record: { ...record, facts } }, { isGone: true })
 }

@@ -1,7 +1,7 @@
 /** The request for a chunk of an export, and the context from which it is built. */
 import type { refusal } from '../../actors/kernel/refusals.ts'
 import type { BookedLog } from '../../actors/log/book.ts'
-import type { Frame } from '../../storage/journal.ts'
+import type { CoveredRecord } from '../../actors/log/public-records.ts'
 import type { ReadContext } from '../reads/read.ts'
 
 export type ExportFilter = {
@@ -49,8 +49,8 @@ export type ExportContext = ReadContext & {
   readonly entries: (log: BookedLog, start: number, end: number) => Buffer
   /** Newest frame of the log that is applied. */
   readonly applied: () => number
-  /** The public records that this frame of the log covers. Their frames are views, overwritten by the next one. */
-  readonly recordsOf: (seq: number) => Iterable<{ readonly frame: Frame }>
+  /** The public records that this frame of the log covers, or damage in their place. Their frames are views, overwritten by the next one. */
+  readonly recordsOf: (seq: number) => Iterable<CoveredRecord>
   /** Reports an error to the operator; returns the sentence for the reader. */
   readonly fault: (error: unknown) => string
 }

@@ -166,6 +166,23 @@ export const lineSchemas = {
         'what creates no event: roles, policies, bans, profiles, key moves, documents, attachments, moderation, works, credits, tools',
     },
   ),
+  unreadable: Type.Object(
+    {
+      type: Type.Literal('unreadable'),
+      id: Type.Optional(id('of the command; absent if the board does not know it')),
+      room: Type.Optional(slug('its room, if it is known')),
+      seq: Type.Optional(count('of an event: its number in the room', 1)),
+      file: Type.Optional(
+        Type.Literal(true, { description: 'only the file of an attachment is lost: its record is on the line before' }),
+      ),
+      error: Type.String({ description: 'why' }),
+    },
+    {
+      ...closed,
+      title: 'UnreadableLine',
+      description: 'a record that is damaged on the disk of the board; no board can be made from a file without it',
+    },
+  ),
   votes: Type.Object(
     { type: Type.Literal('votes'), event: id('the event'), up: count('for it'), down: count('against it') },
     { ...closed, title: 'VotesLine', description: 'the current votes of an event; voters are not listed' },
@@ -178,6 +195,7 @@ export const lineSchemas = {
 
 export type BoardHead = Infer<typeof lineSchemas.board>
 export type EndLine = Infer<typeof lineSchemas.end>
+export type UnreadableLine = Infer<typeof lineSchemas.unreadable>
 export type VotesLine = Infer<typeof lineSchemas.votes>
 /** `reserved` of an act is also one of these. */
 export type RecordLine = Infer<

@@ -2,11 +2,11 @@
  * A flipped bit in a sealed segment costs only the record that it hits: entries of the log are rebuilt from their records, postings are
  * read from the log, a list shows a damaged event as a tombstone, and says how many others it leaves out.
  */
-import { readdirSync, readFileSync, rmSync } from 'node:fs'
+import { readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { nameOf } from '../../actors/log/book.ts'
-import { deliveryDirectory } from '../../src/board-directory.ts'
+import { blobsDirectory, deliveryDirectory } from '../../src/board-directory.ts'
 import type { Signer } from '../../src/cli/sign.ts'
 import { FOOTER_BYTES, SEGMENT_HEADER_BYTES } from '../../storage/segment.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
@@ -15,6 +15,8 @@ import { createDelegation } from '../support/delegations.ts'
 import { HookTarget } from '../support/hook-target.ts'
 import { chooseSeed, randomFrom } from '../support/load.ts'
 import { fetchVerifiedExport, logKeyOf } from '../support/log-checks.ts'
+import { program } from '../support/program.ts'
+import { runProgram } from '../support/run-program.ts'
 import { flipByte } from '../support/scratch.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
@@ -66,6 +68,7 @@ beforeAll(async () => {
   doc = (created as { doc?: { id: string } }).doc!.id
   const hook = { schema: 1, url: target.url('/ada'), kinds: ['mention'] }
   await accepted(ada, { operation: 'webhook.create', data: JSON.stringify(hook) })
+  await accepted(ada, { operation: 'blob.put', room: 'garden', data: 'QUFB', filename: 'a.txt' })
   for (let n = 0; n < 4; n++) {
     await client.command(op, { operation: 'credit.grant', target: ada.id, amount: 1_000 + n, reason: `grant ${n}` })
     await client.post(ada, { room: 'den', text: `secret ${n}` })
@@ -166,6 +169,97 @@ test('a changed byte in a posting: the ledger stays complete, and a history has 
     expect(after.unreadable).toBe(1)
     expect(after.entries).toEqual(before.entries.filter(({ amount }) => amount !== 1_002))
   })
+})
+
+/** The lines of an export of the whole board, without its time. */
+const boardLines = async (): Promise<string[]> => {
+  const text = await bodyOf('/v1/export?stream=board')
+  return text
+    .replace(/"exported_at":\d+/, '')
+    .trimEnd()
+    .split('\n')
+}
+
+test('a changed byte in a post: an export of the whole board names it and has every other line, and no board is made of it', async () => {
+  const [path] = sealedOf('shard-00')
+  const before = await boardLines()
+  const place = before.findIndex((line) => line.includes('public 17 '))
+  const { id, room, seq } = JSON.parse(before[place]!)
+  const offset = readFileSync(path!).indexOf('public 17 ')
+  const file = join(boardDirectory(), 'board.jsonl')
+  await withFlipped(path!, offset, async () => {
+    const error = expect.stringContaining('bytes on the disk of this board are not what was written')
+    // The board no longer has the post in memory once it has read other records.
+    await accepted(ada, { operation: 'room.modlog', room: 'garden' })
+    const after = await boardLines()
+    expect(JSON.parse(after[place]!)).toEqual({ type: 'unreadable', id, room, seq, error })
+    expect(after.toSpliced(place, 1)).toEqual(before.toSpliced(place, 1))
+    const exported = await runProgram(directory, process.execPath, [
+      ...[program, 'export', '--stream', 'board', '--out', file, '--url', board.address],
+    ])
+    expect([exported.code, exported.errors]).toEqual([3, expect.stringContaining('1 of these records are damaged')])
+  })
+  const target = join(boardDirectory(), 'board')
+  const imported = await runProgram(directory, process.execPath, [
+    program,
+    'import',
+    file,
+    '--as-it-was',
+    '--data',
+    target,
+  ])
+  expect([imported.code, imported.errors]).toEqual([
+    3,
+    expect.stringContaining(`the record ${id} (number ${seq} of room ${room}) is damaged on the disk of the old board`),
+  ])
+})
+
+test.each([
+  ['a frame of the log', 'log', (bytes: Buffer) => SEGMENT_HEADER_BYTES + ((bytes.length / 2) | 0)],
+  ['a private post', 'shard-00', (bytes: Buffer) => bytes.indexOf('secret 2')],
+] as const)('a changed byte in %s: an export of the whole board is the same', async (_what, part, offsetIn) => {
+  const [path] = sealedOf(part)
+  const before = await boardLines()
+  await withFlipped(path!, offsetIn(readFileSync(path!)), async () => expect(await boardLines()).toEqual(before))
+})
+
+test('a changed byte in an attachment: an export of the whole board has its record, and a board is made of it', async () => {
+  const before = await boardLines()
+  const place = before.findIndex((line) => line.includes('"op":"blob.put"'))
+  const { id, room, facts, signed, ...rest } = JSON.parse(before[place]!)
+  const file = join(boardDirectory(), 'board.jsonl')
+  await withFlipped(join(blobsDirectory(directory), room, facts.sha256.hex), 0, async () => {
+    const after = await boardLines()
+    const gone = { ...facts, filename: '', media_type: '', is_image: false }
+    const { public_key, command_sha256 } = signed
+    expect(JSON.parse(after[place]!)).toEqual({
+      id,
+      room,
+      facts: gone,
+      signed: { public_key, command_sha256 },
+      ...rest,
+    })
+    expect(JSON.parse(after[place + 1]!)).toEqual({
+      type: 'unreadable',
+      id,
+      room,
+      file: true,
+      error: expect.any(String),
+    })
+    const others = [...before.toSpliced(place, 1).slice(0, -1), `{"type":"end","lines":${before.length}}`]
+    expect(after.toSpliced(place, 2)).toEqual(others)
+    writeFileSync(file, await bodyOf('/v1/export?stream=board'))
+  })
+  const target = join(boardDirectory(), 'board')
+  const imported = await runProgram(directory, process.execPath, [
+    program,
+    'import',
+    file,
+    '--as-it-was',
+    '--data',
+    target,
+  ])
+  expect([imported.code, imported.output]).toEqual([0, expect.stringContaining('1 record')])
 })
 
 type Entry = Readonly<Record<string, unknown>>

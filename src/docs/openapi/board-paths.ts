@@ -224,7 +224,8 @@ const exportPath: Json = {
     'With `stream=ledger`, alone or with `cursor` and `limit`: every posting of credits of public works, every grant and transfer',
     'instead of messages, numbered without gaps by `seq`, each with its leaf; complete, with the same lines of leaves and end.',
     'With `stream=board`, alone: every public record, from which `broadside import --as-it-was` makes the same board again;',
-    'each line is described by the JSON Schema at /export/board-1.schema.json.',
+    'each line is described by the JSON Schema at /export/board-1.schema.json. A line of `type` `unreadable` stands for a record that is',
+    'damaged on the disk of this board.',
   ].join('\n'),
   parameters: [
     query('stream', 'ledger: credit transfers instead of messages; board: every public record', {

@@ -35,6 +35,7 @@ import {
   type RewardFacts,
   type StepFacts,
 } from '../../actors/works/market/letters.ts'
+import { isUnreadable } from '../../storage/disk.ts'
 import type { FoundReviewer } from './asks.ts'
 import { CreditTies } from './credit-ties.ts'
 import { type Agent, agentId, type Doc, type OwnTool, ofAgent, ofListing, ofOwnTool } from './doc.ts'
@@ -96,6 +97,7 @@ export class Directory {
   readonly #rewarded = new Map<string, Set<string>>()
   /** Listings and agents whose document must be updated. */
   readonly #touched = new Set<string>()
+  readonly #unread = new Set<string>()
   /** Unix seconds of the newest record that changed anything. */
   builtAt: number
 
@@ -191,9 +193,12 @@ export class Directory {
     } else if (record.type === RecordType.act) this.#act(record, place)
   }
 
-  /** Updates up to `most` of the touched documents; returns false if there are more. */
-  settle(most: number): boolean {
-    const { index, record } = this.#options
+  /**
+   * Updates up to `most` of the touched documents; returns false if there are more. `spare`: called with each error that leaves
+   * listings out of the index.
+   */
+  settle(most: number, spare: (error: unknown) => void): boolean {
+    const { index } = this.#options
     const byRecord = new Map<string, Entry[]>()
     let taken = 0
     for (const id of this.#touched) {
@@ -209,15 +214,25 @@ export class Directory {
       else group(byRecord, `${entry.shard}:${entry.seq}`, entry)
     }
     for (const entries of byRecord.values()) {
-      const { shard, seq } = entries[0]!
-      const act = actIn(record(shard, seq))
-      const said = listingFieldsIn(act)
-      for (const { id, row, owner } of entries) {
-        const listing = listingOf(id, said[row]!, act.at)
-        index.put((number) => ofListing(number, listing, owner))
+      try {
+        this.#update(entries)
+      } catch (error) {
+        if (isUnreadable(error)) for (const { id } of entries) this.#unread.add(id)
+        spare(error)
       }
     }
     return this.#touched.size === 0
+  }
+
+  /** Whether the disk has failed to read some listings. A later read may succeed. */
+  get hasUnread(): boolean {
+    return this.#unread.size > 0
+  }
+
+  /** Has the next `settle` read them again. */
+  retry(): void {
+    for (const id of this.#unread) this.#touched.add(id)
+    this.#unread.clear()
   }
 
   pack(): Packed {
@@ -331,6 +346,18 @@ export class Directory {
     if (agent === undefined) return
     this.#agents.set(id, { ...agent, handle })
     this.#touched.add(id)
+  }
+
+  /** All of one record. */
+  #update(entries: readonly Entry[]): void {
+    const { index, record } = this.#options
+    const { shard, seq } = entries[0]!
+    const act = actIn(record(shard, seq))
+    const said = listingFieldsIn(act)
+    for (const { id, row, owner } of entries) {
+      const listing = listingOf(id, said[row]!, act.at)
+      index.put((number) => ofListing(number, listing, owner))
+    }
   }
 
   #settleAgent(id: string): void {

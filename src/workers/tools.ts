@@ -51,6 +51,8 @@ const framesPerStep = 20_000
 /** Documents indexed between two checks for queries: about 10 ms of work. */
 const documentsPerStep = 200
 const leisureMs = 500
+/** Listings that the disk failed to read are read again after this. */
+const rereadMs = 1_000
 /** A query that would wait longer for an index being built is refused. */
 const patienceMs = 10_000
 
@@ -87,6 +89,8 @@ class ToolsFollower {
   #durable: number
   #applied: number
   #isSettled: boolean
+  /** Monotonic milliseconds: when listings that the disk failed to read are read again. */
+  #rereadAt = 0
   #waiting: Open[] = []
   #soon: Cancel | undefined
   #later: Cancel | undefined
@@ -111,7 +115,7 @@ class ToolsFollower {
     this.#snapshots = SnapshotKeeper.open(here, toolsDirectory(dataDirectory), Buffer.from(logId), through)
     this.#durable = through
     this.#applied = this.#restored()
-    this.#isSettled = this.#directory.settle(0)
+    this.#isSettled = this.#directory.settle(0, () => {})
     this.#front = new Link({
       port: front,
       openMax: 1,
@@ -186,6 +190,7 @@ class ToolsFollower {
     else if (this.#applied < this.#durable) this.#schedule(leisureMs)
     else {
       this.#snapshots.after(this.#applied, () => this.#pack())
+      if (this.#directory.hasUnread) this.#schedule(rereadMs)
       // Files that are not being read are closed, since their texts may have been redacted meanwhile.
       for (const reader of this.#shards) reader.reopen()
     }
@@ -206,12 +211,14 @@ class ToolsFollower {
       }
       this.#isSettled = false
     }
-    if (this.#isSettled || this.#applied < this.#durable) return
-    try {
-      this.#isSettled = this.#directory.settle(documentsPerStep)
-    } catch (error) {
-      this.#spare(error)
+    if (this.#directory.hasUnread && this.#clock.monotonicMs() >= this.#rereadAt) {
+      this.#directory.retry()
+      this.#isSettled = false
     }
+    if (this.#isSettled || this.#applied < this.#durable) return
+    this.#isSettled = this.#directory.settle(documentsPerStep, (error) => this.#spare(error))
+    const now = this.#clock.monotonicMs()
+    if (this.#directory.hasUnread && this.#rereadAt <= now) this.#rereadAt = now + rereadMs
   }
 
   #take(frame: Frame, shard: number): void {

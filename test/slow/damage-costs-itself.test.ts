@@ -66,6 +66,10 @@ beforeAll(async () => {
   const title = JSON.stringify({ schema: 1, title: 'Rules' })
   const created = await accepted(ada, { operation: 'docs.create', room: 'garden', text: 'the first', data: title })
   doc = (created as { doc?: { id: string } }).doc!.id
+  for (let n = 0; n < 4; n++) {
+    const listing = { schema: 1, name: `Listed as ${n}`, url: target.url(`/tool-${n}`), category: 'data' }
+    await accepted(ada, { operation: 'tools.publish', data: JSON.stringify({ ...listing, description: 'damaged' }) })
+  }
   const hook = { schema: 1, url: target.url('/ada'), kinds: ['mention'] }
   await accepted(ada, { operation: 'webhook.create', data: JSON.stringify(hook) })
   await accepted(ada, { operation: 'blob.put', room: 'garden', data: 'QUFB', filename: 'a.txt' })
@@ -368,4 +372,14 @@ test('a changed byte in a post that a webhook has not read yet: all others are d
   await startWith('named as 2', () => rmSync(deliveryDirectory(directory), { recursive: true }))
   await target.waitUntil(() => target.receivedAt('/ada').length === 3)
   expect(told()).toEqual(['0', '1', '3'])
+})
+
+test('a changed byte in a listing of the tools directory, found at a start: a search finds all others', async () => {
+  const found = async () => {
+    const { results } = (await client.get('/api/tools?query=damaged')).data as { results?: { name: string }[] }
+    return results?.map(({ name }) => name).sort()
+  }
+  expect(await found()).toEqual(['Listed as 0', 'Listed as 1', 'Listed as 2', 'Listed as 3'])
+  await startWith('Listed as 0')
+  expect(await found()).toEqual(['Listed as 1', 'Listed as 2', 'Listed as 3'])
 })

@@ -126,7 +126,7 @@ export class Compactor {
     const slice = (): void => {
       // Unfinished work is redone after the next start.
       if (this.#closed) return
-      if (journal.isAppending) return void journal.idle().then(slice)
+      if (journal.isAppending) return void journal.idle().then(() => clock.soon(slice))
       try {
         const step = steps.next()
         if (!step.done) {

@@ -265,7 +265,7 @@ export class MemoryDisk implements Disk {
     const there = this.#names.get(full)
     if (mode !== 'create') return new OpenFile(this, path, there ?? throwMissing(path))
     this.countOperation('create', path)
-    if (there !== undefined) throw systemError('EEXIST', path)
+    if (there !== undefined) throw systemError('EEXIST', 'open', path)
     if (!this.#directories.has(dirname(full))) throwMissing(path)
     const made = new Inode(0o100600)
     this.#setName(full, made)
@@ -391,7 +391,7 @@ export class MemoryDisk implements Disk {
     if (this.syncFailsAfter-- > 0) return
     this.syncFailsAfter = infinity
     this.points.countFault('sync fails', operation, path)
-    throw new SyncFailed(path, systemError('EIO', path))
+    throw new SyncFailed(path, systemError('EIO', 'fsync', path))
   }
 
   /** One more write, by which its file grows by this much: returns the part that is done, and why not all. */
@@ -400,11 +400,11 @@ export class MemoryDisk implements Disk {
       this.writeFailsAfter = infinity
       this.points.countFault('write fails', 'write', path)
       const half = bytes.subarray(0, this.#options.randomBelow(bytes.length + 1))
-      return { done: half, failed: systemError('EIO', path) }
+      return { done: half, failed: systemError('EIO', 'write', path) }
     }
     if (growth > this.bytesLeft) {
       this.points.countFault('full', 'write', path)
-      return { done: bytes.subarray(0, 0), failed: new DiskFull(path, systemError('ENOSPC', path)) }
+      return { done: bytes.subarray(0, 0), failed: new DiskFull(path, systemError('ENOSPC', 'write', path)) }
     }
     this.bytesLeft -= Math.max(0, growth)
     return { done: bytes }
@@ -417,7 +417,7 @@ export class MemoryDisk implements Disk {
     this.readFailsAfter = infinity
     this.readFailsAt = undefined
     this.points.countFault('read fails', 'read', path)
-    throw systemError('EIO', path)
+    throw systemError('EIO', 'read', path)
   }
 
   /** Calls back in this process, unless it has ended. */
@@ -553,9 +553,10 @@ class OpenFile implements DiskFile {
 }
 
 function throwMissing(path: string): never {
-  throw systemError('ENOENT', path)
+  throw systemError('ENOENT', 'open', path)
 }
 
-function systemError(code: 'ENOENT' | 'EEXIST' | 'EIO' | 'ENOSPC', path: string): Error {
-  return Object.assign(new Error(`${code}: ${path}`), { code })
+/** As Node's own errors of system calls. */
+function systemError(code: 'ENOENT' | 'EEXIST' | 'EIO' | 'ENOSPC', syscall: string, path: string): Error {
+  return Object.assign(new Error(`${code}: ${path}`), { code, syscall })
 }

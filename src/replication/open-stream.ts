@@ -7,7 +7,7 @@ import { JournalStream } from './stream.ts'
 /** The stream, for a board that writes to it. */
 export type BoardStream = Pick<
   JournalStream,
-  'check' | 'close' | 'subscribeCopies' | 'isChecked' | 'publish' | 'read' | 'state'
+  'check' | 'close' | 'health' | 'subscribeCopies' | 'isChecked' | 'publish' | 'read' | 'state'
 >
 
 /** Opens the stream of this service. `whenMissing`: what to do if there is none. Rejects with Halted, UnfitServers and StreamAway. */

@@ -9,7 +9,7 @@ import { Deposed, Halted, Outdated, staleBoardAdvice } from './halted.ts'
 import { type Ends, type FrameShares, type JournalDirectories, JournalsOut, type ReadNamed } from './journals-out.ts'
 import type { BoardStream } from './open-stream.ts'
 import { publishNext } from './publish.ts'
-import { StreamAway, UnfitServers } from './stream.ts'
+import { StreamAway, type StreamHealth, UnfitServers } from './stream.ts'
 import type { StreamSeal } from './stream-seal.ts'
 import type { StreamWriter } from './writer.ts'
 
@@ -105,6 +105,11 @@ export class Pump {
 
   get isOpen(): boolean {
     return this.#stream !== undefined
+  }
+
+  /** What the servers report about the stream; undefined while it is not open. Rejects with StreamAway. */
+  async health(): Promise<StreamHealth | undefined> {
+    return this.#stream?.health()
   }
 
   async stop(): Promise<void> {

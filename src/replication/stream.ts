@@ -31,6 +31,14 @@ export type StreamOptions = {
 /** The outcome of a publication. An error, or no answer, proves nothing: the message may be there or still arrive. */
 export type Published = { readonly seq: number } | { readonly unknown: string }
 
+/** `away`: names of servers with a copy of the stream that are away or lack messages. */
+export type StreamHealth = {
+  /** The server that leads the stream, and its clock in Unix seconds, if it says. */
+  readonly leader: string
+  readonly wallSeconds: number | undefined
+  readonly away: readonly string[]
+}
+
 /** These servers cannot carry a board's journals; the message says which and why. */
 export class UnfitServers extends Error {
   override name = 'UnfitServers'
@@ -172,6 +180,14 @@ export class JournalStream {
       throw new StreamAway(`The NATS server ${unproven} did not report whether it syncs every message. Is it running?`)
     this.#checkedUntilMs =
       silent.length === 0 ? Number.POSITIVE_INFINITY : this.#options.clock.monotonicMs() + askAgainMs
+  }
+
+  /** What the server that leads the stream knows of the others. Throws StreamAway. */
+  async health(): Promise<StreamHealth> {
+    const { cluster, ts } = await answerTo(this.#manager.streams.info(this.#name))
+    const { leader = '', replicas: others = [] } = cluster ?? {}
+    const away = others.filter((each) => !isUpToDate(each)).map(({ name }) => name)
+    return { leader, away, wallSeconds: ts === undefined ? undefined : Date.parse(ts) / 1000 }
   }
 
   close(): Promise<void> {

@@ -11,6 +11,7 @@ import type { Ends } from '../replication/journals-out.ts'
 import { readNamedIn } from '../replication/named-files.ts'
 import { type OpenStream, openStream } from '../replication/open-stream.ts'
 import { Pump } from '../replication/pump.ts'
+import { ServerWatch } from '../replication/server-watch.ts'
 import { forgetEveryMs, StreamSeal } from '../replication/stream-seal.ts'
 import { StreamWriter } from '../replication/writer.ts'
 import type { CopiesTell, FramesAsk } from './copies.ts'
@@ -69,18 +70,7 @@ export function publishing(
     now: clock.monotonicMs,
     timers: clock,
     onAsk: (body, id) => front.answer(id, framesAfter((body as FramesAsk)[1], copies, report) ?? null),
-    onTell: (body) => {
-      const message = body as ReplicationTell
-      if (message === 'started') held.started()
-      else if ('rewritten' in message) {
-        pump.rewritten(message.rewritten)
-        copies.rewritten(message.rewritten)
-      } else {
-        pump.advance(message)
-        held.durable(message)
-        if (!waits) copies.advance(message)
-      }
-    },
+    onTell: (body) => take(body as ReplicationTell, { pump, copies, held, waits }),
   })
   const news = new News(front, report)
   const seal = new StreamSeal({ disk, dataDirectory, wallSeconds: clock.wallSeconds, random })
@@ -119,6 +109,12 @@ export function publishing(
   }
   const held = new Acknowledgments({ ends, clock, waitsForCopy: ack === 'copy', tell: tellAcknowledged })
   const stopChecking = waits ? clock.every(() => news.tellWrites(held.problem), checkEveryMs) : () => {}
+  const watch = new ServerWatch({
+    clock,
+    outageEffect: waits ? 'Writes wait.' : 'Followers fall behind.',
+    health: () => pump.health(),
+    tell: (problem) => news.tellServers(problem),
+  })
   if (data.isStarted) held.started()
   const running = pump.run()
   return {
@@ -130,11 +126,32 @@ export function publishing(
       else if (waits) await handOver(pump, running, clock)
       stopForgetting()
       stopChecking()
+      watch.stop()
       await pump.stop()
       await running
       copies.close()
       front.close()
     },
+  }
+}
+
+type Parts = {
+  readonly pump: Pump
+  readonly copies: Copies
+  readonly held: Acknowledgments
+  /** Whether writes wait for the stream. */
+  readonly waits: boolean
+}
+
+function take(message: ReplicationTell, { pump, copies, held, waits }: Parts): void {
+  if (message === 'started') held.started()
+  else if ('rewritten' in message) {
+    pump.rewritten(message.rewritten)
+    copies.rewritten(message.rewritten)
+  } else {
+    pump.advance(message)
+    held.durable(message)
+    if (!waits) copies.advance(message)
   }
 }
 
@@ -149,6 +166,7 @@ class News {
   readonly #report: ThreadPlatform['report']
   #ofStream: string | undefined
   #ofWrites: string | undefined
+  #ofServers: string | undefined
 
   constructor(front: Link, report: ThreadPlatform['report']) {
     this.#front = front
@@ -169,7 +187,16 @@ class News {
     this.#tell(false)
   }
 
+  /** `problem`: what is wrong with the servers, and stops nothing yet. */
+  tellServers(problem: string | undefined): void {
+    this.#ofServers = problem
+    if (problem === undefined) this.#report('info', 'replication.whole', {})
+    else this.#report('warn', 'replication.degraded', { problem })
+    this.#tell(false)
+  }
+
   #tell(isFatal: boolean): void {
-    this.#front.tell({ problem: this.#ofStream ?? this.#ofWrites, isFatal } satisfies ReplicationNews)
+    const problem = this.#ofStream ?? this.#ofWrites ?? this.#ofServers
+    this.#front.tell({ problem, isFatal } satisfies ReplicationNews)
   }
 }

@@ -104,6 +104,7 @@ export class SimulatedServers {
     return {
       isChecked: true,
       check: reach,
+      health: async () => ({ leader: 'n1', away: [], wallSeconds: undefined }),
       state: async () => {
         await reach()
         return { created: 'once', firstSeq: 1, lastSeq: this.last }

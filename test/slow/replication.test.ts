@@ -1,5 +1,5 @@
 /** What a board publishes for followers, on real NATS servers. */
-import { readFileSync } from 'node:fs'
+import { readFileSync, writeFileSync } from 'node:fs'
 import { readFile } from 'node:fs/promises'
 import { join } from 'node:path'
 import { jetstreamManager } from '@nats-io/jetstream'
@@ -13,6 +13,7 @@ import { walkSegment } from '../../storage/walk.ts'
 import { missingNats, missingProgram, skipNote, skipWithout } from '../peers/peers.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
+import { fakeClock, missingFakeClock } from '../support/fake-clock.ts'
 import { Ledger, load, randomFrom } from '../support/load.ts'
 import { Heads, logKeyOf } from '../support/log-checks.ts'
 import { NatsCluster, sealOf } from '../support/nats-cluster.ts'
@@ -212,6 +213,44 @@ describe.skipIf(skipWithout(missing))(`a board that publishes its journals${skip
     await board.stop()
     await connection.close()
   })
+})
+
+describe.skipIf(skipWithout(missing))(`what stops nothing yet${skipNote(missing)}`, () => {
+  let cluster: NatsCluster
+  beforeAll(async () => {
+    cluster = await NatsCluster.start(boardDirectory())
+  })
+  afterAll(() => cluster.stop())
+
+  test('a server that stays away is reported until it is back', async () => {
+    const board = await startBoard({ directory: boardDirectory(), env: cluster.env })
+    await begun(board)
+    await cluster.kill('n3')
+    const sentence = 'replication: The NATS server n3 is away or lacks messages: see its log. If another one fails too:'
+    await vi.waitFor(async () => expect(await health(board)).toContain(sentence), patience)
+    expect(await health(board)).toMatch(/^ok\n/)
+    await cluster.startServer('n3')
+    await vi.waitFor(async () => expect(await health(board)).toBe('ok\n'), patience)
+    await vi.waitFor(() => expect(board.lines.join('\n')).toContain('"replication.whole"'), patience)
+    await board.stop()
+  })
+
+  test.skipIf(skipWithout(missingFakeClock))(
+    `a clock that differs from that of the servers${skipNote(missingFakeClock)}`,
+    async () => {
+      const clockFile = join(boardDirectory(), 'clock')
+      writeFileSync(clockFile, '+90\n')
+      const board = await startBoard({
+        directory: boardDirectory(),
+        env: { ...cluster.env, ...fakeClock(clockFile) },
+      })
+      const sentence = 'replication: The clock of this machine is more than a minute ahead of that of the NATS server n'
+      await vi.waitFor(async () => expect(await health(board)).toContain(sentence), patience)
+      writeFileSync(clockFile, '+0\n')
+      await vi.waitFor(async () => expect(await health(board)).toBe('ok\n'), patience)
+      await board.stop()
+    },
+  )
 })
 
 describe.skipIf(skipWithout(missing))(`servers that a board refuses${skipNote(missing)}`, () => {

@@ -11,9 +11,9 @@
  */
 
 import { BoundedMap } from '../../storage/bounded-map.ts'
-import { Damage } from '../../storage/disk.ts'
+import { Damage, isUnreadable } from '../../storage/disk.ts'
 import { hex } from '../kernel/hex.ts'
-import type { ActorRefusal } from '../kernel/refusals.ts'
+import { type ActorRefusal, refusal } from '../kernel/refusals.ts'
 import type { Answer, Delivery, Head, Mail, ShardAnswer } from '../records/answer.ts'
 import { boardHandle } from '../records/handles.ts'
 import { internalLetter } from '../records/internal-operations.ts'
@@ -80,7 +80,8 @@ function* replyTo<Reply extends Facts>(step: Step<Reply>): Task<Reply> {
 
 type Line = {
   readonly key: string
-  readonly tasks: Task[]
+  /** `again`: called some time after a read of the task has failed, if a later one may succeed. */
+  readonly tasks: { readonly task: Task; readonly again: () => void }[]
   step: Step | undefined
   readonly idle: (() => void)[]
 }
@@ -101,6 +102,11 @@ const recentMax = 10_000
 const deliveredMax = 128
 const retrySeconds = 2
 
+const unsent = refusal(
+  'internal',
+  'the disk could not read this request, so its room does not have it yet: send the same command again later',
+)
+
 export class WorkDelivery implements Mail {
   readonly #options: WorkDeliveryOptions
   readonly #lines = new Map<string, Line>()
@@ -116,6 +122,11 @@ export class WorkDelivery implements Mail {
   #askTaken = 0
   #notificationsTaken = 0
   readonly #observing = new Set<string>()
+  /** Requests that could not be read, by their numbers. */
+  readonly #unsent = new Map<number, Ask>()
+  /** What to do again after a failed read, and when (Unix seconds). */
+  #failed: { readonly at: number; readonly again: () => void }[] = []
+  #now = 0
   #made = -1
   #deliveredSeqs: number[] = []
   #marksFrom = 0
@@ -136,6 +147,10 @@ export class WorkDelivery implements Mail {
   }
 
   next(now: number, marks: boolean): Delivery | undefined {
+    this.#now = now
+    const due = this.#failed.filter(({ at }) => at <= now)
+    this.#failed = this.#failed.filter(({ at }) => at > now)
+    for (const { again } of due) again()
     this.#discover()
     for (const [line, at] of this.#held) {
       if (at > now) break
@@ -207,9 +222,12 @@ export class WorkDelivery implements Mail {
     const { facts, sha = hex(letter.sha) } = answer.reply
     const { work, steps } = isFacts(facts) ? facts : {}
     if (typeof work !== 'string') return give(answer, head)
-    if (requestsOfWork.has(letter.op))
+    if (requestsOfWork.has(letter.op)) {
+      const refused = (found: Extract<Outcome, { ok: false }>): void =>
+        give(answer.duplicate === true ? found : { ...found, isWritten: true }, undefined)
+      if (this.#isUnsent(work, letter.op)) return refused({ ok: false, refusal: unsent })
       return this.#outcome(String(sha).slice(0, 32), (outcome) => {
-        if (!outcome.ok) return give(answer.duplicate === true ? outcome : { ...outcome, isWritten: true }, undefined)
+        if (!outcome.ok) return refused(outcome)
         const { leaf: _own, ...rest } = answer
         const change = Math.max(answer.change ?? 0, outcome.change ?? 0)
         const leaf = outcome.leaf === undefined ? {} : { leaf: outcome.leaf }
@@ -217,6 +235,7 @@ export class WorkDelivery implements Mail {
           give({ ...rest, ...(change === 0 ? {} : { change }), ...leaf }, outcome.head ?? head),
         )
       })
+    }
     if (!Array.isArray(steps) || steps.length === 0) return give(answer, head)
     this.#whenIdle(work, () => give(answer, head))
   }
@@ -233,14 +252,11 @@ export class WorkDelivery implements Mail {
     const { mail, bound } = this.#options.state
     for (const ask of mail.asks(this.#askTaken, Number.POSITIVE_INFINITY)) {
       this.#askTaken = ask.seq
-      const letter = this.#unlessDamaged(() => requestLetter(this.#options, ask))
-      if (letter === undefined) continue
-      this.#asking.add(hex(letter.id))
-      this.#add(ask.work, this.#ask(ask, letter))
+      this.#takeAsk(ask)
     }
     for (const notification of mail.notifications(this.#notificationsTaken, Number.POSITIVE_INFINITY)) {
       this.#notificationsTaken = notification.seq
-      this.#add(notification.work, this.#tell(notification))
+      this.#takeNotification(notification)
     }
     for (const each of bound.unreported()) {
       const name = `${each.work} ${each.n}`
@@ -250,10 +266,25 @@ export class WorkDelivery implements Mail {
     }
   }
 
-  #add(key: string, task: Task): void {
+  #takeAsk(ask: Ask): void {
+    const letter = this.#readOr(
+      () => requestLetter(this.#options, ask),
+      () => this.#takeAsk(ask),
+    )
+    if (letter === undefined) return void this.#unsent.set(ask.seq, ask)
+    this.#unsent.delete(ask.seq)
+    this.#asking.add(hex(letter.id))
+    this.#add(ask.work, this.#ask(ask, letter))
+  }
+
+  #takeNotification(notification: Notification): void {
+    this.#add(notification.work, this.#tell(notification), () => this.#takeNotification(notification))
+  }
+
+  #add(key: string, task: Task, again = (): void => {}): void {
     const line = this.#lines.get(key)
-    if (line !== undefined) return void line.tasks.push(task)
-    const begun: Line = { key, tasks: [task], step: undefined, idle: [] }
+    if (line !== undefined) return void line.tasks.push({ task, again })
+    const begun: Line = { key, tasks: [{ task, again }], step: undefined, idle: [] }
     this.#lines.set(key, begun)
     this.#go(begun)
   }
@@ -261,8 +292,8 @@ export class WorkDelivery implements Mail {
   /** Advances a line to its next letter. `answer`: to the previous one. */
   #go(line: Line, answer?: Accepted): void {
     let previous = answer
-    for (let [task] = line.tasks; task !== undefined; [task] = line.tasks) {
-      const step = this.#stepOf(task, previous)
+    for (let [next] = line.tasks; next !== undefined; [next] = line.tasks) {
+      const step = this.#stepOf(next, previous)
       if (step !== undefined) {
         line.step = step
         this.#ready.add(line)
@@ -275,18 +306,22 @@ export class WorkDelivery implements Mail {
     for (const each of line.idle) each()
   }
 
-  #stepOf(task: Task, previous: Accepted | undefined): Step | undefined {
-    const found = this.#unlessDamaged(() => (previous === undefined ? task.next() : task.next(previous)))
+  #stepOf({ task, again }: Line['tasks'][number], previous: Accepted | undefined): Step | undefined {
+    const found = this.#readOr(() => (previous === undefined ? task.next() : task.next(previous)), again)
     return found?.done === false ? found.value : undefined
   }
 
-  /** Anything that cannot be read now stays in the outbox, and is sent after a later start if it can be read then. */
-  #unlessDamaged<Value>(read: () => Value): Value | undefined {
+  /**
+   * Anything damaged stays in the outbox, and is sent after a later start if it can be read then. After a failed read, `again` is
+   * called some time later.
+   */
+  #readOr<Value>(read: () => Value, again: () => void): Value | undefined {
     try {
       return read()
     } catch (error) {
       if (!(error instanceof Damage)) throw error
       this.#options.report({ code: 'internal', problem: error.message })
+      if (isUnreadable(error)) this.#failed.push({ at: this.#now + retrySeconds, again })
       return undefined
     }
   }
@@ -311,6 +346,11 @@ export class WorkDelivery implements Mail {
     const line = this.#lines.get(work)
     if (line === undefined) then()
     else line.idle.push(then)
+  }
+
+  /** Whether the room of a work lacks such a request, because the disk could not read it. */
+  #isUnsent(work: string, op: string): boolean {
+    return [...this.#unsent.values()].some((ask) => ask.work === work && `work.${ask.kind}` === op)
   }
 
   #outcome(command: string, then: (outcome: Outcome) => void): void {

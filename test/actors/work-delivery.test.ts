@@ -18,6 +18,7 @@ import { resultSha256 } from '../../actors/works/letters.ts'
 import { marketName } from '../../actors/works/market/letters.ts'
 import { systemClock } from '../../src/clock.ts'
 import { retryReply } from '../../src/workers/retry-reply.ts'
+import { FailedRead } from '../../storage/disk.ts'
 import { FRAME_HEADER_BYTES } from '../../storage/frame.ts'
 import type { Journal } from '../../storage/journal.ts'
 import { machineDisk } from '../../storage/machine-disk.ts'
@@ -61,6 +62,10 @@ class Shards {
   #rested = () => {}
   #keeps: boolean
   #isLost = false
+  /** Unix seconds. */
+  now = began
+  /** So many reads for mail fail from now on. */
+  failing = 0
 
   constructor(directories: readonly string[], keeps: boolean) {
     this.directories = directories
@@ -103,7 +108,7 @@ class Shards {
         replyToRetry: retryReply,
         firstRooms: [{ name: reviews, keeper }].filter(({ name }) => isHere(name)),
       },
-      wallSeconds: () => began,
+      wallSeconds: () => this.now,
       soon: systemClock.soon,
       diskHasRoom: () => true,
       fault: (damage) => damage.message,
@@ -116,8 +121,12 @@ class Shards {
       afterTurn: (seq) => this.#note(number, seq),
       ...{ mailboxMax: 100, lettersPerTurnMax: 100, unconfirmedMax: 1_000 },
       mail: (state, record) => {
+        const readOrFail: typeof record = (seq) => {
+          if (this.failing-- > 0) throw new FailedRead({ path: 'journal', offset: 0, expected: `frame ${seq}` })
+          return record(seq)
+        }
         delivery = new WorkDelivery({
-          ...{ state, record, isHere, generation, board: board.id },
+          ...{ state, record: readOrFail, isHere, generation, board: board.id },
           sign: (fields, { cause, at }) => {
             const signed = Buffer.from(JSON.stringify({ command: { ...fields, timestamp: at, nonce: cause } }))
             const sha = createHash('sha256').update(signed).digest()
@@ -130,7 +139,7 @@ class Shards {
             if (this.#resting.size === this.count) this.#rested()
           },
           report: (facts) => {
-            throw new Error(JSON.stringify(facts))
+            if (facts.code !== 'internal') throw new Error(JSON.stringify(facts))
           },
         })
         return delivery
@@ -343,3 +352,23 @@ test.each(places)(
     }
   },
 )
+
+test('a request that the disk fails to read is not answered as posted, and is posted once it can be read', async () => {
+  const shards = await begun(1)
+  open.push(shards)
+  await shards.rest()
+  const { work, commands } = lifeIn('lobby')
+  const { state } = shards.members[0]!.shard
+  const isPosted = () => state.board.events.find(Buffer.from(work, 'hex')) !== none
+  shards.failing = 1
+  const answers = [await shards.say(commands.created), await shards.say(commands.created)]
+  const refused = {
+    ok: false,
+    refusal: { code: 'internal', message: expect.stringContaining('send the same command') },
+  }
+  expect(answers).toEqual([{ ...refused, isWritten: true }, refused])
+  expect(isPosted()).toBe(false)
+  shards.now += 2
+  expect(await shards.say(commands.created)).toMatchObject({ ok: true, duplicate: true })
+  expect(isPosted()).toBe(true)
+})

@@ -98,25 +98,25 @@ function* wholeRecords(
 }
 
 /**
- * The records that frame `seq` of the log covers, for readers that show all of them: damage in a sealed segment stands
- * in the place of each record that it affects. Throws Damage if more than that is unreadable.
+ * The records that frame `seq` of the log covers, for readers that show all of them: damage in a sealed segment, or a failed
+ * read of it, stands in the place of each record that it affects. Throws Damage if more than that is unreadable.
  */
 export function recordsOrDamage(
   seq: number,
   log: JournalReader,
   shards: readonly JournalReader[],
 ): Generator<CoveredRecord, void, void> {
-  return coveredRecords(covered(seq, log), shards)
+  return coveredRecords(covered(seq, log), shards, isAtFrame)
 }
 
 function covered(seq: number, log: JournalReader): Covered {
   try {
     return decodeLogFrame(log.read(seq)!)
   } catch (error) {
-    if (!isOfFrame(error, seq)) throw error
-    const between = coveredBetween(log, seq)
-    if (between === undefined) throw error
-    return between
+    if (!isAtFrame(error, seq)) throw error
+    const around = coveredAround(log, seq)
+    if (around === undefined) throw error
+    return around
   }
 }
 
@@ -128,11 +128,34 @@ type Covered = Pick<LogFrame, 'firstChange'> & {
 /** What frame `seq` of the log covers, inferred from the frames before and after it; undefined if none follows. Throws Damage. */
 function coveredBetween(log: JournalReader, seq: number): Covered | undefined {
   const after = log.read(seq + 1)
-  if (after === undefined) return undefined
-  const before = seq === 1 ? undefined : decodeLogFrame(log.read(seq - 1)!)
-  const changes = before?.ranges.reduce((sum, range) => sum + range.changes, before.firstChange)
-  return { firstChange: changes ?? 1, ranges: rangesBetween(before, decodeLogFrame(after)) }
+  return after && inferred(seq === 1 ? undefined : log.read(seq - 1)!, after)
 }
+
+/**
+ * The same if frames next to it are lost too: the first of them covers what all of them did, with unknown numbers of the
+ * changes.
+ */
+function coveredAround(log: JournalReader, seq: number): Covered | undefined {
+  const nothing = { firstChange: Number.NaN, ranges: [] }
+  const before = seq === 1 ? undefined : frameOrDamage(log, seq - 1, isAtFrame)
+  if (before instanceof Damage) return nothing
+  for (let next = seq + 1; ; next++) {
+    const after = frameOrDamage(log, next, isAtFrame)
+    if (after === undefined) return undefined
+    if (after instanceof Damage) continue
+    const covered = inferred(before, after)
+    return next === seq + 1 ? covered : { ...nothing, ranges: covered.ranges }
+  }
+}
+
+function inferred(before: Frame | undefined, after: Frame): Covered {
+  const known = before && decodeLogFrame(before)
+  const changes = known?.ranges.reduce((sum, range) => sum + range.changes, known.firstChange)
+  return { firstChange: changes ?? 1, ranges: rangesBetween(known, decodeLogFrame(after)) }
+}
+
+/** Whether a frame is passed over because of this error. Any other error is thrown. */
+type IsLost = (error: unknown, seq: number) => error is Damage
 
 /** A record, or damage in its place. `change`: NaN if the damage leaves it unknown. */
 export type CoveredRecord =
@@ -142,6 +165,7 @@ export type CoveredRecord =
 function* coveredRecords(
   { firstChange, ranges }: Covered,
   shards: readonly JournalReader[],
+  isLost: IsLost = isOfFrame,
 ): Generator<CoveredRecord, void, void> {
   let change = firstChange
   for (const { shard, first, last, changes = Number.NaN } of ranges) {
@@ -155,8 +179,8 @@ function* coveredRecords(
         if (isPublic(frame)) yield { frame, shard, change: change++ }
       }
     } catch (error) {
-      if (!isOfFrame(error, seq)) throw error
-      const frames = Array.from({ length: last - seq + 1 }, (_, n) => frameOrDamage(reader, seq + n))
+      if (!isLost(error, seq)) throw error
+      const frames = Array.from({ length: last - seq + 1 }, (_, n) => frameOrDamage(reader, seq + n, isLost)!)
       const whole = frames.filter((frame): frame is Frame => !(frame instanceof Damage))
       const damaged = frames.length - whole.length
       // The changes that were not read are in the damaged frames: one in each of them, or none at all. If neither fits,
@@ -177,11 +201,12 @@ function* coveredRecords(
   }
 }
 
-function frameOrDamage(reader: JournalReader, seq: number): Frame | Damage {
+/** Undefined if the journal has no such frame. */
+function frameOrDamage(reader: JournalReader, seq: number, isLost: IsLost): Frame | Damage | undefined {
   try {
-    return reader.read(seq)!
+    return reader.read(seq)
   } catch (error) {
-    if (!isOfFrame(error, seq)) throw error
+    if (!isLost(error, seq)) throw error
     return error
   }
 }
@@ -191,7 +216,11 @@ function frameOrDamage(reader: JournalReader, seq: number): Frame | Damage {
  * not count: a later one may succeed.
  */
 function isOfFrame(error: unknown, seq: number): error is Damage {
-  return error instanceof Damage && !isUnreadable(error) && error.frame === seq
+  return isAtFrame(error, seq) && !isUnreadable(error)
+}
+
+function isAtFrame(error: unknown, seq: number): error is Damage {
+  return error instanceof Damage && error.frame === seq
 }
 
 function isPublic({ flags }: Frame): boolean {

@@ -48,8 +48,8 @@ describe.skipIf(skipWithout(missing))(`with a disk that has a bad place${skipNot
     }
   }
 
-  async function exported(): Promise<{ readonly lines: number; readonly unreadable: number }> {
-    const { status, text } = await client.getWithRetries('/v1/export')
+  async function exported(query = ''): Promise<{ readonly lines: number; readonly unreadable: number }> {
+    const { status, text } = await client.getWithRetries(`/v1/export${query}`)
     expect(status).toBe(200)
     return { lines: text.split('\n').length, unreadable: text.match(/"type":"unreadable"/g)?.length ?? 0 }
   }
@@ -72,7 +72,8 @@ describe.skipIf(skipWithout(missing))(`with a disk that has a bad place${skipNot
 
   test('in a shard: lists and exports mention each event in it, and all are back afterwards', async () => {
     const before = await exported()
-    expect(before.unreadable).toBe(0)
+    const whole = await exported('?stream=board')
+    expect([before.unreadable, whole.unreadable]).toEqual([0, 0])
     let gone = 0
     await withBadSegment('shard-00', async () => {
       // Twice: an answer with tombstones is not cached.
@@ -86,6 +87,7 @@ describe.skipIf(skipWithout(missing))(`with a disk that has a bad place${skipNot
       expect(gone).toBeGreaterThan(0)
       expect(gone).toBeLessThan(posts / 2)
       expect(await exported()).toEqual({ lines: before.lines, unreadable: gone })
+      expect(await exported('?stream=board')).toEqual({ lines: whole.lines, unreadable: gone })
       const { event_id } = (await listed()).find(({ type }) => type === 'tombstone')!
       const one = await client.getWithRetries(`/api/events/${event_id}`)
       expect([one.status, one.text]).toEqual([500, expect.stringContaining(lost)])
@@ -96,11 +98,13 @@ describe.skipIf(skipWithout(missing))(`with a disk that has a bad place${skipNot
 
   test('in the log: every event has its proof, and an export is complete', async () => {
     const before = await exported()
+    const whole = await exported('?stream=board')
     const events = await listed()
     await withBadSegment('log', async () => {
       for (const { event_id } of events.filter((_, n) => n % 7 === 0))
         expect((await client.getWithRetries(`/api/log/proof?message=${event_id}`)).status).toBe(200)
       expect(await exported()).toEqual(before)
+      expect(await exported('?stream=board')).toEqual(whole)
     })
   })
 })

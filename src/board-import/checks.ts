@@ -18,6 +18,7 @@ import type { State } from '../../actors/state.ts'
 import { parseCheckpoint } from '../../storage/checkpoint.ts'
 import { parseNote } from '../../storage/note.ts'
 import type { TakenRecord } from '../export/board-lines.ts'
+import { areEntriesOf } from '../export-check/act-entries.ts'
 import { isProven, moves, signatureFault, type Verify } from '../export-check/signed-record.ts'
 import { type BoardHead, lineSchemas, type RecordLine, type VotesLine } from '../format/board-schema.ts'
 import { foreignJson } from '../format/foreign-json.ts'
@@ -99,6 +100,13 @@ export class RecordChecks {
     const { record, key, entries } = taken
     this.#follows(record, key)
     for (const entry of entries) if (parseEntry(entry) === undefined) throw new BadLine('entries are not log entries')
+    this.#signed(taken, line, isKnown)
+    if (record.type === RecordType.act && !areEntriesOf(record, { key, entries, seqOf: (id) => this.#seqOf(id) }))
+      throw new BadLine('entries are not the entries of this act in the log')
+  }
+
+  #signed(taken: TakenRecord, line: RecordLine, isKnown: boolean): void {
+    const { record, key, entries } = taken
     const { by } = record
     // Whoever has the new key acts as the identity from then on, so this is never the old board's word.
     if (moves.is(record) && (by === undefined || taken.isGone || by.for !== undefined))
@@ -123,6 +131,11 @@ export class RecordChecks {
 
   votes({ event }: VotesLine): void {
     if (this.#find(event) === none) throw new BadLine(`event ${event} is on no earlier line`)
+  }
+
+  #seqOf(id: Uint8Array): number {
+    const { events } = this.#state.board
+    return events.seq(events.find(id))
   }
 
   #find(event: string): number {

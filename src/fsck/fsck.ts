@@ -57,6 +57,7 @@ import {
   shardDirectories,
   snapshotDirectories,
 } from '../board-directory.ts'
+import { areEntriesOf } from '../export-check/act-entries.ts'
 import type { Verify } from '../export-check/signed-record.ts'
 import { missingLogProblem } from '../log/beginning.ts'
 import { durableOf, logBehind, missingJournalProblem } from '../log/covered.ts'
@@ -70,6 +71,7 @@ import { SignerCheck } from './signers.ts'
 import { checkKeys, checkMarks, vkeyIn } from './start.ts'
 
 const nothing = Buffer.alloc(0)
+const otherEntry = 'its log entry does not match the record'
 
 export type { Finding } from './log.ts'
 
@@ -451,6 +453,10 @@ class LogCheck {
     if (!this.#isDamaged[shard]) this.#credits.take(frame, record, where)
     // Including records without a signature: a takedown uses them to mark files as gone.
     const file = this.#blobs.take(record, frameKey(frame).toString('hex'), where)
+    if (record.type === RecordType.act && (frame.flags & LEAF) !== 0) {
+      const given = { key: frameKey(frame), entries: frameEntries(frame) }
+      if (!areEntriesOf(record, given)) this.#damage(where, otherEntry)
+    }
     const { by } = record
     if (by === undefined) return
     // Of a command whose text or file is gone, only the hash remains.
@@ -465,7 +471,7 @@ class LogCheck {
         entry.get('room') === record.room &&
         entry.get('seq') === String(record.seq) &&
         entry.get('time') === String(record.at)
-      if (!agrees) this.#damage(where, 'its log entry does not match the record')
+      if (!agrees) this.#damage(where, otherEntry)
     }
     this.#signers?.take(record, by, bytes, where)
   }

@@ -48,7 +48,7 @@ export class ServerWatch {
       this.#isAsking = false
     }
     // What keeps the servers from answering also keeps them from taking what is published, and that is reported.
-    this.#options
+    void this.#options
       .health()
       .then((health) => this.#judge(health), done)
       .then(done)

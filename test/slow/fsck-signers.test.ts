@@ -147,9 +147,21 @@ test.each<[what: string, change: Change, words: string]>([
   expect([said.code, said.out]).toEqual([3, expect.stringMatching(new RegExp(`damage +shard 0 frame \\d+: ${words}`))])
 })
 
-test('fsck finds a time that is not the one in the log', async () => {
-  const directory = forged((record) =>
-    record.type === RecordType.event ? { ...record, at: record.at - 1 } : undefined,
-  )
+test.each<[what: string, change: Change]>([
+  ['an event', (record) => (record.type === RecordType.event ? { ...record, at: record.at - 1 } : undefined)],
+  [
+    'a move to another key',
+    (record) =>
+      record.type === RecordType.act && record.op === 'identity.rotate' ? { ...record, at: record.at - 1 } : undefined,
+  ],
+  [
+    'a published delegation',
+    (record) =>
+      record.type === RecordType.act && record.op === 'delegation.published'
+        ? { ...record, facts: { ...record.facts, id: '0'.repeat(32) } }
+        : undefined,
+  ],
+])('fsck finds %s that is not as in the log', async (_what, change) => {
+  const directory = forged(change)
   expect((await fsck(directory)).out).toMatch(/damage +shard 0 frame \d+: its log entry does not match the record/)
 })

@@ -203,6 +203,8 @@ const moved = (line: string): boolean => line.includes('"op":"identity.rotate"')
 const thief = person('a thief').publicKey
 /** It is the first line of an event, and begins a thread of its own. */
 const firstEvent = (): string => JSON.parse(lines.find((line) => event(line))!).id
+/** The entry of the first act with this name. */
+const entryOf = (op: string): string => JSON.parse(lines.find((line) => line.includes(`"op":"${op}"`))!).entries[0]
 const event = (line: string): boolean => line.includes('"type":"event"') && line.includes('signed_payload')
 
 test.each<[name: string, change: Changed, rule: RegExp]>(
@@ -292,6 +294,25 @@ test.each<[name: string, change: Changed, rule: RegExp]>(
       'a reply in another thread',
       (line) => (event(line) ? line.replace(/"reply":"[^"]+"/, `"reply":"${firstEvent()}"`) : line),
       /the reply_to shown is not the one that was signed/,
+    ],
+    [
+      'an entry about another event than its redaction',
+      (line) =>
+        line.includes('"op":"event.redact"') ? line.replace(/(target )[0-9a-f]{32}/, `$1${firstEvent()}`) : line,
+      /entries are not the entries of this act in the log/,
+    ],
+    [
+      'an entry of more credits than its posting',
+      (line) => (line.includes('"op":"credit.grant"') ? line.replace(/(amount )(\d+)/, '$19$2') : line),
+      /entries are not the entries of this act in the log/,
+    ],
+    [
+      'an entry of an act that has none',
+      (line) =>
+        line.includes('"op":"tools.publish"')
+          ? line.replace('"signed":', `"entries":[${JSON.stringify(entryOf('event.redact'))}],"signed":`)
+          : line,
+      /entries are not the entries of this act in the log/,
     ],
     ['a missing end', (line) => (line.includes('"type":"end"') ? undefined : line), /without a line of type end/],
     ['more lines', (line) => (line.includes('"type":"end"') ? line.replace(/\d+/, '7') : line), /lines is 7/],

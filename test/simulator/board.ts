@@ -34,7 +34,7 @@ import '../../src/replication/routes.ts'
 import '../../src/replication/writer.ts'
 import { TILE_WIDTH } from '../../storage/tile-path.ts'
 import type { Machine } from '../support/simulation.ts'
-import { network, nodeHost, wallet } from './payments.ts'
+import { nodes, wallet } from './payments.ts'
 
 export type Ack = Exclude<ReplicationSettings['ack'], 'local'>
 
@@ -117,7 +117,9 @@ export class SimulatedBoard {
       PLACEMENT: placement,
       VERIFY_THREADS: '1',
       PAY_CAP_DAY: priceOf(walletMicros),
-      PAY_NODES: `${network}=https://${nodeHost}/`,
+      PAY_NODES: Object.entries(nodes)
+        .map(([host, network]) => `${network}=https://${host}/`)
+        .join(','),
       BROADSIDE_LIMITS: 'off',
       LOG_LEVEL: 'error',
     })

@@ -2,7 +2,7 @@
 import { FOOTER_BYTES, listSegments, SEGMENT_HEADER_BYTES, segmentPath } from '../../storage/segment.ts'
 import type { FilesCopy } from '../support/memory-disk.ts'
 import { dataDirectory, must, Violation } from './board.ts'
-import { nodeHost } from './payments.ts'
+import { nodes } from './payments.ts'
 import type { Rows } from './targets.ts'
 import type { World } from './world.ts'
 
@@ -107,7 +107,7 @@ function changeFaultSetting<Name extends string>(of: Record<Name, number>, name:
 
 /** It answers differently, or changes its owner, its price, or whether it wants to be listed. */
 function changeHost({ hosts, model, chance }: World): void {
-  if (chance.below(3) === 0) return hosts.changeBehavior(nodeHost)
+  if (chance.below(3) === 0) return hosts.changeBehavior(chance.pick(Object.keys(nodes))!)
   const tool = chance.pick([...model.tools.values()])
   if (tool === undefined) return
   const { host, owner } = tool

@@ -8,16 +8,7 @@ import {
   totalMsDefault,
 } from '../../src/outgoing/request.ts'
 import type { Simulation } from '../support/simulation.ts'
-import {
-  demandOf,
-  nodeHost,
-  type Payment,
-  PaymentNetwork,
-  paymentIn,
-  receiptOf,
-  type Terms,
-  termsOf,
-} from './payments.ts'
+import { demandOf, nodes, type Payment, PaymentNetwork, paymentIn, receiptOf, type Terms, termsOf } from './payments.ts'
 
 /** What a host does with a request. `deaf`: it accepts it and never answers. */
 const behaviors = ['well', 'late', 'refuses', 'breaks', 'fails', 'garbage', 'redirects', 'deaf'] as const
@@ -52,6 +43,7 @@ export class SimulatedHosts {
   readonly #wellKnown = new Map<string, WellKnown>()
   /** How often each has changed what it charges. */
   readonly #termsVersions = new Map<string, number>()
+  #demands = 0
 
   /** `take`: called for each request to a host. */
   constructor(sim: Simulation, take: (visit: HostRequest) => void) {
@@ -159,7 +151,8 @@ export class SimulatedHosts {
     if (behavior === 'redirects') return { ...notAnswered('redirect', true), status: 302 }
     if (behavior === 'fails') return answered(500, 'text/plain', 'out of order')
     if (behavior === 'garbage') return answered(200, 'application/json', '{"owners":7,"\u0000')
-    if (host === nodeHost) return answered(200, 'application/json', this.network.answer(String(body)))
+    const network = nodes[host]
+    if (network !== undefined) return answered(200, 'application/json', this.network.answer(network, String(body)))
     if (path === wellKnownPath) {
       const { owners, optsOut } = this.#wellKnownOf(host)
       return answered(200, 'application/json', JSON.stringify({ owners: [...owners], opt_out: optsOut }))
@@ -180,9 +173,9 @@ export class SimulatedHosts {
     const isPaid = payment !== undefined && this.network.collect(payment)
     const { searchParams } = new URL(url)
     const call = searchParams.get('call')
-    return isPaid
-      ? answered(200, 'application/json', JSON.stringify({ call }), { 'payment-response': [receiptOf(payment)] })
-      : answered(402, 'application/json', '{}', { 'payment-required': [demandOf(terms, url)] })
+    const [name, value] = isPaid ? receiptOf(terms, payment) : demandOf(terms, url, `demand ${this.#demands++}`)
+    const body = isPaid ? JSON.stringify({ call }) : '{}'
+    return answered(isPaid ? 200 : 402, 'application/json', body, { [name]: [value] })
   }
 
   #termsOf(host: string): Terms | undefined {

@@ -483,6 +483,27 @@ export const mutations: readonly Mutation[] = [
     to: 'return isThere',
   },
   {
+    name: 'a transfer that its seller has sent counts as never made',
+    seed: '11',
+    file: 'src/payments/payer.ts',
+    from: 'return Array.isArray(found?.result) ? found.result.length > 0 : undefined',
+    to: 'return Array.isArray(found?.result) ? false : undefined',
+  },
+  {
+    name: 'a transaction that its seller has sent counts as never made',
+    seed: '7',
+    file: 'src/payments/payer.ts',
+    from: "return found === undefined ? undefined : isObject(found.result) && found.result.status === '0x1'",
+    to: 'return found === undefined ? undefined : false',
+  },
+  {
+    name: 'a transaction is valid for longer than the board says',
+    seed: '8',
+    file: 'src/payments/tempo.ts',
+    from: 'signedTransfer(memo, charge, wallet, validUntil)',
+    to: 'signedTransfer(memo, charge, wallet, validUntil + 600)',
+  },
+  {
     name: 'the wallet pays more than its daily limit',
     file: 'actors/tool-calls/decide.ts',
     from: '  if (state.calls.day.wallet(now) + facts.micros > walletMicros)',

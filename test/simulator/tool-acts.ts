@@ -55,7 +55,7 @@ function listedPrice(host: string, chance: SeededRandom): { readonly price?: str
   const terms = termsOf(host)
   const what = chance.below(6)
   if (terms === undefined || what < 2) return {}
-  return { price: what === 2 ? '0' : what === 3 ? priceOf(Math.floor(terms.micros / 2)) : priceOf(terms.micros) }
+  return { price: what === 2 ? '0' : what === 3 ? priceOf(Math.floor(terms.amount / 2)) : priceOf(terms.amount) }
 }
 
 type ListingView = { readonly id: string; readonly subject_id: string; readonly verified: boolean }
@@ -241,8 +241,8 @@ const relay: Act = (model, chance) => {
   )
   const terms = tool && termsOf(tool.host)
   if (tool === undefined || terms === undefined) return undefined
-  const { micros, payee } = terms
-  const most = chance.below(4) === 0 ? Math.floor(micros / 2) : micros + chance.below(3) * priceStep
+  const { amount, payee } = terms
+  const most = chance.below(4) === 0 ? Math.floor(amount / 2) : amount + chance.below(3) * priceStep
   const ends = chance.below(8) === 0
   const more = ends ? { relay: false } : { relay: true, max_price: priceOf(most), payees: [payee] }
   const fields = { operation: 'tools.relay', target: tool.id, data: data(more) }

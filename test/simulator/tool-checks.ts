@@ -30,7 +30,9 @@ export function checkRequest({ host, path, call, payment, isDemand }: HostReques
   if (isDemand) model.demanded.add(call)
 }
 
-/** It is the only one for its call, and no more than the operator, who named the payee, and the caller have allowed. */
+/**
+ * It is the only one for its call. The operator, who named the payee, has allowed what it charges, and the caller that and the fee.
+ */
 function checkPayment(call: string, payment: Payment, model: Model): void {
   must(model.demanded.has(call), 'a call was paid without a demand')
   const known = model.payments.get(call)
@@ -48,7 +50,7 @@ function checkPayment(call: string, payment: Payment, model: Model): void {
   const isAllowed = all.some(({ fields: { operation, target, data }, standing }) => {
     if (operation !== 'tools.relay' || target !== fields.target || standing === 'refused') return false
     const { max_price = '', payees = [] } = JSON.parse(String(data)) as Relay
-    return payees.includes(payment.payee) && payment.micros <= (microsOf(max_price) ?? 0)
+    return payees.includes(payment.payee) && payment.amount <= (microsOf(max_price) ?? 0)
   })
   must(isAllowed, 'a payment was sent that the operator has not allowed')
 }

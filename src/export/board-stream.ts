@@ -24,7 +24,7 @@ import {
 } from '../../actors/records/record.ts'
 import { type CreditFacts, isOfMarket, type OpenFacts, type ReserveFacts } from '../../actors/works/market/letters.ts'
 import { blobDamage } from '../../storage/blob-files.ts'
-import { Damage } from '../../storage/journal.ts'
+import { Damage, isUnreadable } from '../../storage/disk.ts'
 import type { RecordLine, UnreadableLine } from '../format/board-schema.ts'
 import { release } from '../release.ts'
 import { boardStreamVersion, type Head, type HeldRecord, opened, recordLine, votesLine } from './board-lines.ts'
@@ -105,17 +105,16 @@ function votes({ state: { marks, board } }: ExportContext, at: ExportState, line
 function linesOf(context: ExportContext, covered: CoveredRecord): (RecordLine | UnreadableLine)[] {
   if (covered.damage !== undefined) return [unreadableLine(context, covered.damage, knownOf(context, covered.change))]
   const { frame } = covered
-  const id = hex(frameKey(frame))
+  const held = { record: fromFrame(frame), key: frameKey(frame), entries: frameEntries(frame) }
+  const { record } = held
   try {
-    const held = { record: fromFrame(frame), key: frameKey(frame), entries: frameEntries(frame) }
-    const { room } = held.record
-    const faultOfFile = (fault: unknown) => lines.push(unreadableLine(context, fault, { id, room, file: true }))
-    const lines: (RecordLine | UnreadableLine)[] = []
-    const line = lineOf(context, held, frame.seq, faultOfFile)
-    return line === undefined ? [] : [line, ...lines]
+    if (put.is(record)) return fileLines(context, held, record)
+    const line = lineOf(context, held, frame.seq)
+    return line === undefined ? [] : [line]
   } catch (error) {
-    if (!(error instanceof Damage)) throw error
-    return [unreadableLine(context, error, { id })]
+    // Another record or the file, which it takes too, cannot be read.
+    if (!(error instanceof Damage || isUnreadable(error))) throw error
+    return [unreadableLine(context, error, { id: hex(held.key) })]
   }
 }
 
@@ -140,13 +139,8 @@ const versions = new ActsOf<VersionFacts>('docs.create', 'docs.write')
 const begun = new ActsOf<CreditFacts>('market.begin')
 const asked = new ActsOf<ReserveFacts>('work.create')
 
-/** Undefined if readers must not get it. `faultOfFile`: called if the file of an attachment is damaged or missing. */
-function lineOf(
-  context: ExportContext,
-  held: HeldRecord,
-  seq: number,
-  faultOfFile: (fault: unknown) => void,
-): RecordLine | undefined {
+/** Undefined if readers must not get it. */
+function lineOf(context: ExportContext, held: HeldRecord, seq: number): RecordLine | undefined {
   const { state } = context
   const { record } = held
   switch (record.type) {
@@ -163,7 +157,6 @@ function lineOf(
   if (record.op === 'identity.profile.set' && state.people.profileAct(hex(record.author)) !== seq) return undefined
   // The signed bytes contain the invitation code, which others may still use.
   if (record.op === 'room.invite.accept') return recordLine(held, { isGone: true })
-  if (put.is(record)) return fileLine(context, held, record, faultOfFile)
   if (versions.is(record)) return versionLine(context, held, record)
   if (opened.is(record)) return openLine(context, held, record.facts.reserved)
   return recordLine({ ...held, record: withoutNetworks(record) }, shown)
@@ -193,12 +186,12 @@ function isArchived({ rules, board }: ExportContext['state'], room: string): boo
   return !board.rooms.has(room) || rules.policyOf(room).archive
 }
 
-function fileLine(
+/** Two if its file is damaged or missing: without the file, and why. */
+function fileLines(
   context: ExportContext,
   held: HeldRecord,
   record: FactRecord<BlobFacts>,
-  faultOfFile: (fault: unknown) => void,
-): RecordLine {
+): (RecordLine | UnreadableLine)[] {
   const { state, now, blobFile } = context
   const blob = state.blobs.find(hex(held.key))!
   const isServed =
@@ -207,10 +200,11 @@ function fileLine(
     isArchived(state, record.room)
   const file = isServed ? blobFile(blob.room, blob.sha256) : undefined
   const isWhole = file !== undefined && hash('sha256', file) === blob.sha256
-  if (isWhole) return recordLine(held, { isGone: false, file })
-  if (isServed) faultOfFile(blobDamage(blob))
+  if (isWhole) return [recordLine(held, { isGone: false, file })]
   const facts = { ...record.facts, filename: '', media_type: '', is_image: false }
-  return recordLine({ ...held, record: { ...record, facts } }, { isGone: true })
+  const line = recordLine({ ...held, record: { ...record, facts } }, { isGone: true })
+  if (!isServed) return [line]
+  return [line, unreadableLine(context, blobDamage(blob), { id: hex(held.key), room: record.room, file: true })]
 }
 
 function versionLine({ state }: ExportContext, held: HeldRecord, record: FactRecord<VersionFacts>): RecordLine {

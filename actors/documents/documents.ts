@@ -25,6 +25,8 @@ export interface Doc extends Active<Doc> {
   /** Journal of the deciding shard, and the numbers of its versions there, oldest first. */
   readonly shard: number
   readonly places: number[]
+  /** Positions of its newest versions in the order of changes: all, except those in a snapshot of an older release. */
+  readonly changes: number[]
   readonly createdAt: number
   updatedAt: number
   isDeleted: boolean
@@ -73,6 +75,8 @@ type Packed = readonly (readonly [
   updatedAt: number,
   isDeleted: boolean,
   version: number,
+  /** Absent in snapshots of older releases. */
+  changes?: readonly number[],
 ])[]
 
 /** The actor for an identity's documents outside of rooms. */
@@ -138,13 +142,15 @@ export class Documents implements Projection {
           doc.updatedAt,
           doc.isDeleted,
           doc.version,
+          doc.changes,
         ] as const,
     )
   }
 
   restore(packed: Packed): void {
     for (const each of [...packed].sort((a, b) => a[10] - b[10])) {
-      const [id, actor, owner, visibility, title, shard, places, createdAt, updatedAt, isDeleted, version] = each
+      const [id, actor, owner, visibility, title, shard, places, createdAt, updatedAt, isDeleted, version, changes] =
+        each
       this.#add(
         {
           id,
@@ -154,6 +160,7 @@ export class Documents implements Projection {
           title,
           shard,
           places: [...places],
+          changes: [...(changes ?? [])],
           createdAt,
           updatedAt,
           isDeleted,
@@ -175,6 +182,7 @@ export class Documents implements Projection {
       title,
       shard: place.shard,
       places: [place.seq],
+      changes: [place.change],
       createdAt: act.at,
       updatedAt: act.at,
       isDeleted: false,
@@ -188,6 +196,7 @@ export class Documents implements Projection {
     const { doc: id, title } = act.facts
     const doc = this.#byId.get(id)!
     doc.places.push(place.seq)
+    doc.changes.push(place.change)
     doc.title = title
     doc.updatedAt = act.at
     this.#touch(doc, place.change)
@@ -219,6 +228,12 @@ export class Documents implements Projection {
     const room = board.rooms.get(doc.actor)?.number ?? nowhere
     changes.add('document.written', { position: change, room, slot: nowhere, subject: doc.id, at: doc.updatedAt })
   }
+}
+
+/** Number of the version that this change wrote; 0 if that is not known any more. */
+export function versionOfChange({ places, changes }: Doc, position: number): number {
+  const found = changes.lastIndexOf(position)
+  return found === -1 ? 0 : places.length - changes.length + found + 1
 }
 
 const unlinked = { version: 0, newer: undefined, older: undefined }

@@ -117,6 +117,52 @@ test('replies, mentions, documents, items and heads reach whom they are for, eac
   expect(head.body.data.checkpoint).toContain(`\n${head.body.data.tree_size}\n`)
 })
 
+test('each version of a document is delivered as what was written, though newer ones exist, also after a restart', async () => {
+  const [owner, ada, ben] = [someone(), someone(), someone()]
+  await webhooks.run(owner, { operation: 'room.create', room: 'versions' })
+  await webhooks.run(owner, { operation: 'room.create', room: 'versions-private', visibility: 'private' })
+  for (const target of [ada.id, ben.id])
+    for (const room of ['versions', 'versions-private'])
+      await webhooks.run(owner, { operation: 'room.member.add', room, target })
+  const rooms = ['versions', 'versions-private']
+  for (const room of rooms) {
+    const { id } = await webhooks.createWebhook(owner, `/${room}`, { kinds: ['document.written'], room })
+    webhooks.target.responders.set(`/${room}`, respondWith(500))
+    const fields = { operation: 'docs.create', room, text: 'one', data: '{"schema":1,"title":"First"}' }
+    const { doc } = (await webhooks.run(ada, fields)).data as unknown as { doc: { id: string } }
+    const write = (who: typeof ada, text: string, base_version: number, title: string) =>
+      webhooks.run(who, {
+        operation: 'docs.write',
+        target: doc.id,
+        text,
+        data: JSON.stringify({ schema: 1, base_version, title }),
+      })
+    await write(ben, 'two', 1, 'Second')
+    await write(ada, 'three', 2, 'Third')
+    await webhooks.waitUntilListed(owner, (each) => each.id !== id || !each.delivery.active)
+  }
+  await webhooks.restart((board) => board.stop())
+  for (const { id, url } of (await webhooks.list(owner)) as unknown as { id: string; url: string }[]) {
+    const path = new URL(url).pathname
+    webhooks.target.responders.delete(path)
+    await webhooks.run(owner, { operation: 'webhook.redeliver', target: id })
+  }
+  for (const room of rooms) {
+    const last = ({ body }: ReceivedRequest) => body.data.version === 3
+    await webhooks.target.waitUntil(() => webhooks.target.receivedAt(`/${room}`).some(last))
+    const told = webhooks.target.receivedAt(`/${room}`)
+    for (const each of told) expectSound(each)
+    const byEvent = new Map(told.map((each) => [each.id, each.body.data]))
+    expect(
+      [...byEvent.values()].map(({ version, title, excerpt, author }) => [version, title, excerpt, author]),
+    ).toEqual([
+      [1, 'First', 'one', { id: ada.id }],
+      [2, 'Second', 'two', { id: ben.id }],
+      [3, 'Third', 'three', { id: ada.id }],
+    ])
+  }
+})
+
 test('every work is delivered when it opens, and whenever its state changes, and the page of webhooks says so', async () => {
   expect((await webhooks.client.get('/account/webhooks')).text).toContain('Changes of every work')
   // No party to any of the works.

@@ -93,13 +93,15 @@ function whyFor(
   return isRequest && author === conversation.opener ? 'request' : undefined
 }
 
-function ofDocument(context: ReadContext, address: string, { subject, reader, filter }: PayloadRequest): Payload {
+/** The version that was written; the newest if a snapshot of an older release does not say which one that was. */
+function ofDocument(context: ReadContext, address: string, request: PayloadRequest): Payload {
+  const { subject, item, reader, filter } = request
   const doc = context.state.documents.find(subject)
   const isHere = doc !== undefined && (doc.visibility === 'public') === (context.visibility === 'public')
   if (!isHere || doc.isDeleted || doc.visibility === 'unlisted') return skip
   const room = context.board.rooms.get(doc.actor)
   if (room !== undefined && !mayWrite(room, reader)) return filter.room === room.name ? barred : skip
-  const record = fromFrame(context.frame(doc.shard, doc.places.at(-1)!))
+  const record = fromFrame(context.frame(doc.shard, doc.places.at(item - 1)!))
   if (record.type !== RecordType.act) return skip
   const version = versionOf(record)
   const shown = versionView(context, version)

@@ -4,6 +4,7 @@
  */
 
 import { addresseesOf } from '../../../actors/conversations/conversations.ts'
+import { versionOfChange } from '../../../actors/documents/documents.ts'
 import { type Change, nowhere } from '../../../actors/records/board.ts'
 import { none } from '../../../actors/records/event-index.ts'
 import type { HookKind } from '../../../actors/webhooks/kind-names.ts'
@@ -23,7 +24,7 @@ export type Signal = {
   readonly kind: string
   /** Id (32 hex) of the event, document, receive URL or work. */
   readonly subject: string
-  /** Number of the item at a receive URL, else 0. */
+  /** Number of the item at a receive URL, or of the version of a document, else 0. */
   readonly item: number
   /** For a work: its state. */
   readonly state: string
@@ -109,7 +110,10 @@ function signalOf(context: ReadContext, change: Change, request: SignalsRequest)
     return { ...base, kinds: ['receiver.item'], item: item.item, to: [receiver.owner] }
   }
   if (room === undefined && visibility === 'private') return undefined
-  if (kind === 'document.written') return request.personal ? undefined : { ...base, kinds: ['document.written'] }
+  if (kind === 'document.written') {
+    const doc = request.personal ? undefined : state.documents.find(change.subject)
+    return doc && { ...base, kinds: ['document.written'], item: versionOfChange(doc, change.position) }
+  }
   if (kind.startsWith('work.')) {
     if (request.personal) return undefined
     const kinds: HookKind[] = kind === 'work.open' ? ['work.open', 'work.update'] : ['work.update']

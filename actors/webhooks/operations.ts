@@ -133,9 +133,13 @@ const Delivery = Type.Object(
   {
     event: event('webhook-id, the same for all its attempts'),
     kind: Kind,
-    state: Type.Union([Type.Literal('delivered'), Type.Literal('waiting'), Type.Literal('given_up')], {
-      description: 'waiting: it will be retried; given_up: its target answered 410 or 413',
-    }),
+    state: Type.Union(
+      [Type.Literal('delivered'), Type.Literal('waiting'), Type.Literal('given_up'), Type.Literal('skipped')],
+      {
+        description:
+          'waiting: it will be retried; given_up: its target answered 410 or 413; skipped: before it could be retried, its text was removed, you lost access to it, or a newer log head was delivered',
+      },
+    ),
     attempts: count('attempts made'),
     happened_at: seconds('when it happened'),
     attempted_at: seconds('newest attempt'),

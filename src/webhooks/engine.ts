@@ -21,7 +21,7 @@ import { type ChangedHooks, type HookView, standing } from './reads.ts'
 import { afterAttempt, statusOf, woken } from './retry.ts'
 import type { Sender, Sent } from './sender.ts'
 import { Sources } from './sources.ts'
-import type { DeliveryStore, Place } from './store.ts'
+import type { DeliveryStore, NumberedDelivery, Place } from './store.ts'
 import { SubscriptionIndex, wantedBy } from './subscription-index.ts'
 import { HookRun, queueLow } from './subscription-run.ts'
 
@@ -190,6 +190,16 @@ export class Engine {
   /** The hook's positions, unsealed: everything before them is delivered, or does not concern it. */
   marks(id: string): readonly number[] | undefined {
     return this.#runs.get(id)?.marks(this.#tails)
+  }
+
+  /** Newest first, those below `n`. One that waited and was passed over since, as its text is gone, is not sent any more. */
+  deliveries(id: string, below: number, limit: number): NumberedDelivery[] {
+    this.flush()
+    const run = this.#runs.get(id)
+    const rows = this.#options.store.deliveries(id, below, limit)
+    return rows.map((row) =>
+      row.state === 'waiting' && run?.isPast(row) === true ? { ...row, state: 'skipped' } : row,
+    )
   }
 
   /** The suspension of an identity may have begun or ended. */

@@ -16,7 +16,7 @@ import { type AnswerOf, dataOf, ok, type ReadAnswer, type ReadRequest, type Take
 import type { HooksAsk, Since } from './payloads/answer.ts'
 import type { HookView } from './reads.ts'
 import type { DeliveryStatus, Trouble } from './retry.ts'
-import type { DeliveryRow } from './store.ts'
+import type { NumberedDelivery } from './store.ts'
 
 declare module '../command/plan.ts' {
   interface Services {
@@ -52,7 +52,6 @@ export type HookStatus = {
   readonly more: boolean
   readonly marks: readonly number[]
 }
-type NumberedDelivery = DeliveryRow & { readonly n: number }
 
 type WebhookServiceOptions = {
   readonly actors: Actors

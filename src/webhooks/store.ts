@@ -76,7 +76,8 @@ const columns = [
   ...(['event', 'kind', 'source', 'position', 'subject', 'item', 'work', 'at'] as const),
   ...(['state', 'attempts', 'status', 'error', 'attemptedAt'] as const),
 ]
-type Numbered = DeliveryRow & { readonly n: number }
+/** `n` grows by one with each delivery of a webhook. */
+export type NumberedDelivery = DeliveryRow & { readonly n: number }
 /** Rows that are written before old ones are searched for and deleted. */
 const forgetEvery = 20
 
@@ -184,7 +185,7 @@ export class DeliveryStore {
   }
 
   /** Newest first, those below `n`. */
-  deliveries(hook: string, below: number, limit: number): Numbered[] {
+  deliveries(hook: string, below: number, limit: number): NumberedDelivery[] {
     return this.#rows(hook)
       .filter(({ n }) => n < below)
       .slice(-limit)
@@ -226,7 +227,7 @@ export class DeliveryStore {
     const state = known ?? { last: (last.get(hook) as { last: number | null }).last ?? 0, forgotten: 0 }
     if (known === undefined) this.#written.set(hook, state)
     const isAgain = rows.some(({ attempts }) => attempts > 1)
-    const made = rows.map((row): Numbered => ({ ...row, n: ++state.last }))
+    const made = rows.map((row): NumberedDelivery => ({ ...row, n: ++state.last }))
     const after = isAgain ? merged([...this.#rows(hook), ...made]) : made
     if (isAgain) forget.run(hook, Number.MAX_SAFE_INTEGER)
     state.last = after.at(-1)!.n
@@ -237,7 +238,7 @@ export class DeliveryStore {
   }
 
   /** Oldest first, each event once, no more than `deliveriesKept`. */
-  #rows(hook: string): Numbered[] {
+  #rows(hook: string): NumberedDelivery[] {
     const found = this.#statements.rows.all(hook) as { rows: string }[]
     return merged(found.flatMap(({ rows }) => rowsIn(rows))).slice(-deliveriesKept)
   }
@@ -326,20 +327,20 @@ export function setAside(directory: string): void {
 }
 
 /** Each event in the place of its first row, with the content of its last. */
-function merged(rows: readonly Numbered[]): Numbered[] {
-  const byEvent = new Map<string, Numbered>()
+function merged(rows: readonly NumberedDelivery[]): NumberedDelivery[] {
+  const byEvent = new Map<string, NumberedDelivery>()
   for (const row of rows) byEvent.set(row.event, { ...row, n: byEvent.get(row.event)?.n ?? row.n })
   return [...byEvent.values()]
 }
 
-function packed(row: Numbered): unknown[] {
+function packed(row: NumberedDelivery): unknown[] {
   return [row.n, ...columns.map((name) => row[name])]
 }
 
-function rowsIn(text: string): Numbered[] {
+function rowsIn(text: string): NumberedDelivery[] {
   return (JSON.parse(text) as unknown[][]).map(unpacked)
 }
 
-function unpacked([n, ...values]: unknown[]): Numbered {
-  return { ...Object.fromEntries(columns.map((name, at) => [name, values[at]])), n } as unknown as Numbered
+function unpacked([n, ...values]: unknown[]): NumberedDelivery {
+  return { ...Object.fromEntries(columns.map((name, at) => [name, values[at]])), n } as unknown as NumberedDelivery
 }

@@ -10,7 +10,7 @@ import type { Pending } from './pending.ts'
 import type { HookView } from './reads.ts'
 import { type Course, freshCourse, woken } from './retry.ts'
 import type { DeliveryHead } from './signature.ts'
-import type { Place } from './store.ts'
+import type { DeliveryRow, Place } from './store.ts'
 
 /** Signals that wait in memory for one hook. */
 export const queueMax = 64
@@ -111,6 +111,15 @@ export class HookRun {
     if (this.positions[source]! < tail || !this.behind.includes(source)) return false
     this.behind = this.behind.length === 1 ? nowhere : this.behind.filter((each) => each !== source)
     return true
+  }
+
+  /** It is not waiting any more: sent, or of no interest. A newer log head stands for those before it. */
+  isPast({ kind, source, position, item }: Pick<DeliveryRow, 'kind' | 'source' | 'position' | 'item'>): boolean {
+    if (kind === headKind) return item <= this.headSize
+    const isQueued = this.queue.some(
+      (each) => each.kind === kind && each.source === source && each.signal.position === position,
+    )
+    return !isQueued && position < this.positions[source]!
   }
 
   /** Next position of each source once `from` entries of the queue are done. */

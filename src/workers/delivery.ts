@@ -247,8 +247,7 @@ class Deliverer {
         engine.flush()
         return this.#store.leaderPositions()
       case 'deliveries':
-        engine.flush()
-        return this.#store.deliveries(asked[1], asked[2], asked[3])
+        return engine.deliveries(asked[1], asked[2], asked[3])
       case 'delivery':
         engine.flush()
         return this.#store.delivery(asked[1], asked[2]) !== undefined

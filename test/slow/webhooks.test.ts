@@ -297,6 +297,10 @@ test('a text redacted while its target was away is not sent any more; the order 
   await webhooks.target.waitUntil(() => webhooks.target.receivedAt('/away').some((each) => textOf(each) === 'third'))
   expect(webhooks.target.receivedAt('/away').slice(tried.length).map(textOf)).toEqual(['second', 'third'])
   await webhooks.waitUntilListed(owner, ({ delivery }) => delivery.active && delivery.waiting === 0)
+  const states = async () => (await webhooks.deliveries(owner, id)).map(({ state }) => state)
+  expect(await states()).toEqual(['delivered', 'delivered', 'skipped'])
+  await webhooks.restart((board) => board.kill())
+  expect(await states()).toEqual(['delivered', 'delivered', 'skipped'])
 })
 
 test('a target that fails is retried under the same id, with a new time and signature', async () => {

@@ -65,7 +65,8 @@ const webhookCreate = declare({
       kinds: Type.Array(Kind, {
         minItems: 1,
         maxItems: hookKinds.length,
-        description: 'event types that it receives; those of works are about every work that you may read',
+        description:
+          'event types that it receives; those of works are about every work that you may read; /openapi.json describes what each sends, under webhooks',
       }),
       room: Type.Optional({ ...RoomName, description: 'for room.post the room; for document.written, only this room' }),
     },

@@ -13,6 +13,7 @@ import { readPaths } from '../docs/openapi/read-paths.ts'
 import { refused, responses } from '../docs/openapi/responses.ts'
 import { signInPaths } from '../docs/openapi/sign-in-paths.ts'
 import { streamPathDescribed } from '../docs/openapi/stream-path.ts'
+import { webhookRequests } from '../docs/openapi/webhook-requests.ts'
 import { tags } from '../docs/tags.ts'
 import { type Json, Shapes } from '../format/plain-schema.ts'
 import type { Page } from '../pages/page.ts'
@@ -57,6 +58,7 @@ export function openapi(board: Pick<Described, 'address' | 'serviceId' | 'sold' 
     security: [],
     tags: Object.entries(tags).map(([name, description]) => ({ name, description })),
     paths,
+    webhooks: webhookRequests(),
     components: { schemas: shapes.all, ...shared },
     'x-shapes': own.all,
   }
@@ -72,6 +74,8 @@ const about = [
   'file; a path that does not exist is 404, a method that a path does not support is 405. OPTIONS and HEAD are supported wherever',
   'GET is; only `/v1/stream` and `/c64/{command}`, where GET does more than read, answer HEAD with 405. Paths of standards (MCP, OAuth,',
   'the tiles of the log) use the methods and statuses of those standards.',
+  '',
+  '`webhooks` has the requests that the board sends to the address of a `webhook.create` or a subscription.',
   '',
   'Lists come in pages: `limit` items at most, and `next_cursor` to send as `cursor` for the next page.',
   'Times are Unix seconds, hashes SHA-256 in lowercase hex unless stated otherwise. Texts of posts, names of rooms and handles were written by',

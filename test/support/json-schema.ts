@@ -49,6 +49,18 @@ export function hasShape(name: string, value: unknown): boolean {
   return validatorOf('board', name)(value) as boolean
 }
 
+type Delivery = {
+  readonly post: { readonly requestBody: { readonly content: { readonly [type: string]: { schema: Json } } } }
+}
+
+/** What keeps the body of a request to a webhook from being what the description says; [] = nothing. Undescribed keys count. */
+export function deliveryErrors(name: string, body: unknown): string[] {
+  const { post } = (document.webhooks as Readonly<Record<string, Delivery>>)[name]!
+  const validate = ajv.compile(closed(post.requestBody.content['application/json']!.schema) as Json)
+  if (validate(body)) return []
+  return (validate.errors ?? []).map(({ instancePath, message }) => `${name}${instancePath} ${message}`)
+}
+
 /** What keeps a value from having exactly this shape, as readable lines; [] = nothing. Undescribed keys count. */
 export function schemaErrors(name: string, value: unknown): string[] {
   const validate = validatorOf('closed', name)

@@ -10,6 +10,7 @@ import { describe, expect, test, vi } from 'vitest'
 import type { Command } from '../../../actors/kernel/fields.ts'
 import { isSigned } from '../../../actors/kernel/operation.ts'
 import { operationByName, operations } from '../../../actors/operations.ts'
+import { hookKinds } from '../../../actors/webhooks/kind-names.ts'
 import { openapi } from '../../../src/board/openapi.ts'
 import { pages } from '../../../src/board/pages.ts'
 import { checkOperation } from '../../../src/command/check.ts'
@@ -296,6 +297,10 @@ test('every operation has a shape for its command and its answer, and an example
       good: true,
     })
   }
+})
+
+test('the requests that a webhook receives are described: its challenge, and each kind of event', () => {
+  expect(Object.keys(document.webhooks as Json)).toEqual(['verification', ...hookKinds])
 })
 
 test('no shape is ambiguous: there is no oneOf and no anyOf', () => {

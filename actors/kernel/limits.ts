@@ -48,6 +48,8 @@ const sizeDefaults = {
   /** Body of one delivery to a receive URL. */
   delivery_bytes: 256 * 1024,
   receiver_label_chars: 64,
+  /** A longer value of the dedupe header does not identify a delivery. */
+  receiver_dedupe_bytes: 200,
   /** Addresses and networks that one receive URL may be open to. */
   receiver_networks: 8,
   /** The raw query string of a URL. */
@@ -128,6 +130,8 @@ const sizeDefaults = {
   /** Webhooks and subscriptions of one identity, and of all identities on this board. */
   hooks_per_identity: 64,
   hooks: 10_000,
+  /** Receive URLs that one identity may have at a time. */
+  receivers_per_identity: 8,
   /** Rooms and threads that one identity may follow, and identities that it may mute. */
   follows: 1_000,
   mutes: 1_000,

@@ -1,6 +1,7 @@
 /** Decisions about receive URLs: pure functions of the state; the signer was verified and the secret hashed earlier. */
 
 import { createHash, timingSafeEqual } from 'node:crypto'
+import { sizes } from '../kernel/limits.ts'
 import type { RefusalCode } from '../kernel/refusals.ts'
 import type { Parts } from '../records/core.ts'
 import { type InternalWriteName, internalLetter } from '../records/internal-operations.ts'
@@ -17,11 +18,10 @@ import {
 } from '../records/write.ts'
 import { dedupeSeconds, type ItemFacts, type Receiver, type ReceiverFacts } from './receive-urls.ts'
 
-/** Receive URLs that one identity may have at a time. */
-export const activeMax = 8
-
 /** Name of the actor that decides all receive URLs of an identity. */
 export const receiversOf = (owner: string) => `@in-${owner}`
+
+const tooMany = `an identity can have ${sizes.receivers_per_identity} receive URLs: delete one with receiver.delete`
 
 type CreateArgs = ReceiverFacts & {
   /** Hex SHA-256 of the secret. */
@@ -38,8 +38,8 @@ export type DeliverArgs = Omit<ItemFacts, 'item'> & { readonly hash: string }
 const create = ({ state, now }: Situation, letter: WriteLetter<CreateArgs>) => {
   const { hash, barred, label, room, dedupe, sealed, allow, post } = letter.args
   if (barred !== undefined) return refuse(...barred, 'room')
-  if (state.receivers.of(letter.author).filter(isActive).length >= activeMax)
-    return refuse('wrong_state', `an identity can have ${activeMax} receive URLs: delete one with receiver.delete`)
+  if (state.receivers.of(letter.author).filter(isActive).length >= sizes.receivers_per_identity)
+    return refuse('wrong_state', tooMany)
   const receiver = Buffer.from(letter.id).toString('hex')
   return act(letter, now, { facts: { receiver, label, room, dedupe, sealed, allow, post, hash }, isPublic: false })
 }

@@ -89,8 +89,7 @@ const ItemSchema = Type.Object(
 const receiverCreate = declare({
   name: 'receiver.create',
   group: 'receivers',
-  summary:
-    'Create a receive URL: what is POSTed or PUT there is stored for you, and with `post` in `data` also posted to `room`. One created by a delegate ends with the delegation.',
+  summary: `Create a receive URL: what is POSTed or PUT there is stored for you, and with \`post\` in \`data\` also posted to \`room\`. You can have ${sizes.receivers_per_identity}. One created by a delegate ends with the delegation.`,
   kind: 'write',
   isUnseen: true,
   scope: 'board:post',
@@ -109,8 +108,7 @@ const receiverCreate = declare({
       ),
       dedupe_header: Type.Optional(
         Type.Patterned('^[A-Za-z0-9-]{1,64}$', 'the name of a header: 1 to 64 of A-Z a-z 0-9 -', {
-          description:
-            'header whose value identifies a delivery: the same value within 24 h is the same item. When absent, repeats are not detected. For Standard Webhooks, also svix-…, use webhook-id',
+          description: `header whose value identifies a delivery: the same value within 24 h is the same item, if it has at most ${sizes.receiver_dedupe_bytes} bytes. When absent, repeats are not detected. For Standard Webhooks, also svix-…, use webhook-id`,
         }),
       ),
       hmac_secret: Type.Optional(
@@ -124,7 +122,7 @@ const receiverCreate = declare({
       allow_from: Type.Optional(
         Type.Array(Type.String({ minLength: 2, maxLength: 64 }), {
           maxItems: sizes.receiver_networks,
-          description: 'addresses, and networks in CIDR notation, that may deliver; all when absent',
+          description: 'addresses, and networks in CIDR notation, that may deliver; all when absent or empty',
         }),
       ),
       post: Type.Optional(Type.Boolean({ description: 'post each item to `room`, in the name of the board' })),

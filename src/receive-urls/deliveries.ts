@@ -7,7 +7,7 @@
  */
 
 import { createHash } from 'node:crypto'
-import { rates } from '../../actors/kernel/limits.ts'
+import { rates, sizes } from '../../actors/kernel/limits.ts'
 import { isWithin } from '../../actors/kernel/networks.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { type DeliverArgs, noSuchReceiveUrl, ownLetter } from '../../actors/receive-urls/decide.ts'
@@ -51,7 +51,6 @@ type DeliveriesOptions = {
   readonly isThere: (delegation: string) => boolean
 }
 
-const dedupeBytesMax = 200
 /** Headers that are signed with a delivery of Standard Webhooks. */
 const signedNames: ReadonlySet<string> = new Set(['webhook-id', 'svix-id'])
 
@@ -146,7 +145,7 @@ export class Deliveries {
       body,
       verified: secret !== '',
       // A value that is too long is ignored; the item is stored anyway.
-      dedupe: value === '' || Buffer.byteLength(value) > dedupeBytesMax ? '' : digest(value),
+      dedupe: value === '' || Buffer.byteLength(value) > sizes.receiver_dedupe_bytes ? '' : digest(value),
     }
     this.#options.actors.write(ownLetter('receiver.deliver', owner, args), (answer) => {
       // Without an answer, or if this repeats a delivery without one, the item may be stored without having been posted.

@@ -4,8 +4,9 @@ import { createHash } from 'node:crypto'
 import fc from 'fast-check'
 import { expect, test } from 'vitest'
 import { deciders } from '../../actors/deciders.ts'
+import { sizes } from '../../actors/kernel/limits.ts'
 import type { AnyWriteName } from '../../actors/operations.ts'
-import { activeMax, receiversOf } from '../../actors/receive-urls/decide.ts'
+import { receiversOf } from '../../actors/receive-urls/decide.ts'
 import { dedupeSeconds } from '../../actors/receive-urls/receive-urls.ts'
 import type { BoardRecord } from '../../actors/records/record.ts'
 import type { WriteLetter } from '../../actors/records/write.ts'
@@ -77,7 +78,7 @@ test('decisions match the model, and a replay and a snapshot give the same', () 
           const hash = hashOf(`secret ${letters}`)
           const chosen = { label: '', room: '', dedupe: 'x', sealed: '', allow: [], post: false, hash }
           const { decision, id } = decide('receiver.create', chosen)
-          expect(decision.ok).toBe(model.filter(({ deleted }) => !deleted).length < activeMax)
+          expect(decision.ok).toBe(model.filter(({ deleted }) => !deleted).length < sizes.receivers_per_identity)
           if (decision.ok) model.push({ id, hash, deleted: false, items: 0, seen: new Map() })
           continue
         }

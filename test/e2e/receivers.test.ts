@@ -59,7 +59,8 @@ describe('creation', () => {
     await receivers.remove(ada, id)
   })
 
-  test('an identity has at most 8, and deleting one makes room', async () => {
+  test('an identity has at most 8, which the limits of the board say, and deleting one makes room', async () => {
+    expect((await receivers.client.get('/capabilities')).data).toMatchObject({ limits: { receivers_per_identity: 8 } })
     const cleo = person('cleo')
     const eight = []
     for (let i = 0; i < 8; i++) eight.push(await receivers.createReceiver(cleo))
@@ -229,6 +230,20 @@ test.each(['uws', 'node'])(
     own.client.close()
   },
 )
+
+test('a value of the dedupe header that is longer than the limits say does not identify a delivery', async () => {
+  const { limits } = (await receivers.client.get('/capabilities')).data as unknown as {
+    limits: { receiver_dedupe_bytes: number }
+  }
+  const longest = limits.receiver_dedupe_bytes
+  const { id, url } = await receivers.createReceiver(ada, { dedupe_header: 'X-Id' })
+  const deliver = (length: number) => receivers.deliver(url, 'x', { 'x-id': 'i'.repeat(length) })
+  expect((await deliver(longest)).data).toMatchObject({ item: 1 })
+  expect((await deliver(longest)).data).toMatchObject({ item: 1, duplicate: true })
+  expect((await deliver(longest + 1)).data).toMatchObject({ item: 2 })
+  expect((await deliver(longest + 1)).data).toMatchObject({ item: 3 })
+  await receivers.remove(ada, id)
+})
 
 test('a new secret closes the old address immediately', async () => {
   const { id, url } = await receivers.createReceiver(ada)

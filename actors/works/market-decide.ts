@@ -112,6 +112,13 @@ function nextStep(found: Case, work: Work, fence = found.args.amount): Step | Re
   return stepOf(row, work, doing)
 }
 
+function staleFence(work: Work, fence: number): string {
+  if (work.fence !== 0) return `the current claim of this work is ${work.fence}, not ${fence}`
+  return fence > work.fence_counter
+    ? `nobody holds this work now, and it has had no claim ${fence}: make one with work.claim`
+    : `nobody holds this work now: claim ${fence} has ended; make a new one with work.claim`
+}
+
 /** Why this signer may not do this, whatever the state is. */
 function barredFrom(by: Actor, work: Work, { letter, args }: Case, fence: number): Objection | undefined {
   const { author } = letter
@@ -125,14 +132,7 @@ function barredFrom(by: Actor, work: Work, { letter, args }: Case, fence: number
         ? undefined
         : ['forbidden', 'only the requester of this work or a moderator of its room can do this', 'event_id']
     case 'worker':
-      if (fence !== work.fence)
-        return [
-          'stale_fence',
-          work.fence === 0
-            ? `this work has no claim now: claim ${fence} has ended; make a new one with work.claim`
-            : `the current claim of this work is ${work.fence}, not ${fence}`,
-          'amount',
-        ]
+      if (fence !== work.fence) return ['stale_fence', staleFence(work, fence), 'amount']
       return author === work.worker
         ? undefined
         : ['forbidden', 'only the worker who claimed this work can do this', 'event_id']

@@ -17,9 +17,12 @@ const event_id = patterned('^[0-9a-f]{32}$', 'the work', 'a work id of 32 lowerc
 const fence = integer(1, Number.MAX_SAFE_INTEGER, 'the fence that your claim received')
 const credits = integer(1, sizes.work_reward_maximum, 'credits')
 const resultId = patterned('^[0-9a-f]{32}$', 'event_id of your result', 'an event id of 32 lowercase hex characters')
-const ttl = {
-  ...integer(sizes.work_claim_minimum, sizes.work_claim_maximum, 'how long you claim it for, in seconds'),
-}
+const claimed = (meaning: string) =>
+  integer(sizes.work_claim_minimum, sizes.work_claim_maximum, `${meaning}, ${sizes.work_claim_default} when absent`)
+const ttl = claimed('how long you claim it for, in seconds')
+const ttlOfRenewal = claimed(
+  'how long you claim it for from now on, in seconds. A claim never becomes shorter, and a renewal that does not extend it counts too',
+)
 const rejectReason: Field = {
   type: 'string',
   meaning: 'why: what is missing, so that the worker can respond to it',
@@ -190,7 +193,7 @@ const workRenew = declare({
   who: 'its worker',
   required: ['event_id', 'amount'],
   optional: ['ttl'],
-  narrowed: { event_id, amount: fence, ttl },
+  narrowed: { event_id, amount: fence, ttl: ttlOfRenewal },
   refusals: ['not_found', 'forbidden', 'stale_fence', 'wrong_state', 'expired'],
   result,
   example: { operation: 'work.renew', event_id: workId, amount: 1, ttl: 7_200 },

@@ -102,6 +102,14 @@ test('of a hundred identities that race for a work one gets it, and only with it
   expect(JSON.stringify(t.settledWork(work))).toBe(before)
 })
 
+test('a stale fence is named as an ended claim only if there was such a claim', () => {
+  const { t, work } = at('claimed')
+  t.now += day + 1
+  const messageFor = (amount: number) => t.workCommand('work.renew', bob, work, { amount }).refusal?.message
+  expect(messageFor(1)).toBe('nobody holds this work now: claim 1 has ended; make a new one with work.claim')
+  expect(messageFor(2)).toBe('nobody holds this work now, and it has had no claim 2: make one with work.claim')
+})
+
 test('a worker whose claim has expired changes nothing with any operation, even with the newest fence', () => {
   const { t, work } = at('claimed')
   t.now += day + 1

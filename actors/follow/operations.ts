@@ -25,6 +25,9 @@ const Update = Type.Object(
     room: Type.Optional(RoomName),
     event: Type.Optional(EventSchema),
     document: Type.Optional(id('the document written')),
+    version: Type.Optional(
+      Type.Integer({ minimum: 1, maximum: safe, description: 'the version of the document that was written' }),
+    ),
     receiver: Type.Optional(id('the receive URL that received an item')),
     work: Type.Optional(id('the work whose state changed: see work.get')),
   },

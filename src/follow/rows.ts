@@ -6,6 +6,7 @@
  */
 
 import { addresseesOf } from '../../actors/conversations/conversations.ts'
+import { versionOfChange } from '../../actors/documents/documents.ts'
 import type { UpdateKind } from '../../actors/follow/operations.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { type Change, nowhere, type Room } from '../../actors/records/board.ts'
@@ -218,6 +219,12 @@ function roomOf({ board }: ReadContext, change: Change): Room | undefined {
   return change.room === nowhere ? undefined : board.roomList[change.room]
 }
 
+function documentWritten({ documents }: State, { subject, position }: Change) {
+  const doc = documents.find(subject)
+  const version = doc === undefined ? 0 : versionOfChange(doc, position)
+  return { document: subject, ...(version === 0 ? {} : { version }) }
+}
+
 /** Undefined if the change is not such an update for this reader. */
 function updateJson(
   context: ReadContext,
@@ -231,7 +238,7 @@ function updateJson(
   if (slot === nowhere) {
     const named =
       kind === 'document.written'
-        ? { document: subject }
+        ? documentWritten(context.state, change)
         : kind === 'receiver.item'
           ? { receiver: subject }
           : kind.startsWith('work.')

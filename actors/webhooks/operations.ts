@@ -21,19 +21,16 @@ const url = Type.String({ maxLength: 2048, description: 'address that deliveries
 const event = (description: string) =>
   Type.Patterned('^evt_[0-9a-f]{32}$', 'evt_ and 32 lowercase hex characters', { description })
 
+const whyFailed =
+  'why the newest attempt failed: connection_refused, connection_lost, no_address, address_blocked, timeout, tls_error, http_3xx, http_4xx, http_5xx'
+
 const Status = Type.Object(
   {
     active: Type.Boolean({ description: 'false: it is suspended until webhook.redeliver resumes it' }),
     waiting: count('deliveries waiting in memory'),
     more_waiting: Type.Optional(Type.Boolean({ description: 'more are waiting in the journals' })),
     last_delivery_at: Type.Optional(seconds('when the newest was accepted')),
-    last_error: Type.Optional(
-      Type.String({
-        maxLength: 32,
-        description:
-          'why the newest attempt failed: connection_refused, connection_lost, no_address, address_blocked, timeout, tls_error, http_3xx, http_4xx, http_5xx, or access_revoked',
-      }),
-    ),
+    last_error: Type.Optional(Type.String({ maxLength: 32, description: `${whyFailed}, or access_revoked` })),
     failed_since: Type.Optional(seconds('when the first attempt failed after the newest accepted delivery')),
   },
   { description: 'state of its deliveries' },
@@ -141,11 +138,11 @@ const Delivery = Type.Object(
           'waiting: it will be retried; given_up: its target answered 410 or 413; skipped: before it could be retried, its text was removed, you lost access to it, or a newer log head was delivered',
       },
     ),
-    attempts: count('attempts made'),
+    attempts: count('attempts made since the webhook was last resumed'),
     happened_at: seconds('when it happened'),
     attempted_at: seconds('newest attempt'),
     status: Type.Optional(count('HTTP status of the newest attempt; absent: there was no answer')),
-    error: Type.Optional(Type.String({ maxLength: 32, description: 'why the newest attempt failed' })),
+    error: Type.Optional(Type.String({ maxLength: 32, description: whyFailed })),
   },
   { title: 'Delivery', description: 'delivery of one event to one webhook' },
 )

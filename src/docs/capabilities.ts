@@ -132,7 +132,8 @@ const streams = {
   formats: ['text blocks', 'format=line', 'Accept: text/event-stream'],
   blocks:
     'a line that begins with [ is the head of a post, one that begins with # is a notice from the board, an empty line ends a post, and another one is a heartbeat; within a text an empty line is shown as two spaces, and a line that would begin with [ or # is prefixed with "> "',
-  resume: '/tail/{room}?since={event_id} continues after that event without gaps',
+  resume:
+    '/tail/{room}?since={event_id} continues after that event without gaps: give the last one that had its end, as a connection may be cut inside of one',
   private: 'room.read_token gives a member the token for /tail/{room}?token=',
   updates: '/api/updates?wait=25 waits for updates; send the cursor of each answer with the next request',
   socket: {

@@ -25,7 +25,7 @@ export interface Doc extends Active<Doc> {
   /** Journal of the deciding shard, and the numbers of its versions there, oldest first. */
   readonly shard: number
   readonly places: number[]
-  /** Positions of its newest versions in the order of changes: all, except those in a snapshot of an older release. */
+  /** Positions of its versions in the order of changes, oldest first; of those in a snapshot of an older release, only the newest. */
   readonly changes: number[]
   readonly createdAt: number
   updatedAt: number
@@ -160,7 +160,7 @@ export class Documents implements Projection {
           title,
           shard,
           places: [...places],
-          changes: [...(changes ?? [])],
+          changes: [...(changes ?? [version])],
           createdAt,
           updatedAt,
           isDeleted,
@@ -231,7 +231,7 @@ export class Documents implements Projection {
 }
 
 /** Number of the version that this change wrote; 0 if that is not known any more. */
-export function versionOfChange({ places, changes }: Doc, position: number): number {
+export function versionOfChange({ places, changes }: Pick<Doc, 'places' | 'changes'>, position: number): number {
   const found = changes.lastIndexOf(position)
   return found === -1 ? 0 : places.length - changes.length + found + 1
 }

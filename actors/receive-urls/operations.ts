@@ -15,7 +15,12 @@ const address = {
   url: Type.Optional(
     Type.String({ maxLength: 128, description: 'path on this board to POST to; shown once, keep it secret' }),
   ),
-  secret_shown: Type.Optional(Type.Boolean({ description: 'true: this is a retry, and the url was shown before' })),
+  secret_shown: Type.Optional(
+    Type.Boolean({
+      description:
+        'true: this is a retry, and the url was in the first answer. If that was lost, receiver.rotate gives a new one',
+    }),
+  ),
 }
 
 const ReceiverSchema = Type.Object(

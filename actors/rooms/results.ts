@@ -101,7 +101,12 @@ export const InviteSchema = Type.Object(
     code: Type.Optional(
       Type.String({ maxLength: 128, description: 'room and secret, for room.invite.accept; shown once' }),
     ),
-    secret_shown: Type.Optional(Type.Boolean({ description: 'true: this is a retry, and the code was shown before' })),
+    secret_shown: Type.Optional(
+      Type.Boolean({
+        description:
+          'true: this is a retry, and the code was in the first answer. If that was lost, create another invite',
+      }),
+    ),
   },
   { title: 'Invite' },
 )

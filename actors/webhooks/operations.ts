@@ -81,7 +81,10 @@ const webhookCreate = declare({
           }),
         ),
         secret_shown: Type.Optional(
-          Type.Boolean({ description: 'true: this is a retry, and the secret was shown before' }),
+          Type.Boolean({
+            description:
+              'true: this is a retry, and the secret was in the first answer. If that was lost, delete the webhook and create another',
+          }),
         ),
       },
       { title: 'NewWebhook' },

@@ -109,8 +109,8 @@ curl -sS --fail-with-body "$BOARD/v1/command" --data-binary "$COMMAND"; echo`,
     {
       title: 'Have other services deliver to you',
       words: [
-        'A receive URL stores what webhooks POST or PUT to it until you read it. Its address is shown once. What arrives was',
-        'written by strangers.',
+        'A receive URL stores what webhooks POST or PUT to it until you read it. Its address is shown once, not to a retry: if that answer',
+        'was lost, receiver.rotate gives a new one. What arrives was written by strangers.',
       ],
       shell: `sign '"operation":"receiver.create"' ',"data":"{\\"schema\\":1,\\"label\\":\\"builds\\"}"'
 IN=$(curl -sS --fail-with-body "$BOARD/v1/command" --data-binary "$COMMAND" | sed -n 's/.*"url":"\\([^"]*\\)".*/\\1/p')

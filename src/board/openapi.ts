@@ -13,12 +13,12 @@ import { readPaths } from '../docs/openapi/read-paths.ts'
 import { refused, responses } from '../docs/openapi/responses.ts'
 import { signInPaths } from '../docs/openapi/sign-in-paths.ts'
 import { streamPathDescribed } from '../docs/openapi/stream-path.ts'
-import { webhookRequests } from '../docs/openapi/webhook-requests.ts'
 import { tags } from '../docs/tags.ts'
 import { type Json, Shapes } from '../format/plain-schema.ts'
 import type { Page } from '../pages/page.ts'
 import { pages } from './pages.ts'
 import { payPaths } from './pay-paths.ts'
+import { webhookRequests } from './webhook-requests.ts'
 
 /** Version of this description of the interface, not of the program. */
 const descriptionVersion = '1.0.0'

@@ -1,8 +1,8 @@
 /** The requests that a webhook receives: its challenge, and one for each kind of event. */
-import { Type } from '../../../actors/kernel/schema.ts'
-import { type HookKind, hookKinds } from '../../../actors/webhooks/kind-names.ts'
-import { type Json, plainSchema } from '../../format/plain-schema.ts'
-import { kindShapes } from '../../webhooks/payloads/kinds.ts'
+import { Type } from '../../actors/kernel/schema.ts'
+import { type HookKind, hookKinds } from '../../actors/webhooks/kind-names.ts'
+import { type Json, plainSchema } from '../format/plain-schema.ts'
+import { kindShapes } from '../webhooks/payloads/kinds.ts'
 
 export function webhookRequests(): Json {
   return {

@@ -39,6 +39,15 @@ export type CallsOptions = {
 /** The body of the board's answer; undefined if none came, so that it is unknown whether the call took effect. */
 export type Outcome = Readonly<Record<string, unknown>> | undefined
 
+/** A refusal of a key of `data`, for a caller that sent the key as an argument. */
+function inTermsOfTools(outcome: Outcome): Outcome {
+  const error = (outcome?.error ?? {}) as { readonly field?: string; readonly message?: string }
+  const { field, message } = error
+  if (field?.startsWith('data.') !== true) return outcome
+  const inTerms = { field: field.slice('data.'.length), message: message?.replaceAll('" in data', '"') }
+  return { ...outcome, error: { ...error, ...inTerms } }
+}
+
 const signingNames: ReadonlySet<string> = new Set([
   'operation',
   'public_key',
@@ -66,9 +75,7 @@ export class Calls {
     if ('code' in input) return envelopeOf(refused(input))
     const command = commandOf(operation, { ...given, ...(input.data === undefined ? {} : { data: input.data }) })
     const outcome = await this.#sent(operation, command, calling)
-    const { field } = (outcome?.error ?? {}) as { readonly field?: string }
-    if (!isFlat || field?.startsWith('data.') !== true) return outcome
-    return { ...outcome, error: { ...(outcome?.error as object), field: field.slice('data.'.length) } }
+    return isFlat ? inTermsOfTools(outcome) : outcome
   }
 
   #sent(operation: Operation, command: Arguments, calling: Calling): Promise<Outcome> {

@@ -21,7 +21,14 @@ test('invalid arguments of a tool are reported in its own terms, without mention
   const write = (given: Json) => ({ target: '0'.repeat(32), text: 'x', ...given })
   const object = 'data of docs_write must be an object such as {"base_version":1}'
   const base = '"base_version": an integer from 1 to 1000'
+  const nothing = '0'.repeat(32)
   const cases: [tool: string, given: Json, field: string, message: string][] = [
+    [
+      'post',
+      { room: 'lobby', text: 'x', supersedes: nothing },
+      'supersedes',
+      `"supersedes" names no event of room lobby: ${nothing}`,
+    ],
     ['docs_write', write({}), 'base_version', `docs_write needs the argument ${base}`],
     ['docs_write', write({ data: {} }), 'data.base_version', `data of docs_write needs the key ${base}`],
     [

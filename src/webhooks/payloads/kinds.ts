@@ -72,7 +72,7 @@ const none = Type.Object({}, closed)
 
 export const kindShapes: Readonly<Record<HookKind, KindShape>> = {
   'room.post': {
-    description: 'A post in one room; for a private room, only while you are a member.',
+    description: 'A post in one room, not its later edits; for a private room, only while you are a member.',
     input: Type.Object(
       {
         room,

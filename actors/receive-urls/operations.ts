@@ -41,7 +41,9 @@ const ReceiverSchema = Type.Object(
     items: count('total number of items received'),
     created_at: seconds('when it was created'),
     delegation: Type.Optional(
-      id('delegation whose key was shown its address: it ends with that delegation; receiver.rotate makes it your own'),
+      id(
+        'delegation whose key was shown its address: it ends with that delegation, which delegation.list shows; receiver.rotate makes it your own',
+      ),
     ),
     deleted_at: Type.Optional(seconds('when it was deleted')),
   },

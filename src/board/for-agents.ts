@@ -8,7 +8,7 @@ import { allowances, rates, sizes } from '../../actors/kernel/limits.ts'
 import { statusOf } from '../../actors/kernel/refusals.ts'
 import { operations } from '../../actors/operations.ts'
 import { hookKinds } from '../../actors/webhooks/kind-names.ts'
-import type { Described } from '../docs/capabilities.ts'
+import { type Described, dataVersion } from '../docs/capabilities.ts'
 import { clientMore, clientStart, deliveryExample, javascript, python } from '../docs/for-agents/programs.ts'
 import { guideSections } from '../docs/for-agents/shell.ts'
 import { signingExamples } from '../docs/signing-examples.ts'
@@ -171,9 +171,9 @@ function signingWords(serviceId: string): string[] {
     `Fields in this order: ${FIELD_ORDER.join(' ')}.`,
     'signature and proof are left out, as is every field that is "", 0 or []; operation always stays. Strings are escaped',
     'as JSON.stringify does (short escapes, \\u00xx for other control characters, nothing else), and U+2028 and U+2029 as',
-    '\\u2028 and \\u2029. data is a string that itself contains JSON, usually with "schema":1. Ed25519 signs the bytes',
-    `themselves. timestamp is Unix seconds within ${sizes.signature_window_seconds} s of the board's clock (see the Date header of any answer), nonce is`,
-    'new for every command.',
+    `\\u2028 and \\u2029. data is a string that itself contains JSON, ${dataVersion}.`,
+    `Ed25519 signs the bytes themselves. timestamp is Unix seconds within ${sizes.signature_window_seconds} s of the board's clock (see the Date header of`,
+    'any answer), nonce is new for every command.',
     '',
     `request_id is optional: ${retryScope}. A nonce is checked per room in the same way. The same bytes again are always a retry.`,
     '',

@@ -17,6 +17,7 @@ import {
 import { statusOf } from '../../actors/kernel/refusals.ts'
 import { operations } from '../../actors/operations.ts'
 import { clientFiles } from '../client/served.ts'
+import { hasDataVersion } from '../format/operation-data.ts'
 import { plainSchema } from '../format/plain-schema.ts'
 import { FIELD_ORDER } from '../format/signing.ts'
 import { ownShapes, titleOf } from './command-shapes.ts'
@@ -107,12 +108,16 @@ export function capabilities(board: Described) {
   }
 }
 
+const unversioned = operations.filter((each) => each.data !== undefined && !hasDataVersion(each))
+/** What every `data` has, in words. */
+export const dataVersion = `with "schema":1, except for ${unversioned.map(({ name }) => name).join(', ')}`
+
 /** How to send a command. */
 const command = {
   path: '/v1/command',
   method: 'POST',
   body: 'one flat JSON object: operation, the fields of that operation, and for a signed command public_key, timestamp, nonce and signature. Integers are plain, null is not accepted, an unknown field is refused',
-  data: 'the field data is a string that itself contains JSON, with "schema":1',
+  data: `the field data is a string that itself contains JSON, ${dataVersion}`,
   by_url:
     '/c64/{base64url of the command, without padding}: for clients that can only fetch a URL, the same by GET, POST or MKCOL',
   batch:

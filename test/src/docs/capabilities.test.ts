@@ -48,6 +48,13 @@ test('it lists every operation with its fields, its refusals and the shape of it
   }
 })
 
+test('data has the version of its schema, except in the operations that it names', () => {
+  const without = operations.filter(({ data }) => data !== undefined && data.properties?.schema === undefined)
+  expect(told.command.data).toMatch(
+    new RegExp(`, with "schema":1, except for ${without.map(({ name }) => name).join(', ')}$`),
+  )
+})
+
 test('refusals that any signed command may get are listed for each, and required signatures are marked', () => {
   for (const { name, kind, refusals } of told.operations) {
     const general = ['key_rotated', 'bad_signature', ...(kind === 'write' ? ['suspended', 'unsigned'] : [])]

@@ -132,7 +132,12 @@ const receiverCreate = declare({
           description: 'addresses, and networks in CIDR notation, that may deliver; all when absent or empty',
         }),
       ),
-      post: Type.Optional(Type.Boolean({ description: 'post each item to `room`, in the name of the board' })),
+      post: Type.Optional(
+        Type.Boolean({
+          description:
+            'post each item to `room`, in the name of the board. What arrives while you may not write there, or the room is closed, is only stored',
+        }),
+      ),
     },
     closed,
   ),

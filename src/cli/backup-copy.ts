@@ -10,8 +10,8 @@
  * A sealed segment of the last backup is hard-linked instead of copied, unless compaction has replaced the file.
  */
 import { createHash } from 'node:crypto'
-import { existsSync, linkSync, readFileSync, rmSync, statSync } from 'node:fs'
-import { basename, dirname, join } from 'node:path'
+import { existsSync, linkSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs'
+import { basename, dirname, join, relative } from 'node:path'
 import { decodeLogFrame } from '../../actors/log/frame.ts'
 import type { Disk } from '../../storage/disk.ts'
 import { JournalReader } from '../../storage/journal.ts'
@@ -74,9 +74,13 @@ export async function takeBackup(options: BackupOptions): Promise<BackupTaken> {
   }
 }
 
-/** The backup at the target; undefined if there is none. Throws CommandFailed if something else is there. */
+/** Where a new backup is made, and where the last one goes while it is replaced. Users give these names to nothing of their own. */
+const unfinishedDirectory = (target: string): string => `${target}.unfinished`
+const replacedDirectory = (target: string): string => `${target}.replaced`
+
+/** The backup at the target; undefined if there is none. Throws CommandFailed if anything else is there. */
 function lastBackup({ disk, source, target }: BackupOptions): Manifest | undefined {
-  const old = `${target}.old`
+  const old = replacedDirectory(target)
   // The process was killed between the two renames.
   if (!existsSync(target) && existsSync(join(old, manifestName))) disk.renameDurable(old, target)
   if (!existsSync(target)) return undefined
@@ -90,12 +94,25 @@ function lastBackup({ disk, source, target }: BackupOptions): Manifest | undefin
     throw new CommandFailed(
       `${target} holds a backup of another board, ${last.service_id}; this one is ${service_id}. Name another directory.`,
     )
+  const [other] = otherFiles(target, last)
+  if (other !== undefined)
+    throw new CommandFailed(
+      `${join(target, other)} is not part of the last backup, and the next one would remove it. Move it out of ${target}, or name another directory.`,
+    )
   return last
 }
 
-/** At any moment either the old or the new directory is in place, or the old one is next to it as `.old`. */
+/** Files in a backup that it did not write: copies of keys, or a board that was restored into it. */
+function otherFiles(directory: string, { files }: Manifest): string[] {
+  return readdirSync(directory, { recursive: true, withFileTypes: true })
+    .filter((entry) => !entry.isDirectory())
+    .map((entry) => relative(directory, join(entry.parentPath, entry.name)))
+    .filter((path) => path !== manifestName && !Object.hasOwn(files, path))
+}
+
+/** At any moment either the old or the new directory is in place, or the old one is next to it. */
 function replaceDirectory(disk: Disk, from: string, to: string): void {
-  const old = `${to}.old`
+  const old = replacedDirectory(to)
   rmSync(old, { recursive: true, force: true })
   if (existsSync(to)) disk.renameDurable(to, old)
   disk.renameDurable(from, to)
@@ -111,7 +128,7 @@ class BackupCopy {
   #linkedBytes = 0
 
   constructor(options: BackupOptions, last: Manifest | undefined) {
-    this.directory = `${options.target}.new`
+    this.directory = unfinishedDirectory(options.target)
     this.#options = options
     this.#last = last
     rmSync(this.directory, { recursive: true, force: true })

@@ -16,6 +16,7 @@ import {
   print,
   type Terminal,
   Unverified,
+  UsageError,
 } from './command-line.ts'
 import { checkGivenKeys } from './restore-keys.ts'
 import { grouped, inertLine } from './terminal.ts'
@@ -40,6 +41,8 @@ export const restoreCommand: Command = {
       const given = resolve(args.positionals[0]!)
       if (!existsSync(given)) throw new CommandFailed(`There is no backup ${given}.`)
       refuseUnlessEmpty(target)
+      if (`${resolve(target)}/`.startsWith(`${given}/`))
+        throw new UsageError(`${target} is inside the backup. Name a place outside of it.`)
       const isTar = machine.disk.stat(given).isFile
       const backup = isTar ? `${target}.unpacked` : given
       try {

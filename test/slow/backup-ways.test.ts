@@ -194,17 +194,36 @@ test('a backup killed midway leaves the last one intact, and the next one comple
   for (const delay of [0, 5, 20, 60]) {
     const child = spawn(process.execPath, [program, 'backup', target, '--data', directory], { stdio: 'ignore' })
     const ended = new Promise((resolve) => child.once('exit', resolve))
-    await vi.waitUntil(() => existsSync(`${target}.new`) || child.exitCode !== null, { timeout: 60_000, interval: 1 })
+    await vi.waitUntil(() => existsSync(`${target}.unfinished`) || child.exitCode !== null, {
+      timeout: 60_000,
+      interval: 1,
+    })
     await new Promise((resolve) => setTimeout(resolve, delay))
     child.kill('SIGKILL')
     await ended
-    const whole = [target, `${target}.old`].filter((path) => existsSync(join(path, 'backup.json')))
+    const whole = [target, `${target}.replaced`].filter((path) => existsSync(join(path, 'backup.json')))
     expect(whole.length).toBeGreaterThan(0)
   }
   expect(await backUp(target)).toMatchObject({ code: 0, errors: '' })
   expect(writtenAt()).toBeGreaterThan(before)
   expect(readdirSync(folder).filter((name) => name.startsWith('killed'))).toEqual(['killed'])
   await expectWhole(target, 'from-killed')
+})
+
+test('a backup removes nothing that no backup wrote: neither in the directory of the last one, nor next to it', async () => {
+  const target = place('kept')
+  expect(await backUp(target)).toMatchObject({ code: 0 })
+  for (const end of ['old', 'new']) cpSync(target, `${target}.${end}`, { recursive: true })
+  expect(await backUp(target)).toMatchObject({ code: 0, errors: '' })
+  for (const end of ['old', 'new']) expect(existsSync(join(`${target}.${end}`, 'backup.json'))).toBe(true)
+  cpSync(keys, join(target, 'keys'), { recursive: true })
+  const { code, errors } = await backUp(target)
+  expect([code, errors]).toEqual([1, expect.stringContaining(`Move it out of ${target}, or name another directory.`)])
+  expect(readdirSync(join(target, 'keys'))).toEqual(readdirSync(keys))
+  const within = await run('restore', target, '--data', join(target, 'board'), '--keys', keys)
+  expect([within.code, within.errors]).toEqual([2, expect.stringContaining('is inside the backup')])
+  rmSync(join(target, 'keys'), { recursive: true })
+  expect(await backUp(target)).toMatchObject({ code: 0, errors: '' })
 })
 
 const missing = missingProgram('mount') ?? (process.getuid?.() === 0 ? undefined : 'mounting a small disk needs root')

@@ -16,6 +16,7 @@ import { decodeLogFrame } from '../../actors/log/frame.ts'
 import type { Disk } from '../../storage/disk.ts'
 import { JournalReader } from '../../storage/journal.ts'
 import { consistentEnds, copyFile, copySegment, JournalEnd, segmentsThrough } from '../../storage/journal-copy.ts'
+import { Locked, lockDirectory } from '../../storage/lock.ts'
 import { segmentPath } from '../../storage/segment.ts'
 import { lostActsFile } from '../board/lost-acts.ts'
 import {
@@ -44,6 +45,8 @@ export type BackupOptions = {
   /** Unix seconds. */
   readonly now: number
   readonly release: string
+  /** Makes one file of the complete copy; omitted if the target is a directory. */
+  readonly pack: ((directory: string) => void) | undefined
 }
 
 export type BackupTaken = { readonly manifest: Manifest; readonly copiedBytes: number; readonly linkedBytes: number }
@@ -53,20 +56,45 @@ const triesMax = 3
 
 /** Takes the backup, checks it, and replaces the last one with it. Throws CommandFailed, Unverified, and disk errors. */
 export async function takeBackup(options: BackupOptions): Promise<BackupTaken> {
-  const { disk, source, target, isRunning } = options
-  const last = lastBackup(options)
-  for (let tries = 1; ; tries++) {
-    const copy = new BackupCopy(options, last)
-    const taken = await copy.take().catch((error: unknown) => {
-      rmSync(copy.directory, { recursive: true, force: true })
-      throw error
-    })
-    const { problems } = checkCopy({ disk, path: copy.directory, keysIn: source })
-    if (problems.length === 0) {
-      replaceDirectory(disk, copy.directory, target)
-      return taken
+  const { disk, target, pack } = options
+  const directory = unfinishedDirectory(target)
+  disk.makeDirectory(directory)
+  const lock = await lockUnfinished(directory, target)
+  try {
+    const taken = await soundCopy(options, directory, pack === undefined ? lastBackup(options) : undefined)
+    if (pack === undefined) replaceDirectory(disk, directory, target)
+    else {
+      pack(directory)
+      rmSync(directory, { recursive: true })
     }
-    rmSync(copy.directory, { recursive: true })
+    return taken
+  } catch (error) {
+    rmSync(directory, { recursive: true, force: true })
+    throw error
+  } finally {
+    lock.release()
+  }
+}
+
+/** Held until the backup is in place, so that no other backup changes its files. Throws CommandFailed. */
+async function lockUnfinished(directory: string, target: string): Promise<{ release(): void }> {
+  try {
+    return await lockDirectory(directory)
+  } catch (error) {
+    if (!(error instanceof Locked)) throw error
+    throw new CommandFailed(
+      `Another backup to ${target} is not complete yet${error.pid === undefined ? '' : ` (process ${error.pid})`}. Wait for it, or name another place.`,
+    )
+  }
+}
+
+async function soundCopy(options: BackupOptions, directory: string, last: Manifest | undefined): Promise<BackupTaken> {
+  const { disk, source, isRunning } = options
+  for (let tries = 1; ; tries++) {
+    for (const name of readdirSync(directory)) rmSync(join(directory, name), { recursive: true })
+    const taken = await new BackupCopy(options, directory, last).take()
+    const { problems } = checkCopy({ disk, path: directory, keysIn: source })
+    if (problems.length === 0) return taken
     if (isRunning && tries < triesMax) continue
     throw new Unverified(
       `The copy of ${source} is not sound, and was removed: ${problems[0]}${problems.length > 1 ? ` (and ${problems.length - 1} more)` : ''}. Stop the board and run broadside fsck.`,
@@ -127,12 +155,11 @@ class BackupCopy {
   #copiedBytes = 0
   #linkedBytes = 0
 
-  constructor(options: BackupOptions, last: Manifest | undefined) {
-    this.directory = unfinishedDirectory(options.target)
+  /** `directory`: an empty one. */
+  constructor(options: BackupOptions, directory: string, last: Manifest | undefined) {
     this.#options = options
+    this.directory = directory
     this.#last = last
-    rmSync(this.directory, { recursive: true, force: true })
-    options.disk.makeDirectory(this.directory)
   }
 
   async take(): Promise<BackupTaken> {

@@ -36,8 +36,6 @@ export const backupCommand: Command = {
       import('../board-directory.ts'),
     ])
     const target = withoutLinks(resolve(args.positionals[0]!))
-    const isTar = target.endsWith('.tar')
-    const directory = isTar ? `${target}.directory` : target
     try {
       const source = withoutLinks(resolve(dataDirectory))
       readFacts(machine.disk, source)
@@ -49,13 +47,13 @@ export const backupCommand: Command = {
         const { manifest, copiedBytes, linkedBytes } = await takeBackup({
           disk: machine.disk,
           source,
-          target: directory,
+          target,
           isRunning: hold === undefined,
           withKeys,
           now: terminal.clock.wallSeconds(),
           release,
+          pack: target.endsWith('.tar') ? (directory) => pack(directory, target) : undefined,
         })
-        if (isTar) pack(directory, target)
         const [origin = '', size = '0'] = manifest.head.split('\n')
         const files = Object.keys(manifest.files).length
         const facts = { backup: target, files, copied_bytes: copiedBytes, linked_bytes: linkedBytes }
@@ -99,7 +97,7 @@ function withoutLinks(path: string): string {
   return existsSync(dirname(path)) ? join(realpathSync(dirname(path)), basename(path)) : path
 }
 
-/** Packs a directory into a tar file and removes the directory. A failure leaves neither. Throws DiskFull, CommandFailed. */
+/** Packs a directory into a tar file, which replaces an older one. A failure leaves no file behind. Throws DiskFull, CommandFailed. */
 function pack(directory: string, file: string): void {
   const temporary = `${file}.tmp`
   try {
@@ -113,6 +111,5 @@ function pack(directory: string, file: string): void {
     machine.disk.renameDurable(temporary, file)
   } finally {
     rmSync(temporary, { force: true })
-    rmSync(directory, { recursive: true, force: true })
   }
 }

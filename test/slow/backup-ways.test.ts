@@ -16,6 +16,7 @@ import {
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { lockDirectory } from '../../storage/lock.ts'
 import { missingProgram, skipNote, skipWithout } from '../peers/peers.ts'
 import { blobOf, putFields } from '../support/blobs.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
@@ -225,6 +226,25 @@ test('a backup removes nothing that no backup wrote: neither in the directory of
   rmSync(join(target, 'keys'), { recursive: true })
   expect(await backUp(target)).toMatchObject({ code: 0, errors: '' })
 })
+
+test.each(['busy', 'busy.tar'])(
+  '%s: while a backup is not complete, another one to the same place is refused',
+  async (name) => {
+    const target = place(name)
+    expect(await backUp(target)).toMatchObject({ code: 0 })
+    const unfinished = `${target}.unfinished`
+    mkdirSync(unfinished)
+    const lock = await lockDirectory(unfinished)
+    const before = readdirSync(unfinished)
+    const { code, errors } = await backUp(target)
+    expect([code, errors]).toEqual([1, expect.stringContaining(`not complete yet (process ${process.pid})`)])
+    expect(readdirSync(unfinished)).toEqual(before)
+    lock.release()
+    expect(await backUp(target)).toMatchObject({ code: 0, errors: '' })
+    expect(existsSync(unfinished)).toBe(false)
+    await expectWhole(target, `from-${name}`)
+  },
+)
 
 const missing = missingProgram('mount') ?? (process.getuid?.() === 0 ? undefined : 'mounting a small disk needs root')
 

@@ -87,7 +87,9 @@ export function verifyJournal(
     const through = next === undefined ? firstSeq : next - 1
     const checked = verifyFile(disk, checkedFile, { ...before, nextSeq: firstSeq, through }, report)
     if (!checked) {
-      before = { ...before, nextSeq: next ?? firstSeq, chain: next === undefined ? before.chain : undefined }
+      const lost = next === undefined && before.journalId !== undefined ? known(before.journalId).seq : 0
+      const nextSeq = next ?? Math.max(firstSeq, lost + 1)
+      before = { ...before, nextSeq, chain: next === undefined && lost < firstSeq ? before.chain : undefined }
       continue
     }
     verifyIndex(disk, directory, checked, report)
@@ -166,6 +168,11 @@ function verifySegment(
     () => (found = readError),
   )
   if (!header) {
+    const known = before.journalId === undefined ? undefined : knownDurable(before.journalId)
+    if (position === 'newest' && known !== undefined && known.seq >= before.nextSeq) {
+      report(noHeader('damage', file.path, `${found}, though ${known.by} holds frame ${known.seq}`, before))
+      return undefined
+    }
     const isHeaderless =
       position === 'newest' && found !== readError && unlessUnreadable(() => headerWasDurable(file)) === false
     report(noHeader(isHeaderless ? 'headerless' : 'damage', file.path, found, before))
@@ -195,6 +202,8 @@ function verifySegment(
     report(problemOf(damage, before.nextSeq, nextSeq))
     // Cut off at the end of a frame: how many frames are missing is unknown.
     if (stop.kind === 'end') return { journalId, walk, frames: count, nextSeq: afterLost, chain: undefined }
+    // The segments after this one are missing.
+    if (afterLost !== undefined) return { journalId, walk, frames: count, nextSeq: afterLost, chain: undefined }
     // A footer contradicts the frames: which of them the next segment follows is unknown.
     return { journalId, walk, frames: count, nextSeq, chain: stop.kind === 'contradiction' ? undefined : walk.chain }
   }

@@ -207,6 +207,27 @@ test('the full check finds nothing in an intact journal, the tail in a torn one,
   expect(kinds()).toEqual(['index', 'headerless'])
 })
 
+test('the full check finds one damage if the newest file is cut to nothing or gone, though its frames were durable', () => {
+  const directory = scratchDirectory()
+  const journal = Journal.open({ disk: machineDisk, directory, segmentBytesMax: 3000 })
+  while (journal.nextSeq < 50) journal.append([numberedFrame(journal.nextSeq)])
+  journal.close()
+  rmSync(join(directory, 'durable'), { force: true })
+  const newest = segmentPath(directory, listSegments(machineDisk, directory, 'log').at(-1)!)
+  for (const harm of [() => writeFileSync(newest, 'BSJ'), () => writeFileSync(newest, ''), () => rmSync(newest)]) {
+    harm()
+    const found: string[] = []
+    const { nextSeq } = verifyJournal(
+      machineDisk,
+      directory,
+      ({ kind, found: what }) => found.push(`${kind}: ${what}`),
+      () => ({ seq: 49, by: 'a snapshot' }),
+    )
+    expect(found).toEqual([expect.stringMatching(/^damage: .*, though a snapshot holds frame 49$/)])
+    expect(nextSeq).toBe(50)
+  }
+})
+
 test('each damaged frame of a sealed segment is reported once, and everything after it is read', () => {
   const directory = scratchDirectory()
   const journal = Journal.open({ disk: machineDisk, directory, segmentBytesMax: 3000 })

@@ -4,17 +4,29 @@ import type { Finding } from './log.ts'
 type Explanation = {
   /** Where such a finding is. Paths that its text names for other reasons do not count. */
   readonly where?: RegExp
-  /** Or what it says. */
+  /** And what it says. */
   readonly what?: RegExp
   readonly sentence: string
 }
 
+/** The journal ends too early. Other damage in its newest file may have intact frames after it. */
+const endsEarly =
+  /found (the end of the file|the footer|zeros|an incomplete frame|no valid one), though .* holds frame \d+|was written when frame \d+ of the log was durable/
+const logLost =
+  'The newest part of the public log is missing. A start is refused, but no record is lost. If a copy has the files of log/ that are missing or cut off, put them back. Then delete log/feed-snapshots, log/durable, search and tools, which are derived from other files, and start the board: with one shard, it adds the missing entries. If that start is refused, run broadside restored --lost: the log ends here, and the records that it does not cover begin the next one.'
+
+const logEntries =
+  'Entries of the public log differ from what was written. Other proofs and exports are not affected. Keep these files, and restore the newest backup of the whole data directory.'
+
 /** The first match is used. */
 const explanations: readonly Explanation[] = [
+  { where: /\blog(\/\d{20}\.log at byte \d+)?$/, what: endsEarly, sentence: logLost },
+  { what: /signed log in .* is missing/, sentence: logLost },
   {
-    what: /was written when frame \d+ of the log was durable|is newer than the journals|found the (end of the file|footer), though .* holds frame \d+/,
+    where: /shard-\d\d\//,
+    what: endsEarly,
     sentence:
-      'The files are from different times: an older copy replaced newer files. A start is refused, because other entries would be signed under sizes that are already published. Restore all newer files, or restore the newest backup as a whole; broadside restored --lost gives up what is missing.',
+      'The newest records of a shard are missing, or an older copy of its files replaced newer ones. A start is refused. Restore the newest files of this directory from a copy that has all of them. If there is none, restore the newest backup of the whole data directory, and give up what is missing from that with broadside restored --lost.',
   },
   {
     what: /has no journal, but/,
@@ -37,11 +49,12 @@ const explanations: readonly Explanation[] = [
       'A file of a journal is missing, or another one is in its place. A start is refused. Restore the file of this name from a backup of this board, or restore the newest backup of the whole data directory.',
   },
   {
-    where: /log\/\d{20}\.log|^log frame \d+|^nodes/,
-    what: /signed log in .* is missing|its checkpoint/,
+    where: /log\/\d{20}\.log/,
     sentence:
-      'The public log is damaged. A running board rebuilds an entry of a sealed segment from its record, and other proofs and exports are not affected; if the newest segment is damaged, a start is refused. Keep these files, and restore the newest backup of the whole data directory.',
+      'The public log is damaged. Restore the file of this name from a backup: a sealed segment of the log never changes. Until then, a running board rebuilds an entry of a sealed segment from its record, and other proofs and exports are not affected. If no backup has the file and a start is refused, restore the newest backup of the whole data directory.',
   },
+  { where: /^log frame \d+|^nodes/, sentence: logEntries },
+  { what: /its checkpoint/, sentence: logEntries },
   {
     where: /shard-\d\d|^shard \d+ frame/,
     sentence:
@@ -53,14 +66,14 @@ const byKind: Readonly<Record<Finding['kind'], string>> = {
   damage:
     'Something that was acknowledged is missing. Keep these files, and restore the newest backup of the whole data directory.',
   derived: 'This is derived from other files, so nothing is lost. It is rebuilt when needed, or now with --repair.',
-  start: 'Nothing is lost, but a start is refused. Do what the finding says.',
+  start: 'A start is refused. Do what the finding says.',
 }
 
 export function explanationOf({ kind, where, what }: Finding): string {
   if (kind === 'derived') return what.startsWith('torn-tail') || what.startsWith('headerless') ? tail : byKind.derived
   const found =
     kind === 'damage'
-      ? explanations.find((each) => each.where?.test(where) === true || each.what?.test(what) === true)
+      ? explanations.find((each) => each.where?.test(where) !== false && each.what?.test(what) !== false)
       : undefined
   return found?.sentence ?? byKind[kind]
 }

@@ -201,7 +201,8 @@ function checkFiles(options: FsckOptions, onFinding: (finding: Finding) => void)
   const log = logDirectory(options.path)
   const lost = isLogSound && ends.at(-1) === 0 ? missingLogProblem(options.path, ends.slice(0, -1)) : undefined
   if (lost !== undefined) onFinding({ kind: 'damage', where: log, what: lost })
-  const behind = isLogSound ? unlessUnreadable(() => logBehind(options.disk, options.path, facts.shards)) : undefined
+  const isThere = isLogSound && lost === undefined
+  const behind = isThere ? unlessUnreadable(() => logBehind(options.disk, options.path, facts.shards)) : undefined
   if (behind !== undefined) onFinding({ kind: 'damage', where: log, what: behind })
   const setting = { ends, missing, isLogSound, isLogLost: lost !== undefined, origin: facts.origin, onFinding }
   const leaves = new LogCheck(options, setting).run()

@@ -21,6 +21,7 @@ import { openWhole } from '../../storage/whole-decisions.ts'
 import { logKeyFile, readFacts, refuseIncomplete, shardDirectories, UnusableDirectory } from '../board-directory.ts'
 import type { Config } from '../config.ts'
 import type { Platform } from '../platform.ts'
+import { missingLogProblem } from './beginning.ts'
 import { checkProofs, durableOf, shardEnds } from './covered.ts'
 import { Heads } from './heads.ts'
 import { MarkKeeper, readMarks } from './mark.ts'
@@ -173,13 +174,15 @@ function openUnmarked(options: LossOptions): SignedLog {
   const { dataDirectory, segmentBytesMax, platform, report, vkey } = options
   const { disk } = platform
   const marked = readMarks(disk, options).flatMap((mark) => [mark.vkey, ...mark.closed])
+  const { origin, shards } = readFacts(disk, dataDirectory)
   const none = new UnusableDirectory(
-    `The log in ${dataDirectory} has no entry, so nothing was published: start a new board in another DATA_DIR.`,
+    missingLogProblem(dataDirectory, shardEnds(disk, dataDirectory, shards)) ??
+      `The log in ${dataDirectory} has no entry, so nothing was published: start a new board in another DATA_DIR.`,
   )
   const log = SignedLog.open({
     disk,
     dataDirectory,
-    origin: readFacts(disk, dataDirectory).origin,
+    origin,
     segmentBytesMax,
     begin: () => {
       throw none

@@ -321,7 +321,7 @@ test.each<[what: string, harm: (directory: string) => void, meaning: RegExp]>([
   [
     'a changed log frame',
     (directory) => flipByte(join(directory, named(directory, 'log', '.log')[0]!), 3_000),
-    /^ +The public log is damaged\. .* restore the newest backup/m,
+    /^ +The public log is damaged\. Restore the file of this name from a backup/m,
   ],
   [
     'a changed record in the newest segment',
@@ -344,7 +344,7 @@ test.each<[what: string, harm: (directory: string) => void, meaning: RegExp]>([
       const path = join(directory, named(directory, 'shard-00', '.log').at(-1)!)
       truncateSync(path, SEGMENT_HEADER_BYTES)
     },
-    /^ +The files are from different times/m,
+    /^ +The newest records of a shard are missing, or an older copy/m,
   ],
   [
     'a changed record that no snapshot passes',
@@ -352,7 +352,7 @@ test.each<[what: string, harm: (directory: string) => void, meaning: RegExp]>([
       flipByte(join(directory, named(directory, 'shard-00', '.log')[0]!), 3_000)
       for (const snapshot of named(directory, 'shard-00/snapshots', '.snapshot')) rmSync(join(directory, snapshot))
     },
-    /^start .*shard-00\/snapshots: no complete snapshot in it is newer than the damaged records: .*\n +Nothing is lost, but a start is refused/m,
+    /^start .*shard-00\/snapshots: no complete snapshot in it is newer than the damaged records: .*\n +A start is refused/m,
   ],
   [
     'a lost index',
@@ -377,11 +377,90 @@ test.each<[what: string, harm: (directory: string) => void, meaning: RegExp]>([
   expect((await fsck(directory, '--explain')).out).toMatch(meaning)
 })
 
+const newestOfLog = (directory: string): string => join(directory, named(directory, 'log', '.log').at(-1)!)
+
+const logHarms: readonly (readonly [what: string, harm: (directory: string) => void])[] = [
+  ['its newest file', (directory) => rmSync(newestOfLog(directory))],
+  ['the bytes of its newest file', (directory) => truncateSync(newestOfLog(directory), 0)],
+  [
+    'the end of its newest frame',
+    (directory) => truncateSync(newestOfLog(directory), endOf(newestOfLog(directory)) - 9),
+  ],
+]
+
+/** The end of the bytes in this file before the zeros that are reserved space. */
+function endOf(file: string): number {
+  const bytes = readFileSync(file)
+  return bytes.findLastIndex((byte) => byte !== 0) + 1
+}
+
+test.each([
+  ['one shard', 1],
+  ['two shards', 2],
+])('with %s, a log that lost its newest part continues as --explain says, with every post', async (_name, shards) => {
+  const whole = boardDirectory()
+  const env = { SEGMENT_BYTES: '65536', SHARDS: String(shards) }
+  const ids: string[] = []
+  const writer = await startBoard({ directory: whole, env })
+  const poster = await Client.of(writer)
+  // More than one file of the log.
+  for (let n = 0; n < 300; n++) {
+    const { status, data } = await poster.post(person('ada'), { room: `room-${n % 5}`, text: `post ${n}` })
+    expect(status).toBe(200)
+    ids.push(data.event_id!)
+  }
+  poster.close()
+  await writer.stop()
+  for (const [what, harm] of logHarms) {
+    const directory = boardDirectory()
+    cpSync(whole, directory, { recursive: true })
+    cpSync(`${whole}.mark`, `${directory}.mark`)
+    harm(directory)
+    const { code, out } = await fsck(directory, '--explain')
+    expect([what, code]).toEqual([what, 3])
+    expect([what, out]).toEqual([what, expect.stringContaining('The newest part of the public log is missing.')])
+    for (const derived of ['log/feed-snapshots', 'log/durable', 'search', 'tools'])
+      rmSync(join(directory, derived), { recursive: true, force: true })
+    if (shards > 1) {
+      expect((await expectStartRefused({ directory, env })).output).toContain('broadside restored --lost')
+      const lost = capturedTerminal()
+      expect([await main(['restored', '--lost', '--yes', '--data', directory], lost), lost.said.err]).toEqual([0, ''])
+    }
+    const board = await startBoard({ directory, env })
+    const client = await Client.of(board)
+    for (const id of ids) expect([what, (await client.get(`/api/events/${id}`)).status]).toEqual([what, 200])
+    client.close()
+    await board.stop()
+    expect([what, (await fsck(directory)).out]).toEqual([what, expect.stringContaining('Everything agrees.')])
+  }
+})
+
+test('a log of which nothing is left is not ended: the sentence does not say that nothing was published', async () => {
+  const directory = copy()
+  rmSync(join(directory, 'log'), { recursive: true })
+  const terminal = capturedTerminal()
+  expect(await main(['restored', '--lost', '--yes', '--data', directory], terminal)).toBe(1)
+  expect(terminal.said.err).toMatch(/is missing, though this board has \d+ records: .* Restore the directory/)
+})
+
 test('a missing shard and a missing log are one finding each, and nothing is said of what depends on them', async () => {
   for (const part of ['shard-00', 'log']) {
     const directory = copy()
     rmSync(join(directory, part), { recursive: true })
     const { out } = await fsck(directory)
     expect([part, out.match(/^(damage|start) .*/gm)]).toEqual([part, [expect.stringContaining(join(directory, part))]])
+  }
+})
+
+test('so is the newest file of a shard that is gone or cut to nothing', async () => {
+  for (const harm of [rmSync, (path: string) => truncateSync(path, 0)]) {
+    const directory = copy()
+    const path = join(directory, named(directory, 'shard-00', '.log').at(-1)!)
+    harm(path)
+    const { code, out } = await fsck(directory, '--explain')
+    expect(code).toBe(3)
+    expect(out.match(/^damage .*/gm)).toEqual([expect.stringMatching(/though .* holds frame \d+$/)])
+    expect(out).toContain('The newest records of a shard are missing')
+    expect(out).not.toContain('Nothing is lost')
   }
 })

@@ -473,6 +473,11 @@ function saleOf(sale: NonNullable<Config['sale']>): Config['sale'] {
   if (usdc[network] === undefined)
     throw new BadConfig(`PAY_NETWORK must be one of ${Object.keys(usdc).join(', ')}, but it is "${network}".`)
   if (payTo === '' && facilitator === '') return undefined
+  if (facilitator === '')
+    throw new BadConfig(
+      'PAY_TO needs FACILITATOR_URL, the address of an x402 facilitator. Set both, or leave both out.',
+    )
+  if (payTo === '') throw new BadConfig('FACILITATOR_URL needs PAY_TO, the payee. Set both, or leave both out.')
   if (!/^0x[0-9a-fA-F]{40}$/.test(payTo))
     throw new BadConfig(`PAY_TO must be an address of 0x and 40 hex digits, but it is "${payTo}".`)
   if (!isWebAddress(facilitator))

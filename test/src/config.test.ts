@@ -42,6 +42,14 @@ test.each([
   expect(refused).not.toThrow(/user|pw/)
 })
 
+test('PAY_TO and FACILITATOR_URL need each other, and the sentence names the one that is missing', () => {
+  const payTo = { PAY_TO: `0x${'1'.repeat(40)}` }
+  const facilitator = { FACILITATOR_URL: 'https://facilitator.example' }
+  expect(() => readConfig('', payTo)).toThrow('PAY_TO needs FACILITATOR_URL')
+  expect(() => readConfig('', facilitator)).toThrow('FACILITATOR_URL needs PAY_TO')
+  expect(readConfig('', { ...payTo, ...facilitator }).sale).toBeDefined()
+})
+
 test('REPLICATE_ACK defaults to local, and an invalid choice is refused with a valid one', () => {
   const publishing = { REPLICATE: 'nats://n1.example', REPLICATE_KEY_FILE: 'a', REPLICATE_SYSTEM_KEY_FILE: 'b' }
   const ackOf = (more: Readonly<Record<string, string>>) => readConfig('', { ...publishing, ...more }).replication?.ack

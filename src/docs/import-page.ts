@@ -90,7 +90,8 @@ BASE_URL=https://board.example broadside import board.jsonl.gz --as-it-was --dat
 <p>The <a href="${boardSchemaPath}">JSON Schema</a> describes each line. The first has type <code>board</code>: version, service id, and head of the log. The last has type <code>end</code>, and counts the lines. Between them, in the order of the log:</p>
 <ul><li><code>room</code>, <code>event</code> (a post or a version of one), <code>handle</code>, and <code>act</code>: all else, named by <code>op</code>: roles, policies, bans, profiles, keys, documents, attachments with their bytes, moderation, works, credits, tools.</li>
 <li><code>signed</code> is what was signed, with its signature. <code>entries</code> are its entries in the public log. Bytes are hex, in <code>facts</code> <code>{"hex": "…"}</code>.</li>
-<li><code>votes</code>, after all others: sums. Voters are not listed.</li></ul>
+<li><code>votes</code>, after all others: sums. Voters are not listed.</li>
+<li><code>unreadable</code> stands for a record that is damaged on the disk of the old board. No board can be made of a file with such a line: export from a follower, or from a restored backup.</li></ul>
 <p>Texts that readers are not shown are left out, and only their hash is included: posts that are hidden, redacted, expiring or in rooms with <code>archive</code> false, deleted documents and files, and erased identities. Private rooms are left out altogether. The import verifies every signature, and reports what rests on the word of the old board alone.</p>`
 
 function formatHtml({ id, name, command, file, threads, authors, left }: Described): Html {

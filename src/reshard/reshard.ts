@@ -39,17 +39,18 @@ export type Resharding = {
   readonly to: number
   /** Number of records in each new shard. */
   readonly records: readonly number[]
-  /** Bytes that the new journals need in addition to the old ones. */
+  /** Bytes that have to be free: the new journals need them in addition to the old ones. */
   readonly bytes: number
   readonly freeBytes: number
 }
 
-/** What a reshard would do. Changes nothing. The caller holds the lock of the directory. */
+/** What a reshard would do. Changes nothing. The caller holds the lock of the directory. Throws UnusableDirectory if it would be refused. */
 export function planReshard(options: ReshardOptions): Resharding {
   const { dataDirectory, platform, shards } = options
   const { disk } = platform
   refuseIncomplete(disk, dataDirectory)
   const old = new OldJournals(disk, dataDirectory)
+  refuseTooLarge(options, old)
   const { counts } = new Places(old, shards, (done) => options.onProgress('read', done, old.records))
   return { ...resources(options, old), from: old.ends.length, to: shards, records: counts }
 }
@@ -96,13 +97,13 @@ const rangeBytes = 28
 
 function refuseTooLarge(options: ReshardOptions, old: OldJournals): void {
   const { bytes, freeBytes } = resources(options, old)
-  if (bytes + spareBytes <= freeBytes) return
+  if (bytes <= freeBytes) return
   throw new UnusableDirectory(
-    `The new journals need ${bytes + spareBytes} bytes in addition to the old ones, and the disk of ${options.dataDirectory} has ${freeBytes} free. Free space there first.`,
+    `The new journals need ${bytes} bytes in addition to the old ones, and the disk of ${options.dataDirectory} has ${freeBytes} free. Free space there first.`,
   )
 }
 
-/** The maximum that the new journals need: as much as the old ones and, in the log, a range for each shard and each record. */
+/** The maximum that the new journals need: as much as the old ones, in the log a range for each shard and each record, and some spare. */
 function resources({ dataDirectory: path, platform: { disk }, shards }: ReshardOptions, old: OldJournals) {
   const log = logDirectory(path)
   const journals = [log, ...old.ends.map((_, shard) => shardDirectory(path, shard))]
@@ -111,7 +112,7 @@ function resources({ dataDirectory: path, platform: { disk }, shards }: ReshardO
     ...disk.listFiles(log).flatMap((name) => (/^nodes[^.]*\.bin$/.test(name) ? [join(log, name)] : [])),
   ]
   const ranges = old.logEnd * shards + old.records
-  const bytes = files.reduce((sum, file) => sum + sizeOfFile(disk, file), ranges * rangeBytes)
+  const bytes = files.reduce((sum, file) => sum + sizeOfFile(disk, file), ranges * rangeBytes + spareBytes)
   return { bytes, freeBytes: disk.freeBytes(path) }
 }
 

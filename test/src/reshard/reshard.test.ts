@@ -12,7 +12,7 @@ import { journalEnd } from '../../../src/log/covered.ts'
 import { machine } from '../../../src/platform.ts'
 import { OldJournals } from '../../../src/reshard/old-journals.ts'
 import { Places } from '../../../src/reshard/places.ts'
-import { reshard } from '../../../src/reshard/reshard.ts'
+import { planReshard, reshard } from '../../../src/reshard/reshard.ts'
 import type { Disk } from '../../../storage/disk.ts'
 import { JournalReader } from '../../../storage/journal.ts'
 import { machineDisk } from '../../../storage/machine-disk.ts'
@@ -163,8 +163,11 @@ test('a rebuilt journal that does not match the board is discarded', async () =>
   expect(checkCopy({ disk: machineDisk, path }).problems).toEqual([])
 })
 
-test('too little room on the disk is reported before anything is written', async () => {
+test('too little room on the disk is reported before anything is written, and a plan needs as much', async () => {
   const path = unpacked()
+  const { bytes } = planReshard(optionsOf(path, machineDisk, 3))
+  const almost: Disk = { ...machineDisk, freeBytes: () => bytes - 1 }
+  expect(() => planReshard(optionsOf(path, almost, 3))).toThrow(`need ${bytes} bytes in addition to the old ones`)
   const full: Disk = { ...machineDisk, freeBytes: () => 1_000 }
   await expect(reshard(optionsOf(path, full, 3))).rejects.toThrow(
     /need [\d]+ bytes in addition to the old ones.*Free space/,

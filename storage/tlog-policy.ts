@@ -52,7 +52,7 @@ export function parsePolicy(text: string): Parsed<Policy> {
       if (quorum !== undefined) return wrong('a policy must have exactly one quorum line')
       quorum = rest[0] === 'none' ? () => true : members.get(rest[0] ?? '')
       if (quorum === undefined) return wrong(`no witness or group above is named ${rest[0]}`)
-    } else return wrong(`a line must begin with log, witness, group or quorum, not with ${word}`)
+    } else return wrong('a line must begin with log, witness, group or quorum')
   }
   if (quorum === undefined) return unreadable('a policy must have a line "quorum <name>" or "quorum none"')
   const enough = quorum

@@ -294,6 +294,14 @@ describe('a log that offers its heads', () => {
 })
 
 describe('a policy', () => {
+  test('a file that is none is not quoted, because it may be a key file that was named by mistake', () => {
+    const policy = parsePolicy(`{"seed":"${'5a'.repeat(32)}"}`)
+    expect(policy).toEqual({
+      ok: false,
+      problem: 'line 1: a line must begin with log, witness, group or quorum',
+    })
+  })
+
   const w1 = newWitnessKey('witness.example/w1', 1)
   const w2 = newWitnessKey('witness.example/w2', 2)
   const w3 = newWitnessKey('witness.example/w3', 3)
@@ -328,7 +336,7 @@ describe('a policy', () => {
       [5, 'group two 4 a b c', 'cannot require "4"'],
       [5, 'group two 2 a b x', 'is named x'],
       [7, 'quorum nobody', 'is named nobody'],
-      [7, 'quota 3', 'not with quota'],
+      [7, 'quota 3', 'must begin with log'],
       [7, '', 'quorum'],
     ] as const) {
       const wrong = parsePolicy(text.with(at, line).join('\n'))

@@ -261,14 +261,16 @@ export function replaceCursorKey(disk: Disk, path: string, isLost: boolean, rand
  * incomplete import. Throws UnusableDirectory.
  */
 export function refuseIncomplete(disk: Disk, path: string): void {
+  const problem = incompleteProblem(disk, path)
+  if (problem !== undefined) throw new UnusableDirectory(problem)
+}
+
+/** The command that has to be run before a start, in a sentence; undefined if there is none. */
+export function incompleteProblem(disk: Disk, path: string): string | undefined {
   if (disk.fileExists(importFile(path)))
-    throw new UnusableDirectory(
-      `An import into ${path} was interrupted. Run the same broadside import --as-it-was again; it resumes where it stopped.`,
-    )
-  if (!disk.fileExists(restoredFile(path))) return
-  throw new UnusableDirectory(
-    `${path} was restored from a backup of a board that was running. If that board stopped right after the backup and wrote nothing more, run broadside restored. If what it wrote later is lost, run broadside restored --lost: its log ends where the backup does, and a new one begins.`,
-  )
+    return `An import into ${path} was interrupted. Run the same broadside import --as-it-was again; it resumes where it stopped.`
+  if (!disk.fileExists(restoredFile(path))) return undefined
+  return `${path} was restored from a backup of a board that was running. If that board stopped right after the backup and wrote nothing more, run broadside restored. If what it wrote later is lost, run broadside restored --lost: its log ends where the backup does, and a new one begins.`
 }
 
 type WantedSecret = {

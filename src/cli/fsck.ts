@@ -36,13 +36,14 @@ export const fsckCommand: Command = {
   positionals: { min: 0, max: 0 },
   async run(args, terminal) {
     const { dataDirectory: path, markFile } = await boardSettings(args)
-    const [{ checkBoard }, { explanationOf }, { readFacts }, { lockDirectory }, { chooseBackend }] = await Promise.all([
-      import('../fsck/fsck.ts'),
-      import('../fsck/explain.ts'),
-      import('../board-directory.ts'),
-      import('../../storage/lock.ts'),
-      import('../verify/backends.ts'),
-    ])
+    const [{ checkBoard }, { explanationOf }, { incompleteProblem, readFacts }, { lockDirectory }, { chooseBackend }] =
+      await Promise.all([
+        import('../fsck/fsck.ts'),
+        import('../fsck/explain.ts'),
+        import('../board-directory.ts'),
+        import('../../storage/lock.ts'),
+        import('../verify/backends.ts'),
+      ])
     const backend = args.flag('signatures') ? chooseBackend() : undefined
     const hasMark = machine.disk.fileExists(markFile)
     const progress = new Progress({ terminal, unit: 'log frames' })
@@ -100,6 +101,8 @@ export const fsckCommand: Command = {
           ? 'Everything agrees.\n'
           : `Nothing that was acknowledged is missing; only derived data differs${remaining(shown, repaired.length, args.flag('repair'))}\n`,
       )
+      const incomplete = incompleteProblem(machine.disk, path)
+      if (incomplete !== undefined) terminal.out(`It does not start yet: ${inertLine(incomplete)}\n`)
       if (backend === undefined) terminal.out('Who signed the records was not checked: --signatures does that.\n')
       if (!hasMark)
         terminal.out(

@@ -274,6 +274,17 @@ test.each(['its segments', 'its directory'])('a signed log that has lost %s is d
   ])
 })
 
+test.each([
+  ['a restored backup', 'restored.json', 'run broadside restored.'],
+  ['an interrupted import', 'import.json', 'Run the same broadside import --as-it-was again'],
+])('of %s it says which command a start waits for', async (_what, file, words) => {
+  const directory = copy()
+  writeFileSync(join(directory, file), '{}')
+  const { code, out } = await fsck(directory)
+  expect([code, out]).toEqual([0, expect.stringContaining('Everything agrees.\nIt does not start yet: ')])
+  expect(out).toContain(words)
+})
+
 test('an old copy is recognized by the mark, whose head it has never signed', async () => {
   const { directory, mark, logKey } = markedCopy()
   expect((await fsck(directory)).out).toContain('Everything agrees.')

@@ -33,7 +33,10 @@ export async function openSource(
   const format = asked ?? (kind === 'pipe' ? 'jsonl' : await formatOfFile(file))
   const { room, system } = options
   if (format === 'jsonl') {
-    if (room !== undefined) throw new UsageError('--room is not for the jsonl format, whose lines name their rooms.')
+    if (room !== undefined)
+      throw new UsageError(
+        `--room is not for the jsonl format, whose lines name their rooms.${asked === undefined ? ` If ${path} is in another format, name that with --format.` : ''}`,
+      )
     return jsonLinesSource(file, system)
   }
   if (room === undefined)

@@ -303,7 +303,8 @@ describe('options', () => {
     [['mail.mbox'], '--room ROOM'],
     [['mail.mbox', '--room', 'Not A Room'], '--room must be'],
     [['mail.mbox', '--room', 'x', '--format', 'maildir'], '--format must be one of jsonl, mbox'],
-    [['corpus.jsonl', '--room', 'x'], '--room is not for the jsonl format'],
+    [['corpus.jsonl', '--room', 'x'], 'corpus.jsonl is in another format, name that with --format.'],
+    [['corpus.jsonl', '--room', 'x', '--format', 'jsonl'], 'whose lines name their rooms.\n'],
   ] as const)('%j is an invalid command line', async ([file, ...options], words) => {
     const { code, err } = await runImport(join(samples, file), options)
     expect(code).toBe(2)

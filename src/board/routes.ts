@@ -47,6 +47,9 @@ const ambiguous = /%2f|%5c|\\/i
 /** Addresses of tools may contain unescaped ids with slashes; both readings redirect to the one address. */
 const redirectable = /^\/tools\/(?!.*%5c)[^\\]*$/i
 
+/** Streams and files, whose handlers take the rest of the path as their parameter, in which no slash may be. */
+const oneParameter = /^\/(?:tail|a)\/[^/]+$/
+
 /** Reads of the API with a route of their own that takes no parameter. */
 const plainReads: ReadonlySet<string> = new Set(['/api/stats', '/capabilities', '/openapi.json', '/time'])
 
@@ -119,8 +122,8 @@ export class Routes {
     if (!path.endsWith('/')) return undefined
     const shorter = path.slice(0, -1)
     const { acting, more } = this.#options
-    const isOne = acting[shorter] ?? more[shorter] ?? this.#find(shorter)
-    return isOne === undefined ? undefined : shorter.slice(0, 200)
+    const found = acting[shorter] ?? more[shorter] ?? this.#find(shorter)
+    return found !== undefined || oneParameter.test(shorter) ? shorter.slice(0, 200) : undefined
   }
 
   /** Whether all programs read the URL alike and it is not too long; otherwise it is answered here. */

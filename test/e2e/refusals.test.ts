@@ -332,6 +332,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     for (const path of [
       ...['/v1/command', '/v1/commands', '/v1/stream', '/mcp', '/capabilities', '/for-agents', '/api/rooms'],
       ...['/api/events', '/api/updates', '/embed/v1.js', `/api/events/${id}`, `/api/thread/${id}`, '/api/log/proof'],
+      ...['/tail/lobby', '/tail/nowhere', `/a/${id}`],
     ]) {
       const message = `there is nothing at ${path}/: leave out the final slash, as in ${path}`
       const refused = { status: 404, code: 'no_such_path', text: expect.stringContaining(`"${message}"`) }
@@ -341,7 +342,7 @@ describe.each(['uws', 'node'])('on the %s engine', (engine) => {
     const posted = await fetch(`${board.address}/v1/command/`, { method: 'POST', body: '{}' })
     expect([posted.status, await posted.text()]).toEqual([404, expect.stringContaining('as in /v1/command"')])
     expect((await client.get('/api/thread/')).text).toContain('event_id must be')
-    for (const path of ['/rooms/', '/docs/', '/room/lobby/']) {
+    for (const path of ['/rooms/', '/docs/', '/room/lobby/', '/tail/lobby/']) {
       const page = await client.get(path, { accept: 'text/html' })
       expect([path, page.status, page.text]).toEqual([
         path,

@@ -30,14 +30,17 @@ beforeAll(async () => {
     const { pathname, search } = new URL(request.url!, 'http://x')
     const attributes = decodeURIComponent(search.slice(1))
     // The board, or the proxy to it at this port.
-    const origin = pathname === '/' || pathname === '/many' ? board.address : `http://127.0.0.1:${pathname.slice(1)}`
+    const port = /^\/([0-9]+)$/.exec(pathname)?.[1]
+    const origin = port === undefined ? board.address : `http://127.0.0.1:${port}`
     response.writeHead(200, {
       'content-type': 'text/html; charset=utf-8',
       'content-security-policy': `default-src 'none'; script-src ${origin}; connect-src ${origin}; base-uri 'none'; require-trusted-types-for 'script'; trusted-types 'none'`,
     })
-    const script = `<script src="${origin}/embed/v1.js" integrity="${integrity}" crossorigin="anonymous" ${attributes} async></script>`
-    response.end(`<!doctype html><html lang="en"><title>Elsewhere</title><h1>Elsewhere</h1>
-${script.repeat(pathname === '/many' ? 8 : 1)}<p>after</p></html>`)
+    const more = pathname === '/module' ? 'type="module"' : pathname === '/head-at-once' ? '' : 'async'
+    const script = `<script src="${origin}/embed/v1.js" integrity="${integrity}" crossorigin="anonymous" ${attributes} ${more}></script>`
+    const [inHead, inBody] = pathname.startsWith('/head') ? [script, ''] : ['', script]
+    response.end(`<!doctype html><html lang="en"><head><title>Elsewhere</title>${inHead}</head><body><h1>Elsewhere</h1>
+${inBody.repeat(pathname === '/many' ? 8 : 1)}<p>after</p></body></html>`)
   })
   await new Promise<void>((done) => foreign.listen(0, '127.0.0.1', done))
   elsewhere = `http://127.0.0.1:${(foreign.address() as AddressInfo).port}/`
@@ -69,6 +72,27 @@ describe.skipIf(skipWithout(missingBrowser))(`on a foreign page${skipNote(missin
     await page.goto(`${address}data-limit="3"`)
     await expect.poll(() => page.locator('[role=status]').textContent()).toContain('data-room is missing')
     await page.close()
+  })
+
+  test('from the head of a page, the room is shown at the end of the page, and the console names the fix', async () => {
+    await client.post(ada, { room: 'overhead', text: 'from the head' })
+    for (const path of ['head', 'head-at-once']) {
+      const page = await openPage()
+      const warned = page.waitForEvent('console', { predicate: (said) => said.type() === 'warning' })
+      await page.goto(`${elsewhere}${path}?data-room="overhead"`)
+      await page.getByText('from the head').waitFor()
+      expect(await page.locator('body > :last-child').getByText('from the head').count()).toBe(1)
+      expect((await warned).text()).toContain('Move the script to where the room should be.')
+      await page.context().close()
+    }
+  })
+
+  test('as a module, which has no place in the page, it says what to change', async () => {
+    const page = await openPage()
+    const complaints = collectErrors(page)
+    await page.goto(`${elsewhere}module?data-room="square"`)
+    await expect.poll(() => complaints, patience).toEqual([expect.stringContaining('without type="module"')])
+    await page.context().close()
   })
 
   test('the newest posts are shown, and posts, edits and redactions also over a restart, once and in order', async () => {

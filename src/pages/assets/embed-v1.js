@@ -8,14 +8,18 @@
  * data-limit  posts shown, 1 to 100; default 20
  * data-theme  light or dark; default: as the reader's system
  *
- * Everything is in a shadow root after the script element. Texts are untrusted: they only ever become text nodes, and characters that hide
- * or reorder text are shown by their code points. After each reconnection the current list is fetched from the board, so that posts
- * removed in the meantime are removed here. A hidden page is not updated until it is visible again. The style is a constructed sheet, so a page whose policy forbids inline styles needs no
- * exception; it only has to allow this board in script-src and connect-src.
+ * Everything is in a shadow root after the script element, or at the end of the page if the script is in its head. Texts are untrusted: they
+ * only ever become text nodes, and characters that hide or reorder text are shown by their code points. After each reconnection the
+ * current list is fetched from the board, so that posts removed in the meantime are removed here. A hidden page is not updated until it is
+ * visible again. The style is a constructed sheet, so a page whose policy forbids inline styles needs no exception; it only has to allow
+ * this board in script-src and connect-src.
  */
 ;(() => {
   const script = document.currentScript
-  if (!script) return
+  if (!script)
+    return console.error(
+      'Broadside: the embed script only runs from a script element of the page, without type="module".',
+    )
   const board = new URL(script.src).origin
   const { room = '', page = '', theme = '' } = script.dataset
   const asked = Math.trunc(Number(script.dataset.limit ?? 20))
@@ -73,7 +77,16 @@
       make('footer', {}, link(`/room/${encodeURIComponent(room)}`, 'Open the room'), 'each post signed and provable'),
     ),
   )
-  script.after(host)
+  /** Browsers show nothing that is in the head, nor after an element that is no longer in the page. */
+  const showAtEnd = () => {
+    console.warn(
+      `Broadside: the script for the room ${where} is not in the body of the page, so the room is shown at its end. Move the script to where the room should be.`,
+    )
+    document.body.append(host)
+  }
+  if (document.body?.contains(script)) script.after(host)
+  else if (document.readyState === 'loading') document.addEventListener('DOMContentLoaded', showAtEnd)
+  else showAtEnd()
 
   /** The displayed state of each post by id; `at`: the value of `told` when it was received. */
   const shown = new Map()

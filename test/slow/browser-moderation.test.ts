@@ -73,6 +73,32 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await page.context().close()
   })
 
+  test('a ban is shown in the list of the room at once', async () => {
+    const page = await openPage()
+    await page.goto(`${board.address}/account`)
+    await page.getByLabel('Key file').setInputFiles(keyFileOf(operator))
+    await page.getByRole('heading', { name: 'Your profile' }).waitFor()
+    await page.goto(`${board.address}/moderate`)
+    const rooms = page.locator('section', { has: page.getByRole('heading', { name: 'Rooms', exact: true }) })
+    await rooms.getByLabel('Room', { exact: true }).fill('market')
+    await button(page, 'Open').click()
+    await page.getByLabel('Ban @handle or id from this room').fill(person('busy ben').id)
+    await rooms
+      .locator('form', { has: button(page, 'Ban') })
+      .getByLabel('Reason, public')
+      .fill('advertising all day')
+    await button(page, 'Ban').click()
+    await page.getByText('Banned: they can no longer write in this room.').waitFor()
+    await rooms
+      .locator('li', { has: page.getByText('banned', { exact: true }) })
+      .getByText('advertising all day')
+      .waitFor()
+    await rooms.locator('li', { has: page.getByText('room.ban', { exact: true }) }).waitFor()
+    await button(page, 'End the ban').click()
+    await page.getByText('The ban is over.').waitFor()
+    await page.context().close()
+  })
+
   test('of more than a thousand reports, the page says that there are older ones', async () => {
     const event_id = (await client.post(person('busy eve'), { room: 'market', text: 'Reported by many' })).data
       .event_id!

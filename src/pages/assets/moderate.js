@@ -261,17 +261,17 @@ const roomSection = (key) => {
   const found = make('div', {})
   const open = form([field('Room', name)], 'Open', async ({ room }) => {
     const named = room.trim()
-    const [{ policy }, { bans }, { entries }] = await Promise.all([
-      read(key, { operation: 'room.policy.get', room: named }),
-      read(key, { operation: 'room.bans', room: named }),
-      read(key, { operation: 'room.modlog', room: named, limit: 20 }),
-    ])
-    found.replaceChildren(
-      policyForm(key, named, policy),
-      banForm(key, named),
-      banned(key, named, bans),
-      await modlog(entries),
-    )
+    const lists = make('div', {})
+    const renew = async () => {
+      const [bans, { entries }] = await Promise.all([
+        readAll(key, { operation: 'room.bans', room: named }, 'bans'),
+        read(key, { operation: 'room.modlog', room: named, limit: 20 }),
+      ])
+      lists.replaceChildren(banned(key, named, bans), await modlog(entries))
+      announce(lists)
+    }
+    const [{ policy }] = await Promise.all([read(key, { operation: 'room.policy.get', room: named }), renew()])
+    found.replaceChildren(policyForm(key, named, policy), banForm(key, named, renew), lists)
     announce(found)
     return ' '
   })
@@ -283,7 +283,7 @@ const days = [
   ['7', 'A week'],
   ['30', '30 days'],
 ]
-const banForm = (key, room) => {
+const banForm = (key, room, renew) => {
   const who = input('who', { required: '' })
   const reason = input('reason', { required: '', maxlength: '200' })
   const length = make('select', { name: 'days' }, ...days.map(([value, words]) => make('option', { value }, words)))
@@ -294,6 +294,7 @@ const banForm = (key, room) => {
       const target = await identityOf(given.who.trim())
       const ttl = given.days === '' ? {} : { ttl: Number(given.days) * 86_400 }
       await send(key, { operation: 'room.ban', room, target, reason: given.reason, ...ttl })
+      await renew().catch(() => {})
       return 'Banned: they can no longer write in this room.'
     },
   )

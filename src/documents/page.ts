@@ -32,14 +32,15 @@ export const document: Page = {
       ...(version === undefined ? {} : { version }),
     })
     const isOld = doc.version < doc.versions
+    const closed = doc.room !== undefined && (await ask.read('room.get', { room: doc.room })).room.closed
     const asJson = pathTo(`/api/docs/${doc.id}`, { version: doc.version })
     return shown({
       title: doc.title,
       description: markdownExcerpt(doc.text, 200),
       isListed: doc.visibility === 'public',
       section: 'rooms',
-      head: html`<p class="crumbs">${doc.room !== undefined && html`<a href="/room/${doc.room}">${doc.room}</a> / `}document</p><h1 dir="auto">${doc.title}</h1>${isOld && html`<p class="note">This is version ${doc.version}. <a href="/d/${doc.id}">The newest is ${doc.versions}.</a></p>`}`,
-      main: html`<article class="prose" dir="auto">${await ask.mainText({ kind: 'markdown', text: doc.text, whole: asJson })}</article>${!isOld && html`<div id="document-acts" data-document="${doc.id}" data-owner="${doc.owner}"${doc.room !== undefined && html` data-room="${doc.room}"`}></div>`}`,
+      head: html`<p class="crumbs">${doc.room !== undefined && html`<a href="/room/${doc.room}">${doc.room}</a> / `}document</p><h1 dir="auto">${doc.title}</h1>${isOld && html`<p class="note">This is version ${doc.version}. <a href="/d/${doc.id}">The newest is ${doc.versions}.</a></p>`}${closed && html`<p class="note">The room of this document is closed: it is read-only.</p>`}`,
+      main: html`<article class="prose" dir="auto">${await ask.mainText({ kind: 'markdown', text: doc.text, whole: asJson })}</article>${!isOld && html`<div id="document-acts" data-document="${doc.id}" data-owner="${doc.owner}"${doc.room !== undefined && html` data-room="${doc.room}"`}${closed && html` data-closed`}></div>`}`,
       scripts: isOld ? [] : ['document.js'],
       aside: html`<section><h2>This document</h2>${facts([
         ['version', html`${doc.version} of <a href="/d/${doc.id}/history">${doc.versions}</a>`],

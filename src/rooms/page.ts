@@ -25,9 +25,14 @@ const views = [
 ] as const
 type View = (typeof views)[number][0]
 
-const scriptsOf = { threads: ['thread.js'], posts: ['live.js'], older: [], documents: ['document.js'] } as const
+const scriptsOf = { threads: ['thread.js'], posts: ['live.js'], documents: ['document.js'], still: [] } as const
 
 type RoomData = ResultOf<'room.get'>['room']
+
+/** Who may start threads and create documents, if not everyone. */
+function startersOf({ policy }: RoomData): 'members' | 'owner' | undefined {
+  return policy === undefined || policy.write === 'open' ? undefined : policy.write
+}
 
 /** What the address of a room requests. */
 type Place = {
@@ -52,7 +57,7 @@ export const room: Page = {
       ask.read('room.get', { room: name }),
       isLive ? ask.read('events.list', { room: name, limit: 1 }) : undefined,
     ])
-    const only = about.policy === undefined || about.policy.write === 'open' ? undefined : about.policy.write
+    const only = startersOf(about)
     const place: Place = { room: about, page, view, cursor }
     const [main, { pages }, activity] = await Promise.all([
       contentOf(ask, place, newest?.events[0]?.event_id),
@@ -76,7 +81,7 @@ export const room: Page = {
 ${rulesOf(about)}
 <section><h2>The last 30 days</h2>${activityPlot(activity, 'in the last 30 days')}</section>
 <section><h2>For programs</h2><p><a href="/tail/${name}">Stream</a> · <a href="/api/threads?room=${name}">JSON</a> · <a href="/room/${name}.atom">Atom</a> · <a href="${pathTo('/embed', { room: name })}">Embed</a> · <a href="${pathTo('/v1/export', { room: name })}">Export</a> · <a href="${pathTo('/search', { room: name })}">Search</a></p></section>`,
-      scripts: [...scriptsOf[view === 'posts' && !isLive ? 'older' : view], 'posts.js', 'write.js'],
+      scripts: [...scriptsFor(place, isLive), 'posts.js', 'write.js'],
       links: [
         ...feedLinks(`/room/${name}`, `Threads of ${name}`),
         ['alternate', 'application/json+oembed', name, pathTo('/oembed', { url: `${ask.board.address}/room/${name}` })],
@@ -84,6 +89,12 @@ ${rulesOf(about)}
       ],
     })
   },
+}
+
+function scriptsFor({ room, view }: Place, isLive: boolean) {
+  // In a closed room, there is nothing to do on the list of documents.
+  const isStill = view === 'posts' ? !isLive : view === 'documents' && room.closed
+  return scriptsOf[isStill ? 'still' : view]
 }
 
 /** `newest`: of the room, if its posts are shown live. */
@@ -134,7 +145,8 @@ async function docsOf(ask: Ask, place: Place): Promise<Html> {
     list.docs.length === 0
       ? empty('There are no documents here yet.')
       : html`<ul class="rows">${list.docs.map((doc) => html`<li><a href="/d/${doc.id}"><b dir="auto">${doc.title}</b></a><div class="line"><span>${countOf(doc.versions, 'version')}</span><span>${when(doc.updated_at)}</span></div></li>`)}</ul>`
-  return html`<h2 class="unseen">Documents</h2><div id="document-acts" data-room="${room.name}"></div>${rows}
+  const only = startersOf(room)
+  return html`<h2 class="unseen">Documents</h2>${!room.closed && html`<div id="document-acts" data-room="${room.name}"${only !== undefined && html` data-only="${only}"`}></div>`}${rows}
 ${pagerOf(place, list, 'More documents')}`
 }
 

@@ -150,6 +150,66 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await moderator.context().close()
   })
 
+  test('in a closed room, the page of a document offers no edit, and the list offers no new document', async () => {
+    await client.command(ada, { operation: 'room.create', room: 'archive' })
+    const id = await createdBy(ada, 'archive', 'of former days')
+    const page = await signedIn(ada)
+    await page.goto(`${board.address}/d/${id}`)
+    await button(page, 'Edit this document').waitFor()
+    await client.command(ada, {
+      operation: 'room.policy.set',
+      room: 'archive',
+      data: JSON.stringify({ closed: true }),
+    })
+    await page.reload()
+    await page.getByText('The room of this document is closed: it is read-only.').waitFor()
+    await page.getByText('Delete this document').waitFor()
+    expect(await button(page, 'Edit this document').count()).toBe(0)
+    await saveScreenshot(page, 'document-of-a-closed-room')
+    await page.goto(`${board.address}/room/archive?view=documents`)
+    await page.getByText('This room is closed').waitFor()
+    await page.locator('#account .seal').waitFor()
+    expect(await page.getByText('New document').count()).toBe(0)
+    await page.context().close()
+  })
+
+  test('a new document is only offered to those who may create one, as soon as they may', async () => {
+    for (const [room, write] of [
+      ['clubs', 'members'],
+      ['edicts', 'owner'],
+    ] as const) {
+      await client.command(ada, { operation: 'room.create', room })
+      await client.command(ada, { operation: 'room.policy.set', room, data: JSON.stringify({ write }) })
+    }
+    const page = await signedIn(person('documents dora'))
+    await page.goto(`${board.address}/room/edicts?view=documents`)
+    await page.getByText('Only the owner of this room creates documents here.').waitFor()
+    await page.goto(`${board.address}/room/clubs?view=documents`)
+    await page.getByText('Only members create documents here.').waitFor()
+    expect(await page.getByText('New document').count()).toBe(0)
+    await button(page, 'Join the room').click()
+    await page.getByText('New document').waitFor()
+    await page.context().close()
+  })
+
+  test('a new document appears in the open list of documents', async () => {
+    await client.command(ada, { operation: 'room.create', room: 'drafts' })
+    const page = await signedIn(ada)
+    await page.goto(`${board.address}/room/drafts?view=documents`)
+    await page.getByText('There are no documents here yet.').waitFor()
+    for (const title of ['The first', 'The second']) {
+      if (!(await page.getByLabel('Title').isVisible())) await page.getByText('New document').click()
+      await page.getByLabel('Title').fill(title)
+      await textOf(page).fill(`${title} text`)
+      await button(page, 'Create it').click()
+      await page.locator('.content > .rows').getByText(title).waitFor()
+      await page.getByText('Created: see it.').waitFor()
+    }
+    expect(await page.locator('.content > .rows > li').count()).toBe(2)
+    expect(await page.getByText('There are no documents here yet.').count()).toBe(0)
+    await page.context().close()
+  })
+
   test('what is typed while a document is created stays', async () => {
     const page = await signedIn(ada)
     await page.goto(`${board.address}/room/plans?view=documents`)

@@ -174,6 +174,15 @@ export const placeReply = async (parent, id) => {
   return line
 }
 
+/** Shows a list of the page, which may have been empty, as it is now. */
+export const renewList = async (name) => {
+  const found = (await documentAt(location.pathname + location.search)).querySelector(name)
+  if (found === null) return
+  const fresh = document.importNode(found, true)
+  document.querySelector(`${name}, .content > .empty`).replaceWith(fresh)
+  announce(fresh)
+}
+
 /** Replaces the post with its current rendering by the board. */
 export const renewPost = async (post) => {
   const line = await lineOf(post.dataset.id)

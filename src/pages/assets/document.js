@@ -16,12 +16,13 @@ import {
   link,
   make,
   quiet,
+  renewList,
   send,
   showing,
   visible,
 } from './board.js'
 import { me } from './me.js'
-import { joinButton, roleIn } from './standing.js'
+import { isAmong, joinButton, roleIn } from './standing.js'
 
 const place = document.getElementById('document-acts')
 
@@ -35,6 +36,8 @@ const create = (key, room) => {
     async (given, say) => {
       const data = { schema: 1, title: given.title.trim() }
       const { doc } = await send(key, { operation: 'docs.create', room, text: given.text, data }, { say })
+      // It is created, whether the list can be read or not.
+      await renewList('.content > .rows').catch(() => {})
       return make('span', {}, 'Created: ', link(`/d/${doc.id}`, 'see it'), '.')
     },
     draft,
@@ -99,7 +102,8 @@ const edit = async (key, target) => {
       kept.set(draftOf(target))
     }
     notice.replaceChildren()
-    await renew()
+    // It is saved, whether the page can show it or not.
+    await renew().catch(() => {})
     const see = history(`see what version ${written.version} changed`)
     const rest = isTyping ? '. What you typed since then is not saved yet.' : '.'
     if (!isMerged) return make('span', {}, 'Saved: ', see, rest)
@@ -114,7 +118,9 @@ const edit = async (key, target) => {
   const leave = async () => {
     kept.set(draftOf(target))
     await show()
-    place.querySelector('button').focus()
+    const opener = place.querySelector('button')
+    if (opener === null) focusOn(place)
+    else opener.focus()
   }
   made.querySelector('.actions').append(button('Cancel', leave, 'plain'))
   place.replaceChildren(notice, made)
@@ -141,23 +147,33 @@ const deletion = (key, target) => {
 const notTheirs = (room) =>
   room === undefined
     ? [quiet('Only its owner writes this document.')]
-    : [quiet(`Only its owner and the members of ${room} write this document.`), joinButton(room, show)]
+    : [quiet(`Only its owner and the members of ${room} write this document.`), joinButton(room)]
+
+/** For a reader who may not create a document in the room, who may. How to join is said where threads are started. */
+const creating = async (key, room, only) =>
+  only === undefined || isAmong(only, await roleIn(room))
+    ? create(key, room)
+    : quiet(`Only ${only === 'owner' ? 'the owner of this room creates' : 'members create'} documents here.`)
 
 const build = async () => {
   const own = await me()
-  const { document: target, room, owner } = place.dataset
+  const { document: target, room, owner, only, closed } = place.dataset
+  const isOpen = closed === undefined
   if (own === undefined)
     return place.replaceChildren(
-      make('p', { class: 'quiet' }, 'To write documents, ', link('/account', 'sign in with a key'), '.'),
+      ...(isOpen ? [quiet('To write documents, ', link('/account', 'sign in with a key'), '.')] : []),
     )
-  if (target === undefined) return place.replaceChildren(create(own.key, room))
+  if (target === undefined) return place.replaceChildren(await creating(own.key, room, only))
   if (kept.get(draftOf(target)) !== null) return void (await edit(own.key, target))
   const role = room === undefined ? 'none' : await roleIn(room)
   const isOwn = own.who.id === owner
-  if (!isOwn && role === 'none') return place.replaceChildren(...notTheirs(room))
+  if (!isOwn && role === 'none') return place.replaceChildren(...(isOpen ? notTheirs(room) : []))
   const mayDelete = isOwn || role === 'owner' || role === 'moderator'
-  return place.replaceChildren(opening(own.key, target), ...(mayDelete ? [deletion(own.key, target)] : []))
+  return place.replaceChildren(
+    ...(isOpen ? [opening(own.key, target)] : []),
+    ...(mayDelete ? [deletion(own.key, target)] : []),
+  )
 }
 const show = showing(place, build)
 void show()
-document.addEventListener('key-changed', () => void show())
+for (const change of ['key-changed', 'role-changed']) document.addEventListener(change, () => void show())

@@ -23,7 +23,7 @@ export const roleIn = (room) => {
 /** Whether a role belongs to those who may write: everyone, `members`, or the `owner`. */
 export const isAmong = (only, role) => only === undefined || role === 'owner' || (only === 'members' && role !== 'none')
 
-/** A button with which the reader joins the room; a person without a key gets one first. `then` is called once they have joined. */
+/** A button with which the reader joins the room; a person without a key gets one first. The event `role-changed` tells the page, then `then` is called. */
 export const joinButton = (room, then) => {
   const status = make('span', { class: 'problem', role: 'alert' })
   const join = async () => {
@@ -34,7 +34,7 @@ export const joinButton = (room, then) => {
       await send(own.key, { operation: 'room.join', room })
       asked.delete(room)
       document.dispatchEvent(new Event('role-changed'))
-      await then()
+      await then?.()
     } catch (error) {
       status.textContent = said(error)
     }

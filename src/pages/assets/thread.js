@@ -2,7 +2,7 @@
  * Live threads: replies appear on the page of a thread, and posts that are removed or edited change in place. Lists of threads show how
  * many posts are new, and load them on request. News comes by long polls (/api/updates), which resume after a lost connection.
  */
-import { announce, button, documentAt, get, lineOf, Missing, make, placeReply, renewPost } from './board.js'
+import { announce, button, documentAt, get, lineOf, Missing, make, placeReply, renewList, renewPost } from './board.js'
 
 const waitSeconds = 50
 const thread = document.querySelector('[data-thread-posts]')
@@ -146,13 +146,9 @@ const followList = () => {
   /** Threads and posts that arrived and are not in the list. */
   let arrived = []
   const renew = async () => {
-    const found = (await documentAt(location.pathname + location.search)).querySelector('.threads')
-    const shown = document.querySelector('.threads, .content > .empty')
-    if (found === null) return
-    const fresh = document.importNode(found, true)
-    shown.replaceWith(fresh)
+    await renewList('.threads')
     arrived = []
-    announce(fresh)
+    count()
   }
   const more = button('', renew, 'arrived')
   more.hidden = true

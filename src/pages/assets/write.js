@@ -19,6 +19,7 @@ import {
   Refused,
   read,
   readAll,
+  renewList,
   said,
   save,
   send,
@@ -76,13 +77,8 @@ const admit = async () => {
 const show = async ({ event_id: id }) => {
   const parent = document.getElementById(`e-${slot.dataset.replyTo}`)
   if (parent !== null) return void (await placeReply(parent, id))
-  const place = document.querySelector('.content')
   const rows = document.querySelector('.threads, .content > .empty')
-  if (rows === null || document.querySelector('[data-live-room]') !== null) return
-  const fresh = (await documentAt(location.pathname + location.search)).querySelector('.threads')
-  if (fresh === null) return
-  rows.replaceWith(document.importNode(fresh, true))
-  announce(place)
+  if (rows !== null && document.querySelector('[data-live-room]') === null) await renewList('.threads')
 }
 
 const open = () => {

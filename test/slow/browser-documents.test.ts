@@ -6,6 +6,7 @@ import { skipNote, skipWithout } from '../peers/peers.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { button, keyFileOf, missingBrowser, openPage, saveScreenshot } from '../support/browser.ts'
 import { Client, person } from '../support/client.ts'
+import { patience } from '../support/patience.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
 
@@ -108,6 +109,33 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await page.getByText('Saved: see what version 6 changed.').waitFor()
     expect((await newest(id)).text).toBe(`${both}\nmore and more\n`)
     await page.context().close()
+  })
+
+  test('two tabs that edit one document have one text, which no tab overwrites with an older one', async () => {
+    const id = await createdBy(ada, 'plans', 'begun\n')
+    const first = await signedIn(ben)
+    const second = await first.context().newPage()
+    for (const tab of [first, second]) {
+      await tab.goto(`${board.address}/d/${id}`)
+      await button(tab, 'Edit this document').click()
+    }
+    await textOf(first).fill('begun\n\nin the first tab\n')
+    await expect.poll(() => textOf(second).inputValue(), patience).toContain('in the first tab')
+    await textOf(second).fill('begun\n\nin the first tab\n\nin the second tab\n')
+    await expect.poll(() => textOf(first).inputValue(), patience).toContain('in the second tab')
+    await second.reload()
+    await second.getByText('These are your unsaved changes.').waitFor()
+    expect(await textOf(second).inputValue()).toBe('begun\n\nin the first tab\n\nin the second tab\n')
+    await first.goto(`${board.address}/rooms`)
+    await textOf(second).fill('begun\n\nin both tabs\n')
+    await first.goBack()
+    await expect.poll(() => textOf(first).inputValue(), patience).toBe('begun\n\nin both tabs\n')
+    await button(second, 'Save').click()
+    await second.getByText('Saved: see what version 2 changed.').waitFor()
+    await first.locator('article').getByText('in both tabs').waitFor()
+    await button(first, 'Edit this document').waitFor()
+    expect((await newest(id)).text).toBe('begun\n\nin both tabs\n')
+    await first.context().close()
   })
 
   test('a reader who may not write a document is told who may, and joins them there', async () => {

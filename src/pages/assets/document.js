@@ -123,6 +123,12 @@ const edit = async (key, target) => {
     else opener.focus()
   }
   made.querySelector('.actions').append(button('Cancel', leave, 'plain'))
+  // Tabs that edit the same document have one text between them, until it is saved or discarded in one of them.
+  addEventListener('storage', ({ key: name, newValue }) => {
+    if (name !== draftOf(target) || !made.isConnected) return
+    if (newValue === null) void renew().then(show)
+    else ({ base, text: text.value } = JSON.parse(newValue))
+  })
   place.replaceChildren(notice, made)
   return text
 }
@@ -176,4 +182,6 @@ const build = async () => {
 }
 const show = showing(place, build)
 void show()
+// A page that was left may have missed what another tab did to the draft.
+addEventListener('pageshow', ({ persisted: isAgain }) => isAgain && void show())
 for (const change of ['key-changed', 'role-changed']) document.addEventListener(change, () => void show())

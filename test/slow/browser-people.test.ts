@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { signerFromSeed } from '../../src/cli/sign.ts'
 import { skipNote, skipWithout } from '../peers/peers.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
-import { button, collectErrors, missingBrowser, openPage, saveScreenshot } from '../support/browser.ts'
+import { button, collectErrors, keyFileOf, missingBrowser, openPage, saveScreenshot } from '../support/browser.ts'
 import { Client, person, seedOf } from '../support/client.ts'
 import { program } from '../support/program.ts'
 
@@ -373,6 +373,48 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await button(page, 'End the ban').click()
     await page.getByText('The ban is over.').waitFor()
     expect((await client.post(spammer, { room: 'lobby', text: 'sorry' })).status).toBe(200)
+    await page.context().close()
+  })
+
+  test('private rooms that a person made, joined or opened are listed in their browser, until they leave or forget the key', async () => {
+    const [owner, member] = [person('rooms owner'), person('rooms member')]
+    await client.command(owner, { operation: 'room.create', room: 'hideaway', visibility: 'private' })
+    await client.command(owner, { operation: 'room.member.add', room: 'hideaway', target: member.id })
+    await client.command(owner, { operation: 'room.create', room: 'forecourt' })
+    const page = await openPage()
+    await page.goto(`${board.address}/account`)
+    await page.getByLabel('Key file').setInputFiles(keyFileOf(member))
+    await page.getByRole('heading', { name: 'Your profile' }).waitFor()
+    const list = page.locator('section', { has: page.getByRole('heading', { name: 'Rooms that you are in' }) })
+    await page.goto(`${board.address}/account/rooms`)
+    await list.getByText('None yet.').waitFor()
+    await page.getByLabel('Name, of a-z').fill('den')
+    await page.getByLabel('Private: only its members').check()
+    await button(page, 'Create the room').click()
+    await page.getByText('Created:').waitFor()
+    await page.goto(`${board.address}/room/hideaway`)
+    await page.getByLabel('Write to hideaway').waitFor()
+    await page.goto(`${board.address}/account/rooms?room=forecourt`)
+    await button(page, 'Join the room').click()
+    await page.getByText('You are its member').waitFor()
+    await page.goto(`${board.address}/account/rooms`)
+    const lines = () => list.locator('li').allTextContents()
+    const [den, hideaway, forecourt] = [
+      'denprivateownerPeople and policy',
+      'hideawayprivatememberPeople and policy',
+      'forecourtmemberPeople and policy',
+    ]
+    await expect.poll(lines).toEqual([forecourt, hideaway, den])
+    await saveScreenshot(page, 'own-rooms')
+    await client.command(owner, { operation: 'room.member.remove', room: 'hideaway', target: member.id })
+    await page.reload()
+    await expect.poll(lines).toEqual([forecourt, den])
+    expect(await page.evaluate(() => localStorage.getItem('rooms'))).not.toContain('hideaway')
+    await page.goto(`${board.address}/account`)
+    await button(page, 'Forget this key on this device').click()
+    await button(page, 'Forget it').click()
+    await button(page, 'Make a key').waitFor()
+    expect(await page.evaluate(() => JSON.stringify(localStorage))).not.toContain('den')
     await page.context().close()
   })
 

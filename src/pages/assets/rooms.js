@@ -10,8 +10,10 @@ import {
   identityOf,
   link,
   make,
+  ownRooms,
   person,
   quiet,
+  Refused,
   read,
   readAll,
   rows,
@@ -47,6 +49,7 @@ const newRoom = (key) => {
     const visibility = given.private === undefined ? 'public' : 'private'
     const text = given.about.trim()
     await send(key, { operation: 'room.create', room: name, visibility, members, text }, { say })
+    ownRooms.add(name)
     const ways = [link(`/room/${name}`, 'open it'), ', or ', link(manageLink(name), 'invite people'), '.']
     // Threads of a private room are never on the front page.
     const data = { ...policyIn(given), ...(visibility === 'private' ? { front_page: false } : {}) }
@@ -150,6 +153,7 @@ const roomParts = async (key) => {
   ])
   const { role = 'none', visibility } = found
   const isOwner = role === 'owner'
+  if (role !== 'none') ownRooms.add(room)
   const you = role === 'none' ? 'You are not a member' : `You are its ${role}`
   return [
     section(
@@ -164,6 +168,31 @@ const roomParts = async (key) => {
   ]
 }
 
+/** The rooms known here in which the reader has a role. Those that they may no longer read are forgotten. */
+const ownSection = async (key) => {
+  const find = async (name) => {
+    try {
+      return (await read(key, { operation: 'room.get', room: name })).room
+    } catch (error) {
+      if (!(error instanceof Refused)) throw error
+      ownRooms.remove(name)
+    }
+  }
+  const found = await Promise.all(ownRooms.names().map(find))
+  const own = found.filter((each) => each !== undefined && each.role !== 'none')
+  const lineOf = ({ name, visibility, role }) => [
+    make('b', {}, link(`/room/${name}`, name)),
+    ...(visibility === 'private' ? [make('span', { class: 'tag' }, 'private')] : []),
+    make('span', {}, role),
+    link(manageLink(name), 'People and policy'),
+  ]
+  return section(
+    'Rooms that you are in',
+    own.length === 0 ? quiet('None yet.') : rows(own, lineOf, () => []),
+    quiet('Those that you made, joined or opened in this browser. Only this browser knows the list.'),
+  )
+}
+
 const joining = (key) =>
   form(
     [field('The code that you were given', input('code', { required: '', maxlength: '128' }))],
@@ -171,6 +200,7 @@ const joining = (key) =>
     async (given) => {
       const code = given.code.trim()
       const { room: joined } = await send(key, { operation: 'room.invite.accept', data: { schema: 1, code } })
+      ownRooms.add(joined)
       return make('span', {}, 'You are a member: ', link(`/room/${joined}`, 'open the room'), '.')
     },
   )
@@ -189,6 +219,7 @@ const build = async () => {
   const parts =
     room === ''
       ? [
+          await ownSection(key),
           section('New room', newRoom(key)),
           section('Join with an invite', joining(key)),
           section('A room that exists', opening()),

@@ -44,6 +44,27 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await page.context().close()
   })
 
+  test('a reply that is posted but cannot be shown is not called “not posted”', async () => {
+    const root = await say('faint', 'A thread on a faint connection')
+    const page = await openPage()
+    await page.goto(`${board.address}/account`)
+    await page.getByLabel('Key file').setInputFiles(keyFileOf(ada))
+    await page.getByRole('heading', { name: 'Your profile' }).waitFor()
+    await page.goto(`${board.address}/e/${root}`)
+    await page.route('**/e/*/line', (route) => route.abort())
+    const post = page.locator(`#e-${root}`)
+    await post.getByRole('button', { name: 'Reply', exact: true }).click()
+    await post.locator('textarea').fill('reply 0')
+    const failed = page.waitForEvent('requestfailed', (request) => request.url().endsWith('/line'))
+    await post.locator('textarea').press('Control+Enter')
+    await failed
+    await post.locator('button[type=submit]:not([aria-disabled])').waitFor()
+    expect(await post.locator('form [role=status]').textContent()).toBe('Posted: see it. Its proof.')
+    await page.unroute('**/e/*/line')
+    await expect.poll(() => replyTexts(page), patience).toEqual(numbered(1))
+    await page.context().close()
+  })
+
   test('a thread and a list to which the reader goes back have what arrived since', async () => {
     const root = await say('away', 'Read, left and read again')
     const page = await openPage()

@@ -456,13 +456,20 @@ class Composer {
     try {
       const done = await this.send()
       this.tell(done)
-      await this.options.onPosted?.(done)
+      await this.show(done)
     } catch (error) {
       this.say(`${this.from === undefined ? 'Not posted' : 'Not saved'}: ${error.message.replace(/\.$/, '')}.`)
     } finally {
       this.isPosting = false
       this.count()
     }
+  }
+
+  /** Whether the page can show it or not, it is posted, and the status links to it. */
+  async show(done) {
+    try {
+      await this.options.onPosted?.(done)
+    } catch {}
   }
 
   /** A public post has a page and a proof. */

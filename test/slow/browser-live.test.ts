@@ -65,6 +65,28 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await page.context().close()
   })
 
+  test('the address of a new receive URL, which is shown only once, is shown also if the list cannot be read then', async () => {
+    const page = await openPage()
+    await page.goto(`${board.address}/account`)
+    await page.getByLabel('Key file').setInputFiles(keyFileOf(ada))
+    await page.getByRole('heading', { name: 'Your profile' }).waitFor()
+    await page.goto(`${board.address}/account/webhooks`)
+    await page.getByText('New receive URL').click()
+    await page.getByLabel('What it is for').fill('builds')
+    await page.route('**/v1/command', (route) =>
+      route.request().postData()!.includes('.list"')
+        ? route.fulfill({
+            status: 403,
+            contentType: 'application/json',
+            body: JSON.stringify({ ok: false, error: { code: 'forbidden', message: 'not now' } }),
+          })
+        : route.continue(),
+    )
+    await button(page, 'Create an address').click()
+    await page.getByText('Its address').waitFor()
+    await page.context().close()
+  })
+
   test('a thread and a list to which the reader goes back have what arrived since', async () => {
     const root = await say('away', 'Read, left and read again')
     const page = await openPage()

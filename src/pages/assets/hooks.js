@@ -112,7 +112,7 @@ const newHook = (key) => {
       ...(room === '' ? {} : { room }),
     }
     const { webhook } = await send(key, { operation: 'webhook.create', data })
-    await build()
+    await renew()
     return once('Deliveries are signed with this secret', webhook.secret)
   })
 }
@@ -188,7 +188,7 @@ const newReceiver = (key) => {
       ...(room === '' ? {} : { post: true }),
     }
     const { receiver } = await send(key, { operation: 'receiver.create', room, data })
-    await build()
+    await renew()
     return once('Its address', receiver.url === undefined ? undefined : location.origin + receiver.url)
   })
 }
@@ -217,6 +217,9 @@ const build = async () => {
   announce(place)
   if (left !== undefined) focusOn(left)
 }
+
+/** The same after a secret was made, which is shown only now, whether the lists can be read or not. */
+const renew = () => build().catch(() => {})
 
 const begin = async () => {
   const own = await me()

@@ -442,6 +442,29 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await page.context().close()
   })
 
+  test('the inbox goes on to older items, with the keyboard, to the first one', async () => {
+    const author = person('much answered')
+    const root = (await client.post(author, { room: 'answers', text: 'What do you think?' })).data.event_id!
+    for (let n = 0; n < 120; n++) await client.post(ada, { room: 'answers', text: `answer ${n}`, reply_to: root })
+    const page = await openPage()
+    await page.goto(`${board.address}/account`)
+    await page.getByLabel('Key file').setInputFiles(keyFileOf(author))
+    await page.getByRole('heading', { name: 'Your profile' }).waitFor()
+    await page.goto(`${board.address}/inbox`)
+    const items = page.locator('section', { has: page.getByRole('heading', { name: 'To you' }) }).locator('li')
+    const texts = () => items.locator('p').allTextContents()
+    const answers = Array.from({ length: 120 }, (_, n) => `answer ${119 - n}`)
+    await expect.poll(texts).toEqual(answers.slice(0, 50))
+    await button(page, 'Older').focus()
+    await page.keyboard.press('Enter')
+    await expect.poll(texts).toEqual(answers.slice(0, 100))
+    await expect.poll(() => button(page, 'Older').getAttribute('aria-disabled')).toBe(null)
+    await page.keyboard.press('Enter')
+    await expect.poll(texts).toEqual(answers)
+    expect(await button(page, 'Older').count()).toBe(0)
+    await page.context().close()
+  })
+
   test('what is typed for a document, a work or a message survives a reload until it is sent', async () => {
     const page = await openPage({ acceptDownloads: true })
     await page.goto(`${board.address}/account`)

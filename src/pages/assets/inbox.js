@@ -87,6 +87,24 @@ const conversationLine = async (own, { room, members, updated_at: at, count }) =
   )
 }
 
+/** A signed list, which goes on when it is asked to. `found`: its beginning. */
+const listOf = async (key, fields, found, { name, lineOf, none }) => {
+  if (found[name].length === 0) return [quiet(none)]
+  const list = make('ul', { class: 'rows' })
+  let cursor
+  const add = async (page) => {
+    list.append(...(await Promise.all(page[name].map(lineOf))))
+    announce(list)
+    cursor = page.next_cursor
+    if (cursor !== undefined) return ' '
+    if (more.contains(document.activeElement)) focusOn(list)
+    more.remove()
+  }
+  const more = doing(['Older', () => read(key, { ...fields, cursor }).then(add)])
+  await add(found)
+  return cursor === undefined ? [list] : [list, more]
+}
+
 /** A first message to someone, in a new private room. */
 const beginTalk = (key) => {
   const to = make('input', { name: 'to', required: '', autocomplete: 'off', maxlength: '64' })
@@ -127,30 +145,35 @@ const build = async () => {
     return place.replaceChildren(
       make('p', {}, 'Your inbox opens with your key. ', link('/account', 'Sign in with a key'), '.'),
     )
-  const [{ items, seen: known }, { conversations }] = await Promise.all([
-    read(own.key, { operation: 'inbox.get', limit: 50 }),
-    read(own.key, { operation: 'conversations.list', kind: 'active', limit: 50 }),
-  ])
+  const fields = [
+    { operation: 'inbox.get', limit: 50 },
+    { operation: 'conversations.list', kind: 'active', limit: 50 },
+  ]
+  const [inbox, conversations] = await Promise.all(fields.map((each) => read(own.key, each)))
+  const { items, seen: known } = inbox
   const since = Math.max(known, readUntil)
   const follows = (await news(0)).follows.filter((each) => newIn(each) > 0)
   const [lines, talks] = await Promise.all([
-    Promise.all(items.map((item) => itemLine(own.key, item, since))),
-    Promise.all(conversations.map((each) => conversationLine(own.who.id, each))),
+    listOf(own.key, fields[0], inbox, {
+      name: 'items',
+      lineOf: (item) => itemLine(own.key, item, since),
+      none: 'No one has replied to you, mentioned you or written to you yet.',
+    }),
+    listOf(own.key, fields[1], conversations, {
+      name: 'conversations',
+      lineOf: (each) => conversationLine(own.who.id, each),
+      none: 'None yet.',
+    }),
   ])
-  const list = (each, none) => (each.length === 0 ? quiet(none) : make('ul', { class: 'rows' }, ...each))
   const newest = Math.max(0, ...items.map(({ at }) => at))
   place.replaceChildren(
     section(
       'In what you follow',
-      list(follows.map(followLine), 'Nothing new.'),
+      follows.length === 0 ? quiet('Nothing new.') : make('ul', { class: 'rows' }, ...follows.map(followLine)),
       ...(follows.length === 0 ? [] : [make('p', {}, readAll(follows, newest))]),
     ),
-    section('To you', list(lines, 'No one has replied to you, mentioned you or written to you yet.')),
-    section(
-      'Conversations',
-      list(talks, 'None yet.'),
-      folded('Write to someone in private', beginTalk(own.key), 'message'),
-    ),
+    section('To you', ...lines),
+    section('Conversations', ...talks, folded('Write to someone in private', beginTalk(own.key), 'message')),
   )
   announce(place)
   if (newest > since) {

@@ -55,7 +55,6 @@ const names = [
   'live.js',
   'thread.js',
   'proof.js',
-  'write.js',
   'policy.js',
   'account.js',
   'rooms.js',
@@ -65,6 +64,7 @@ const names = [
   'work.js',
   'tool.js',
   'document.js',
+  'write.js',
 ] as const
 
 const made = new Map<string, Asset>()

@@ -2,7 +2,7 @@
 import { type Refusal, statusOf } from '../../actors/kernel/refusals.ts'
 import { type Parts, type Shown, shown } from './page.ts'
 import { type Html, html, pathTo } from './pieces/html.ts'
-import { memberEntry } from './writer.ts'
+import { memberDocument, memberEntry } from './writer.ts'
 
 const ways = html`<p>Try <a href="/">the lobby</a>, <a href="/rooms">all rooms</a>, <a href="/search">the search</a> or <a href="/docs">the documentation</a>.</p>`
 
@@ -32,22 +32,20 @@ const titles: Readonly<Record<number, string>> = {
 }
 
 /**
- * The reads themselves refuse private and unknown things alike. This only shows the refusal and the next step: a private room can be opened
- * with one's own key, and an expired list can be read from its beginning.
+ * The reads themselves refuse private and unknown things alike. This only shows the refusal and the next step: a private room
+ * or document can be opened with one's own key, and an expired list can be read from its beginning.
  */
 export function refusedPage(
   { code, message, field, retryAfter }: Refusal,
   { path, query }: { path: string; query: string },
 ): Shown {
-  const room = code === 'private_room' ? /^\/room\/([a-z0-9][a-z0-9_-]{0,63})$/.exec(path)?.[1] : undefined
+  const isPrivate = code === 'private_room'
+  const room = isPrivate ? /^\/room\/([a-z0-9][a-z0-9_-]{0,63})$/.exec(path)?.[1] : undefined
+  const document = isPrivate ? /^\/d\/([0-9a-f]{32})$/.exec(path)?.[1] : undefined
   const { cursor, ...rest } = Object.fromEntries(new URLSearchParams(query))
   const isOver = field === 'cursor' && cursor !== undefined
   const status = statusOf[code]
-  const title = isOver
-    ? 'This list has expired'
-    : code === 'private_room'
-      ? 'Private room'
-      : (titles[status] ?? 'Refused')
+  const title = isOver ? 'This list has expired' : isPrivate ? 'Private room' : (titles[status] ?? 'Refused')
   const wait = retryAfter !== undefined && html`<p>Try again in ${retryAfter} s.</p>`
   const begin = isOver && html`<p><a href="${pathTo(path, rest)}">The first page of this list</a></p>`
   return shown(
@@ -55,8 +53,8 @@ export function refusedPage(
       title,
       isListed: false,
       head: html`<p class="crumbs">${room === undefined ? `${status} ${code}` : html`<a href="/rooms">Rooms</a>`}</p><h1>${title}</h1>`,
-      main: html`<p>The board says: ${message}.</p>${wait}${begin}${room !== undefined && memberEntry(room)}${ways}`,
-      scripts: room === undefined ? [] : ['write.js'],
+      main: html`<p>The board says: ${message}.</p>${wait}${begin}${room !== undefined && memberEntry(room)}${document !== undefined && memberDocument(document)}${ways}`,
+      scripts: [...(room === undefined ? [] : ['write.js']), ...(document === undefined ? [] : ['document.js'])],
     },
     status,
   )

@@ -147,6 +147,12 @@ export const documentAt = (path, body) =>
     asked.send(body)
   })
 
+/** A text as the board would show it, as elements for this page. */
+export const rendered = async (text, format) => {
+  const found = (await documentAt('/preview', JSON.stringify({ text, format }))).getElementById('preview')
+  return [...found.childNodes].map((node) => document.importNode(node, true))
+}
+
 /** A post as lists show it, rendered by the board. */
 export const lineOf = async (id) => {
   const line = (await documentAt(`/e/${id}/line`)).getElementById(`e-${id}`)

@@ -6,7 +6,6 @@
 import {
   base64url,
   button,
-  documentAt,
   encoder,
   field,
   get,
@@ -18,6 +17,7 @@ import {
   link,
   make,
   nameOf,
+  rendered,
   Sealed,
   send,
   setDisabled,
@@ -161,8 +161,7 @@ const announceKey = () => document.dispatchEvent(new Event('key-changed'))
 /** The text as the board would show it. */
 const previewInto = async (place, text, format) => {
   if (text.trim() === '') return place.replaceChildren(make('p', { class: 'quiet' }, 'Nothing to preview yet.'))
-  const shown = (await documentAt('/preview', JSON.stringify({ text, format }))).getElementById('preview')
-  place.replaceChildren(...[...shown.childNodes].map((node) => document.importNode(node, true)))
+  place.replaceChildren(...(await rendered(text, format)))
 }
 
 class Composer {

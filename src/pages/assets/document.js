@@ -1,6 +1,6 @@
 /**
  * Documents: creating one in a room, and editing one on its page. If someone else edited it in the meantime, the merged text is shown. What
- * is typed stays in this browser until it is saved.
+ * is typed stays in this browser until it is saved. Those of private rooms (`data-private`) are listed and shown here too, by signed reads.
  */
 import {
   announce,
@@ -15,16 +15,35 @@ import {
   kept,
   link,
   make,
+  person,
   quiet,
+  read,
+  readAll,
+  rendered,
   renewList,
+  rows,
   send,
   showing,
+  time,
   visible,
 } from './board.js'
 import { me } from './me.js'
 import { isAmong, joinButton, roleIn } from './standing.js'
 
 const place = document.getElementById('document-acts')
+const isPrivate = place.dataset.private !== undefined
+
+/** The documents of a private room. */
+const list = make('div', {})
+const renewPrivateList = async (key, room) => {
+  const docs = await readAll(key, { operation: 'docs.list', room }, 'docs')
+  const lineOf = ({ id, title, updated_at: at }) => [
+    make('b', { dir: 'auto' }, link(`/d/${id}`, visible(title))),
+    time(at),
+  ]
+  list.replaceChildren(docs.length === 0 ? quiet('There are no documents here yet.') : rows(docs, lineOf, () => []))
+  announce(list)
+}
 
 const create = (key, room) => {
   const title = make('input', { name: 'title', required: '', maxlength: '200' })
@@ -37,7 +56,7 @@ const create = (key, room) => {
       const data = { schema: 1, title: given.title.trim() }
       const { doc } = await send(key, { operation: 'docs.create', room, text: given.text, data }, { say })
       // It is created, whether the list can be read or not.
-      await renewList('.content > .rows').catch(() => {})
+      await (isPrivate ? renewPrivateList(key, room) : renewList('.content > .rows')).catch(() => {})
       return make('span', {}, 'Created: ', link(`/d/${doc.id}`, 'see it'), '.')
     },
     draft,
@@ -45,8 +64,32 @@ const create = (key, room) => {
   return folded('New document', made, draft)
 }
 
+const docOf = async (key, target) =>
+  (await (isPrivate ? read(key, { operation: 'docs.read', target }) : get(`/api/docs/${target}`))).doc
+
+/** Shows the newest version of a document of a private room. A text that the board does not render is shown as written. */
+const renewPrivate = async () => {
+  const { key } = await me()
+  const doc = await docOf(key, place.dataset.document)
+  const { room, owner, title, text, author, version, written_at: at } = doc
+  const { closed } = (await read(key, { operation: 'room.get', room })).room
+  const written = await rendered(text, 'markdown').catch(() => [
+    make('p', { class: 'text', dir: 'auto' }, visible(text)),
+  ])
+  Object.assign(place.dataset, { room, owner, ...(closed ? { closed } : {}) })
+  document.title = `${visible(title)} · ${document.querySelector('.wordmark').textContent}`
+  const crumbs = make('p', { class: 'crumbs' }, link(`/room/${room}`, room), ' / document')
+  document.querySelector('.head').replaceChildren(crumbs, make('h1', { dir: 'auto' }, visible(title)))
+  const about = make('p', { class: 'line' }, `version ${version}, by`, person(author), time(at))
+  // The place itself stays, and with it the focus.
+  for (const each of [...place.parentNode.children]) if (each !== place) each.remove()
+  place.before(make('article', {}, ...written), about)
+  announce(about)
+}
+
 /** Shows the newest version, and the facts about it. */
 const renew = async () => {
+  if (isPrivate) return renewPrivate()
   const fresh = await documentAt(location.pathname)
   for (const name of ['article', 'aside'])
     document.querySelector(name).replaceWith(document.importNode(fresh.querySelector(name), true))
@@ -57,7 +100,7 @@ const draftOf = (target) => `draft document ${target}`
 
 /** The version that the edit started from is sent along, also with a draft, so that the board can merge it with newer edits. */
 const edit = async (key, target) => {
-  const { doc } = await get(`/api/docs/${target}`)
+  const doc = await docOf(key, target)
   const unsaved = kept.get(draftOf(target))
   let base = unsaved?.base ?? doc.version
   const text = make('textarea', { name: 'text', rows: '18', required: '' })
@@ -66,7 +109,8 @@ const edit = async (key, target) => {
   text.addEventListener('input', keep)
   const notice = make('div', {})
   if (unsaved !== null) notice.append(quiet('These are your unsaved changes. Saving merges them with newer versions.'))
-  const history = (words) => link(`/d/${target}/history`, words)
+  // The history of a private document has no page.
+  const history = (words) => (isPrivate ? [] : [': ', link(`/d/${target}/history`, words)])
   /** Others changed the same lines. From now on the edit is one of their version, once both texts were put together. */
   const takeUp = async ({ version, text: newest }) => {
     base = version
@@ -79,8 +123,8 @@ const edit = async (key, target) => {
         make(
           'p',
           {},
-          `Others changed the same lines. The document above is now their version ${version}: `,
-          history('see what changed'),
+          `Others changed the same lines. The document above is now their version ${version}`,
+          ...history('see what changed'),
           '.',
         ),
         make('details', {}, make('summary', {}, `The text of version ${version}, to copy from`), theirs),
@@ -106,8 +150,8 @@ const edit = async (key, target) => {
     await renew().catch(() => {})
     const see = history(`see what version ${written.version} changed`)
     const rest = isTyping ? '. What you typed since then is not saved yet.' : '.'
-    if (!isMerged) return make('span', {}, 'Saved: ', see, rest)
-    return make('span', {}, 'Someone wrote meanwhile. Both texts were merged, as shown above: ', see, rest)
+    if (!isMerged) return make('span', {}, 'Saved', ...see, rest)
+    return make('span', {}, 'Someone wrote meanwhile. Both texts were merged, as shown above', ...see, rest)
   }
   const made = form([field('Text, in Markdown', text)], 'Save', (given, say) =>
     write(given, say).catch((error) => {
@@ -161,15 +205,30 @@ const creating = async (key, room, only) =>
     ? create(key, room)
     : quiet(`Only ${only === 'owner' ? 'the owner of this room creates' : 'members create'} documents here.`)
 
+/** Shows what is private to those whose key is here, and to no one after them. */
+const open = async (own) => {
+  const { document: target, room } = place.dataset
+  if (own !== undefined) return target === undefined ? renewPrivateList(own.key, room) : renewPrivate()
+  list.replaceChildren()
+  if (document.querySelector('article') !== null) location.reload()
+}
+
 const build = async () => {
   const own = await me()
+  if (isPrivate) await open(own)
   const { document: target, room, owner, only, closed } = place.dataset
   const isOpen = closed === undefined
-  if (own === undefined)
+  if (own === undefined) {
+    const what = isPrivate ? 'This document opens with the key of a member of its room: ' : 'To write documents, '
+    const isSaid = isOpen && !(isPrivate && target === undefined)
+    return place.replaceChildren(...(isSaid ? [quiet(what, link('/account', 'sign in with a key'), '.')] : []))
+  }
+  if (target === undefined) {
+    const creation = await creating(own.key, room, only)
     return place.replaceChildren(
-      ...(isOpen ? [quiet('To write documents, ', link('/account', 'sign in with a key'), '.')] : []),
+      ...(isPrivate ? [make('details', {}, make('summary', {}, 'Documents'), list, creation)] : [creation]),
     )
-  if (target === undefined) return place.replaceChildren(await creating(own.key, room, only))
+  }
   if (kept.get(draftOf(target)) !== null) return void (await edit(own.key, target))
   const role = room === undefined ? 'none' : await roleIn(room)
   const isOwn = own.who.id === owner

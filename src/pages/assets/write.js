@@ -6,7 +6,6 @@
 import {
   announce,
   button,
-  documentAt,
   focusOn,
   fromBase64url,
   isByModerator,
@@ -20,6 +19,7 @@ import {
   Refused,
   read,
   readAll,
+  rendered,
   renewList,
   said,
   save,
@@ -150,9 +150,7 @@ const filesOf = (key, attachments = []) => {
 let laidOut = Promise.resolve()
 const layOut = (text, place) => {
   const lay = async () => {
-    if (place.parentNode === null) return
-    const found = (await documentAt('/preview', JSON.stringify({ text, format: 'markdown' }))).getElementById('preview')
-    place.replaceWith(...[...found.childNodes].map((node) => document.importNode(node, true)))
+    if (place.parentNode !== null) place.replaceWith(...(await rendered(text, 'markdown')))
   }
   laidOut = laidOut.then(lay).catch(() => {})
 }
@@ -336,6 +334,12 @@ const headOf = async (room, key) => {
   return { title: room, head }
 }
 
+/** The documents of a private room, which document.js keeps up with the key. */
+const showDocuments = (room) => {
+  slot.before(make('div', { id: 'document-acts', 'data-room': room, 'data-private': '' }))
+  void import('./document.js').catch(() => {})
+}
+
 /**
  * An open private room: its newest posts by signed commands, new ones by a short-lived token, older ones on request. After each
  * reconnection the list is loaded again, as far down as it is shown, so nothing is missing, and posts removed in the meantime are not
@@ -358,7 +362,9 @@ const openRoom = async (slot, key) => {
   const { title, head } = await headOf(room, key)
   document.title = `${title} · ${document.querySelector('.wordmark').textContent}`
   document.querySelector('.head')?.replaceChildren(...head)
-  slot.closest('.content')?.replaceChildren(slot)
+  const documents = document.getElementById('document-acts')
+  slot.closest('.content')?.replaceChildren(...(documents === null ? [] : [documents]), slot)
+  if (documents === null && !isConversation(room)) showDocuments(room)
   slot.className = ''
   slot.hidden = false
   slot.setAttribute('aria-label', `Private room ${room}`)

@@ -132,6 +132,43 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await other.context().close()
   })
 
+  test('a browser that stores nothing for the board is told so, wherever a key is needed', async () => {
+    const { board, client } = hooked
+    const event = (await client.post(ada, { room: 'stores', text: 'A thread' })).data.event_id!
+    const page = await openPage()
+    // As browsers do that block the cookies of a site.
+    await page.addInitScript(`
+      const refuse = () => { throw new DOMException('denied', 'SecurityError') }
+      Object.defineProperty(globalThis, 'localStorage', { get: refuse })
+      IDBFactory.prototype.open = refuse`)
+    const words = page.getByText('This browser stores nothing for this site, so it cannot keep a key.')
+    for (const path of ['/account', '/room/stores#write']) {
+      await page.goto(board.address + path)
+      await words.waitFor()
+    }
+    await page.goto(`${board.address}/e/${event}`)
+    await button(page, 'Reply').click()
+    await page.waitForURL('**/account')
+    await words.waitFor()
+    await page.context().close()
+  })
+
+  test('a full browser posts, though it keeps no draft, and says when a text is too long', async () => {
+    const { board } = hooked
+    const page = await openPage()
+    await page.goto(`${board.address}/room/stores#write`)
+    const complaints = collectErrors(page)
+    await page.evaluate("Storage.prototype.setItem = () => { throw new DOMException('full', 'QuotaExceededError') }")
+    const text = page.getByLabel('Write to stores')
+    await text.fill('x'.repeat(40_000))
+    await page.getByText('40000 bytes are too long').waitFor()
+    await text.fill('short')
+    await button(page, 'Post').click()
+    await page.getByText('Posted:').waitFor()
+    expect(complaints.filter((each) => each.startsWith('error:'))).toEqual([])
+    await page.context().close()
+  })
+
   test('a file that is no key file is called that, whatever is in it', async () => {
     const page = await openPage()
     await page.goto(`${hooked.board.address}/account`)

@@ -313,7 +313,12 @@ const store = async (mode) => {
 /** Why this browser cannot sign; undefined if it can. */
 export const unable = async () => {
   const made = await crypto.subtle?.generateKey('Ed25519', false, ['sign', 'verify']).catch(() => undefined)
-  if (made !== undefined && globalThis.indexedDB !== undefined) return undefined
+  if (made !== undefined)
+    return store('readonly').then(
+      () => undefined,
+      () =>
+        'This browser stores nothing for this site, so it cannot keep a key. Allow the site to store data, which browsers call cookies or site data, and reload this page.',
+    )
   return globalThis.isSecureContext
     ? 'This browser cannot make Ed25519 keys, which posts are signed with.'
     : 'A browser creates keys only on pages served over https or from this machine.'

@@ -331,8 +331,12 @@ class Composer {
 
   keepDraft() {
     const { text, draft, from } = this
-    if (from === undefined) localStorage.setItem(draft, text.value)
-    else kept.set(draft, { from, text: text.value })
+    try {
+      if (from === undefined) localStorage.setItem(draft, text.value)
+      else kept.set(draft, { from, text: text.value })
+    } catch {
+      // A browser that is out of space for drafts can still post.
+    }
   }
 
   /** A reply that is closed can be continued later; a canceled edit is gone. */

@@ -17,6 +17,7 @@ import {
   renewPost,
   said,
   send,
+  unable,
 } from './board.js'
 import { composer } from './composer.js'
 import { me, muted, newIn, news, seen } from './me.js'
@@ -48,6 +49,8 @@ const openUnder = (post) => {
 
 const reply = async (post, quoted) => {
   const { id, room } = post.dataset
+  // The page of the key says why.
+  if ((await unable()) !== undefined) return location.assign('/account')
   // The page of the thread says why.
   if (!(await mayReplyTo(post))) return location.assign(`/e/${id}`)
   const { place, close } = openUnder(post)

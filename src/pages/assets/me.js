@@ -6,6 +6,7 @@
 import { kept, keys, link, make, nameOf, read, readAll, seal, send, whoIs } from './board.js'
 
 const newsMaxAgeMs = 20_000
+const newsMax = 50
 const mutesMaxAgeMs = 300_000
 const pendingName = 'seen'
 
@@ -24,7 +25,7 @@ export const me = () => {
 const isOwn = (found, { key }) => found?.key === key.publicKey
 
 const askNews = async ({ key }) => {
-  const { items, follows = [], seen } = await read(key, { operation: 'inbox.get', limit: 50 })
+  const { items, follows = [], seen } = await read(key, { operation: 'inbox.get', limit: newsMax })
   const unseen = items.filter(({ at }) => at > seen).length
   const found = { key: key.publicKey, at: Date.now(), items: unseen, follows, seen }
   kept.set('news', found)
@@ -55,7 +56,7 @@ export const newIn = (follow) => {
   const read = follow.thread === undefined ? rooms[follow.room] : threads[follow.thread]
   return read !== undefined && follow.last !== undefined && read >= follow.last.seq ? 0 : (follow.new ?? 0)
 }
-export const unread = ({ items, follows, seen }) =>
+const unread = ({ items, follows, seen }) =>
   (pending().inbox > seen ? 0 : items) + follows.reduce((sum, follow) => sum + newIn(follow), 0)
 
 let timer
@@ -136,9 +137,11 @@ export const show = async () => {
   }
   place.replaceChildren(seal(own.who.id), make('span', {}, nameOf(own.who)))
   place.title = 'Your key, name and settings'
-  const count = unread(await news())
-  badge.textContent = count > 99 ? '99+' : String(count)
-  badge.setAttribute('aria-label', `Inbox: ${count} unread`)
+  const found = await news()
+  const count = unread(found)
+  const isMore = count > 99 || (found.items === newsMax && pending().inbox <= found.seen)
+  badge.textContent = `${Math.min(count, 99)}${isMore ? '+' : ''}`
+  badge.setAttribute('aria-label', `Inbox: ${badge.textContent} unread`)
   badge.hidden = count === 0
 }
 

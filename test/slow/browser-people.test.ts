@@ -391,6 +391,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await page.getByLabel('Name, of a-z').fill('den')
     await page.getByLabel('Private: only its members').check()
     await button(page, 'Create the room').click()
+    await list.getByRole('link', { name: 'den' }).waitFor()
     await page.getByText('Created:').waitFor()
     await page.goto(`${board.address}/room/hideaway`)
     await page.getByLabel('Write to hideaway').waitFor()
@@ -635,12 +636,14 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
       await button(page, 'Make a key').click()
       await page.getByRole('heading', { name: 'Your profile' }).waitFor()
     }
-    await requester.goto(`${board.address}/work`)
+    // Practice is only listed with its room.
+    await requester.goto(`${board.address}/work?room=lobby`)
     await requester.getByText('Request work').click()
     await requester.getByLabel('Title').fill('A short poem')
     await requester.getByLabel('What is to be done').fill('Write a poem of four lines about boards.')
     await requester.getByLabel('Practice: costs and pays nothing').check()
     await button(requester, 'Request this work').click()
+    await requester.locator('.content > .rows').getByText('A short poem').waitFor()
     await requester.getByRole('link', { name: 'see it' }).click()
     await button(requester, 'Cancel it').waitFor()
     await worker.goto(requester.url())

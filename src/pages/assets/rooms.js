@@ -49,7 +49,7 @@ const newRoom = (key) => {
     const visibility = given.private === undefined ? 'public' : 'private'
     const text = given.about.trim()
     await send(key, { operation: 'room.create', room: name, visibility, members, text }, { say })
-    ownRooms.add(name)
+    await enter(key, name)
     const ways = [link(`/room/${name}`, 'open it'), ', or ', link(manageLink(name), 'invite people'), '.']
     // Threads of a private room are never on the front page.
     const data = { ...policyIn(given), ...(visibility === 'private' ? { front_page: false } : {}) }
@@ -169,7 +169,8 @@ const roomParts = async (key) => {
 }
 
 /** The rooms known here in which the reader has a role. Those that they may no longer read are forgotten. */
-const ownSection = async (key) => {
+const ownPlace = make('div', {})
+const renewOwn = async (key) => {
   const find = async (name) => {
     try {
       return (await read(key, { operation: 'room.get', room: name })).room
@@ -186,11 +187,14 @@ const ownSection = async (key) => {
     make('span', {}, role),
     link(manageLink(name), 'People and policy'),
   ]
-  return section(
-    'Rooms that you are in',
+  ownPlace.replaceChildren(
     own.length === 0 ? quiet('None yet.') : rows(own, lineOf, () => []),
     quiet('Those that you made, joined or opened in this browser. Only this browser knows the list.'),
   )
+}
+const enter = async (key, name) => {
+  ownRooms.add(name)
+  await renewOwn(key).catch(() => {})
 }
 
 const joining = (key) =>
@@ -200,7 +204,7 @@ const joining = (key) =>
     async (given) => {
       const code = given.code.trim()
       const { room: joined } = await send(key, { operation: 'room.invite.accept', data: { schema: 1, code } })
-      ownRooms.add(joined)
+      await enter(key, joined)
       return make('span', {}, 'You are a member: ', link(`/room/${joined}`, 'open the room'), '.')
     },
   )
@@ -216,10 +220,11 @@ const build = async () => {
       make('p', {}, 'Rooms are run with a key. ', link('/account', 'Sign in with a key'), '.'),
     )
   const { key } = own
+  if (room === '') await renewOwn(key)
   const parts =
     room === ''
       ? [
-          await ownSection(key),
+          section('Rooms that you are in', ownPlace),
           section('New room', newRoom(key)),
           section('Join with an invite', joining(key)),
           section('A room that exists', opening()),

@@ -1,5 +1,5 @@
 /** Works: requesting one on /work, and on the page of a work what the reader's key may do next: claim, submit, review, dispute. */
-import { field, folded, form, get, identityOf, link, make, send, showing } from './board.js'
+import { field, folded, form, get, identityOf, link, make, renewList, send, showing } from './board.js'
 import { me } from './me.js'
 
 const place = document.getElementById('work-acts')
@@ -94,6 +94,8 @@ const request = (key) => {
       }
       const fields = { room: given.room.trim(), text: given.text, amount: Number(given.amount), data }
       const { work } = await send(key, { operation: 'work.create', ...fields }, { say })
+      // It is requested, whether the list can be read or not.
+      await renewList('.content > .rows').catch(() => {})
       return make('span', {}, 'Requested: ', link(`/work/${work.id}`, 'see it'), '.')
     },
     'work',

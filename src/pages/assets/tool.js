@@ -1,5 +1,5 @@
 /** The page of a tool: the reader's own review, which replaces their earlier one. */
-import { field, form, link, make, select, send } from './board.js'
+import { field, folded, form, link, make, select, send } from './board.js'
 import { me } from './me.js'
 
 const place = document.getElementById('review')
@@ -27,7 +27,8 @@ const build = async () => {
     field('In your words', text),
     field('What shows it', evidence),
   ]
-  const made = form(fields, 'Post the review', async (given, say) => {
+  const draft = `review ${place.dataset.subject}`
+  const act = async (given, say) => {
     const shown = given.evidence.trim()
     const data = { schema: 1, ...(shown === '' ? {} : { evidence: shown }) }
     const command = {
@@ -39,8 +40,8 @@ const build = async () => {
     }
     const { event_id: id } = await send(own.key, command, { say })
     return make('span', {}, 'Posted: ', link(`/e/${id}`, 'see it'), '.')
-  })
-  return place.replaceChildren(make('details', {}, make('summary', {}, 'Write a review'), made))
+  }
+  return place.replaceChildren(folded('Write a review', form(fields, 'Post the review', act, draft), draft))
 }
 void build()
 document.addEventListener('key-changed', () => void build())

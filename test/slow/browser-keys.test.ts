@@ -102,6 +102,27 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await page.context().close()
   })
 
+  test('a profile that is being written stays when the name is taken, and over a reload, until it is saved', async () => {
+    const page = await openPage()
+    await page.goto(`${hooked.board.address}/account`)
+    await button(page, 'Make a key').click()
+    const about = page.getByLabel('Who you are')
+    await about.fill('I write about boards.')
+    await page.getByLabel('A name, 2 to 32').fill('profiled')
+    await button(page, 'Take this name').click()
+    await page.getByText('@profiled. A name stays').waitFor()
+    await expect.poll(() => about.inputValue()).toBe('I write about boards.')
+    await page.reload()
+    await expect.poll(() => about.inputValue()).toBe('I write about boards.')
+    await button(page, 'Save').click()
+    await page.getByText('Saved. Everyone can read it.').waitFor()
+    expect(await about.inputValue()).toBe('I write about boards.')
+    expect(await page.evaluate(() => localStorage.getItem('draft profile'))).toBe(null)
+    await page.reload()
+    await expect.poll(() => about.inputValue()).toBe('I write about boards.')
+    await page.context().close()
+  })
+
   test('a key of which no copy was saved is called that, and a copy is saved later', async () => {
     const page = await openPage({ acceptDownloads: true })
     await page.goto(`${hooked.board.address}/account`)

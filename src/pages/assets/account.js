@@ -113,19 +113,19 @@ const profileSection = (key, { profile }) => {
     field('What you can do', can),
     field('Where else to find you', elsewhere),
   ]
-  return section(
-    'Your profile',
-    form(fields, 'Save', async (values) => {
-      const data = {
-        schema: 1,
-        description: values.description.trim(),
-        capabilities: linesOf(values.capabilities),
-        links: linesOf(values.links),
-      }
-      await send(key, { operation: 'identity.profile.set', data })
-      return 'Saved. Everyone can read it.'
-    }),
-  )
+  const act = async (values) => {
+    const data = {
+      schema: 1,
+      description: values.description.trim(),
+      capabilities: linesOf(values.capabilities),
+      links: linesOf(values.links),
+    }
+    await send(key, { operation: 'identity.profile.set', data })
+    // What is saved stays in the form, which is reset to it.
+    for (const each of [about, can, elsewhere]) each.defaultValue = each.value
+    return 'Saved. Everyone can read it.'
+  }
+  return section('Your profile', form(fields, 'Save', act, 'profile'))
 }
 
 /** The new key is stored before it is announced, so that nothing is lost if the page is closed in between. */

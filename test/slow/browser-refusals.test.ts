@@ -238,6 +238,37 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await page.context().close()
   })
 
+  test('a follow that was refused is said once, and no longer after one that worked', async () => {
+    await client.command(olga, { operation: 'room.create', room: 'followed' })
+    const page = await openPage()
+    await page.goto(`${board.address}/account`)
+    await button(page, 'Make a key').click()
+    await page.getByRole('heading', { name: 'Your profile' }).waitFor()
+    await page.goto(`${board.address}/room/followed`)
+    const follow = page.locator('[data-follow-room]')
+    await follow.waitFor()
+    await page.route('**/v1/command', (route) =>
+      route.fulfill({
+        status: 403,
+        contentType: 'application/json',
+        body: JSON.stringify({ ok: false, error: { code: 'forbidden', message: 'not now' } }),
+      }),
+    )
+    for (let n = 0; n < 2; n++) {
+      const answered = page.waitForResponse('**/v1/command')
+      await follow.click()
+      await answered
+      await page.getByText('The board says: not now.').last().waitFor()
+      await page.locator('[data-follow-room]:not([aria-disabled])').waitFor()
+    }
+    expect(await page.getByText('The board says: not now.').count()).toBe(1)
+    await page.unroute('**/v1/command')
+    await follow.click()
+    await page.locator('[data-follow-room][aria-pressed=true]').waitFor()
+    expect(await page.getByText('The board says: not now.').count()).toBe(0)
+    await page.context().close()
+  })
+
   test('a thread begun on a page is not counted there as new', async () => {
     await client.post(olga, { room: 'counted', text: 'Begun by another' })
     const page = await openPage()

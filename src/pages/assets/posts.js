@@ -340,6 +340,7 @@ document.addEventListener('post-added', async ({ target }) => {
   for (const post of posts) offer(post, found)
 })
 
+const followProblem = make('span', { class: 'problem', role: 'alert' })
 /** Follow and unfollow: page buttons with `data-follow-room` or `data-follow-thread`. */
 const follow = async () => {
   const own = await me()
@@ -359,6 +360,7 @@ const follow = async () => {
   const found = own === undefined ? undefined : await find()
   set(found !== undefined)
   const change = async () => {
+    followProblem.remove()
     try {
       const verb = shown.getAttribute('aria-pressed') === 'true' ? 'unfollow' : 'follow'
       const fields =
@@ -367,7 +369,8 @@ const follow = async () => {
       kept.set('news', undefined)
       set(verb === 'follow')
     } catch (error) {
-      shown.after(make('span', { class: 'problem', role: 'alert' }, said(error)))
+      followProblem.textContent = said(error)
+      shown.after(followProblem)
     }
   }
   shown.onclick = () => (own === undefined ? location.assign('/account') : perform(shown, change))

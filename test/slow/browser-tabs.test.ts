@@ -63,6 +63,29 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await first.context().close()
   })
 
+  test('two tabs that write to one room keep what was typed in each, over a reload, until it is posted', async () => {
+    const first = await openPage()
+    const second = await first.context().newPage()
+    for (const tab of [first, second]) await tab.goto(`${board.address}/room/one#write`)
+    const text = (tab: Page) => tab.getByLabel('Write to one')
+    await text(first).fill('typed in the first tab')
+    await text(second).fill('typed in the second tab')
+    await first.reload()
+    await expect.poll(() => text(first).inputValue()).toBe('typed in the first tab')
+    await button(second, 'Post').click()
+    await second.getByText('Posted:').waitFor()
+    await first.reload()
+    await expect.poll(() => text(first).inputValue()).toBe('typed in the first tab')
+    await button(first, 'Post').click()
+    await first.getByText('Posted:').waitFor()
+    for (const tab of [first, second]) {
+      await tab.reload()
+      await text(tab).waitFor()
+      expect(await text(tab).inputValue()).toBe('')
+    }
+    await first.context().close()
+  })
+
   test('a key that was made in one tab is not replaced by another one, made or loaded in a tab that was asleep', async () => {
     const first = await openPage()
     const second = await first.context().newPage()

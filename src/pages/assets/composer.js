@@ -288,6 +288,7 @@ class Composer {
       if (pressed === 'Enter' && (ctrlKey || metaKey)) this.form.requestSubmit()
       if (pressed === 'Escape' && text.value === '') this.cancel()
     })
+    addEventListener('pagehide', () => this.keepOwn())
     this.pick.addEventListener('change', () => {
       this.files.add(this.pick.files)
       this.pick.value = ''
@@ -307,7 +308,8 @@ class Composer {
     const { text, draft, from } = this
     this.restored = ''
     if (from === undefined) {
-      text.value = localStorage.getItem(draft) ?? ''
+      text.value = sessionStorage.getItem(draft) ?? localStorage.getItem(draft) ?? ''
+      sessionStorage.removeItem(draft)
       return
     }
     text.value = from
@@ -337,6 +339,14 @@ class Composer {
     } catch {
       // A browser that is out of space for drafts can still post.
     }
+  }
+
+  /** Another tab may have replaced the draft of both, or posted it. What is written here then stays with this tab, except in private rooms. */
+  keepOwn() {
+    const { text, draft, from, form, options } = this
+    const isOwn = from === undefined && !options.isPrivate && form.isConnected && text.value !== ''
+    if (isOwn && localStorage.getItem(draft) !== text.value) sessionStorage.setItem(draft, text.value)
+    else sessionStorage.removeItem(draft)
   }
 
   /** A reply that is closed can be continued later; a canceled edit is gone. */

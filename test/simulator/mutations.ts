@@ -232,8 +232,8 @@ export const mutations: readonly Mutation[] = [
   {
     name: 'an old claim still counts',
     file: market,
-    from: '      if (fence !== work.fence)\n',
-    to: '      if (fence < work.fence)\n',
+    from: '      if (fence !== work.fence) return',
+    to: '      if (fence < work.fence) return',
   },
   {
     name: 'a reply from the market is ignored',

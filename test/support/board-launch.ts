@@ -78,6 +78,9 @@ export async function endBoards(): Promise<void> {
   await Promise.all([...running].map(({ ended }) => ended))
 }
 
+/** strace counts the calls of each thread by itself, so that one thread has to do all that are counted. */
+const oneFileThread = { UV_THREADPOOL_SIZE: '1' }
+
 function launch({ directory, env = {}, port = 0, under = [], command: verb = 'serve', mayLead }: BoardOptions): Board {
   const [command = '', ...args] = [...under, process.execPath, program, verb, '--data', directory]
   const child = spawn(command, [...args, '--port', String(port), ...(mayLead ? ['--may-lead'] : [])], {
@@ -89,6 +92,7 @@ function launch({ directory, env = {}, port = 0, under = [], command: verb = 'se
       HTTP_THREADS: process.env.HTTP_THREADS,
       BROADSIDE_LIMITS: 'off',
       SHARDS: '1',
+      ...(under.some((argument) => argument.includes(':when=')) ? oneFileThread : {}),
       ...env,
     },
   })

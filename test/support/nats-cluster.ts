@@ -119,13 +119,14 @@ export class NatsCluster {
     return connect({ servers, authenticator: nkeyAuthenticator(seed) })
   }
 
-  /** The name of the server that leads a stream. */
+  /** The name of the server that leads a stream, once there is one. */
   async leaderOf(stream: string): Promise<string> {
     const connection = await this.connection()
     const { streams } = await jetstreamManager(connection, { checkAPI: false })
-    const { cluster } = await streams.info(stream)
+    let leader: string | undefined
+    while (leader === undefined) leader = (await streams.info(stream)).cluster?.leader
     await connection.close()
-    return cluster!.leader!
+    return leader
   }
 
   /** SIGKILL, and the end of the process. */

@@ -335,9 +335,14 @@ export class MemoryDisk implements Disk {
   async writeAtomicLater(path: string, bytes: Uint8Array): Promise<void> {
     this.makeDirectory(dirname(path))
     const temporary = `${path}.${++this.#temporaryFiles}.tmp`
-    this.#write(temporary, bytes, 0o600)
-    await this.#pause()
-    this.renameDurable(temporary, path)
+    try {
+      this.#write(temporary, bytes, 0o600)
+      await this.#pause()
+      this.renameDurable(temporary, path)
+    } catch (error) {
+      this.removeUnsynced(temporary)
+      throw error
+    }
   }
 
   async replaceLater(path: string, text: string): Promise<void> {

@@ -58,7 +58,11 @@ export function batchSender(address: string, random: (below: number) => number, 
 }
 
 /** Sends 1 to `togetherMax` commands at a time as messages of one WebSocket, and waits until all are answered. */
-export function streamSender(address: string, random: (below: number) => number, togetherMax: number): Sender {
+export function streamSender(
+  address: string,
+  random: (below: number) => number,
+  togetherMax: number,
+): Sender & { readonly close: () => void } {
   let opening: Promise<WebSocket> | undefined
   const open = (): Promise<WebSocket> =>
     new Promise((resolve, reject) => {
@@ -91,5 +95,11 @@ export function streamSender(address: string, random: (below: number) => number,
       for (const [at, { body }] of commands.entries()) socket.send(`{"id":"${at}","command":${body}}`)
     })
   }
-  return { batchSize: () => 1 + random(togetherMax), send }
+  // A connection that never opened has told its sender why.
+  const close = (): void =>
+    void opening?.then(
+      (socket) => socket.close(),
+      () => {},
+    )
+  return { batchSize: () => 1 + random(togetherMax), send, close }
 }

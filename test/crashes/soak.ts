@@ -128,13 +128,11 @@ class Soak {
     const followers = rooms.flatMap((room) => [1, 2].map(() => ({ room, reader: followerOf(board, room) })))
     await Promise.all(followers.map(({ reader }) => reader.until(() => reader.status === 200)))
     const attack = new Attack(board.port, random)
-    const senderOf = (worker: number) =>
-      worker === 0
-        ? batchSender(client.address, random, 16)
-        : worker === 1
-          ? streamSender(client.address, random, 16)
-          : undefined
+    const stream = streamSender(client.address, random, 16)
+    const senders = [batchSender(client.address, random, 16), stream]
+    const senderOf = (worker: number) => senders[worker]
     await load({ client, ledger, random, posts: postsPerLoad, inFlight, rooms, senderOf })
+    stream.close()
     this.#attacks += await attack.end()
     const refused = [...ledger.refused.keys()]
     if (refused.length > 0) throw new Error(`posts were refused: ${refused.join(', ')}`)

@@ -1,5 +1,4 @@
 /** Operator decisions that concern no room, and the wrapper that records every act of moderation in the public log. */
-import { formatEntry } from '../records/entry.ts'
 import { RecordType } from '../records/record.ts'
 import {
   act,
@@ -11,7 +10,7 @@ import {
   type Situation,
   type WriteLetter,
 } from '../records/write.ts'
-import { isModeration, type TakedownFacts } from './moderation.ts'
+import { isModeration, moderationEntry, type TakedownFacts } from './moderation.ts'
 
 type TakedownArgs = { readonly target: string; readonly reason: string; readonly isEnd: boolean }
 
@@ -47,17 +46,9 @@ export function withModerationLeaves(decide: Decider): Decider {
 function withLeaf(planned: Planned, letter: WriteLetter): Planned {
   const { record, isPublic, entries = [] } = planned
   if (!isPublic || entries.length > 0 || record.type !== RecordType.act || !isModeration(record)) return planned
-  const { target, id } = record.facts
-  const subject = id instanceof Uint8Array ? Buffer.from(id).toString('hex') : target
-  const entry = formatEntry({
-    kind: 'moderate',
+  const entry = moderationEntry(record, {
     event: Buffer.from(letter.id).toString('hex'),
-    room: record.room.startsWith('@') ? '-' : record.room,
-    seq: '-',
-    time: record.at,
     command: Buffer.from(letter.sha).toString('hex'),
-    ...(typeof subject === 'string' ? { target: subject } : {}),
-    action: record.op,
   })
   return { ...planned, entries: [entry] }
 }

@@ -4,6 +4,7 @@
  */
 import { hex } from '../kernel/hex.ts'
 import type { Projection, RecordPlace } from '../records/core.ts'
+import { formatEntry } from '../records/entry.ts'
 import { ActsOf, type FactRecord } from '../records/record.ts'
 import { isRoomModeration, type Kept } from '../rooms/rules.ts'
 
@@ -36,6 +37,24 @@ export function isModeration(act: Pick<FactRecord, 'op' | 'facts' | 'by'>): bool
   if (act.by === undefined) return false
   if (act.op === 'event.redact' && act.facts.by === 'author') return false
   return ofOperators.has(act.op) || isRoomModeration(act)
+}
+
+/** The entry in the public log of an act of moderation. `event` (32 hex) and `command` (64 hex) are those of its command. */
+export function moderationEntry(
+  { op, room, at, facts: { target, id } }: Pick<FactRecord, 'op' | 'room' | 'at' | 'facts'>,
+  { event, command }: { readonly event: string; readonly command: string },
+): Buffer {
+  const subject = id instanceof Uint8Array ? hex(id) : target
+  return formatEntry({
+    kind: 'moderate',
+    event,
+    room: room.startsWith('@') ? '-' : room,
+    seq: '-',
+    time: at,
+    command,
+    ...(typeof subject === 'string' ? { target: subject } : {}),
+    action: op,
+  })
 }
 
 export class BoardModeration implements Projection {

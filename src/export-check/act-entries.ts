@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto'
 import { hex } from '../../actors/kernel/hex.ts'
 import { ledgerEntries } from '../../actors/log/ledger-entry.ts'
 import { importEntry } from '../../actors/log/rotation.ts'
-import { isModeration } from '../../actors/moderation/moderation.ts'
+import { isModeration, moderationEntry } from '../../actors/moderation/moderation.ts'
 import { formatEntry, parseEntry } from '../../actors/records/entry.ts'
 import { ActsOf, commandSha, type FactRecord } from '../../actors/records/record.ts'
 import { isOfMarket, type MarketFacts, type Posting } from '../../actors/works/market/letters.ts'
@@ -38,7 +38,7 @@ type Stated = ReadonlyMap<string, string>
 
 /** What the record does not say is taken from what the entry states. */
 function ofAct(record: FactRecord, stated: Stated, { key, seqOf }: Given): Buffer[] {
-  const { at, by, room, op } = record
+  const { at, by, room } = record
   const event = hex(key)
   // An act without a signature follows from another command, whose id it has.
   const isOfCommand = stated.get('command')?.startsWith(event) === true
@@ -57,12 +57,7 @@ function ofAct(record: FactRecord, stated: Stated, { key, seqOf }: Given): Buffe
   }
   if (endings.is(record)) return [formatEntry({ ...base, kind: 'undelegate', target: record.facts.id })]
   if (imports.is(record)) return [importEntry(at, { ...record.facts, root: Buffer.from(record.facts.root, 'hex') })]
-  if (!isModeration(record)) return []
-  const { target, id } = record.facts
-  const subject = id instanceof Uint8Array ? hex(id) : target
-  const about = typeof subject === 'string' ? { target: subject } : {}
-  const place = room.startsWith('@') ? '-' : room
-  return [formatEntry({ ...base, kind: 'moderate', room: place, ...about, action: op })]
+  return isModeration(record) ? [moderationEntry(record, base)] : []
 }
 
 /** One for each posting that has a number. */

@@ -148,9 +148,7 @@ export class WorkDelivery implements Mail {
 
   next(now: number, marks: boolean): Delivery | undefined {
     this.#now = now
-    const due = this.#failed.filter(({ at }) => at <= now)
-    this.#failed = this.#failed.filter(({ at }) => at > now)
-    for (const { again } of due) again()
+    if (this.#failed.length > 0) this.#repeatFailed(now)
     this.#discover()
     for (const [line, at] of this.#held) {
       if (at > now) break
@@ -171,6 +169,12 @@ export class WorkDelivery implements Mail {
       this.#outgoing.push({ n, letter, once: refused !== undefined })
     }
     return marks || this.#deliveredSeqs.length >= deliveredMax ? this.#marking(now) : undefined
+  }
+
+  #repeatFailed(now: number): void {
+    const { due = [], later = [] } = Object.groupBy(this.#failed, ({ at }) => (at <= now ? 'due' : 'later'))
+    this.#failed = later
+    for (const { again } of due) again()
   }
 
   afterTurn(): void {

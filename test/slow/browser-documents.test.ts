@@ -4,7 +4,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import type { Signer } from '../../src/cli/sign.ts'
 import { skipNote, skipWithout } from '../peers/peers.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
-import { button, keyFileOf, missingBrowser, openPage, saveScreenshot } from '../support/browser.ts'
+import { button, missingBrowser, openPage, saveScreenshot, useKey } from '../support/browser.ts'
 import { Client, person } from '../support/client.ts'
 import { patience } from '../support/patience.ts'
 
@@ -24,9 +24,7 @@ afterAll(() => client.close())
 
 async function signedIn(signer: Signer): Promise<Page> {
   const page = await openPage()
-  await page.goto(`${board.address}/account`)
-  await page.getByLabel('Key file').setInputFiles(keyFileOf(signer))
-  await page.getByRole('heading', { name: 'Your profile' }).waitFor()
+  await useKey(page, board, signer)
   return page
 }
 

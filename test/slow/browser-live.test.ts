@@ -3,7 +3,7 @@ import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { skipNote, skipWithout } from '../peers/peers.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
-import { button, keyFileOf, missingBrowser, openPage } from '../support/browser.ts'
+import { button, missingBrowser, openPage, useKey } from '../support/browser.ts'
 import { Client, person } from '../support/client.ts'
 import { patience } from '../support/patience.ts'
 
@@ -47,9 +47,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
   test('a reply that is posted but cannot be shown is not called “not posted”', async () => {
     const root = await say('faint', 'A thread on a faint connection')
     const page = await openPage()
-    await page.goto(`${board.address}/account`)
-    await page.getByLabel('Key file').setInputFiles(keyFileOf(ada))
-    await page.getByRole('heading', { name: 'Your profile' }).waitFor()
+    await useKey(page, board, ada)
     await page.goto(`${board.address}/e/${root}`)
     await page.route('**/e/*/line', (route) => route.abort())
     const post = page.locator(`#e-${root}`)
@@ -67,9 +65,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
 
   test('the address of a new receive URL, which is shown only once, is shown also if the list cannot be read then', async () => {
     const page = await openPage()
-    await page.goto(`${board.address}/account`)
-    await page.getByLabel('Key file').setInputFiles(keyFileOf(ada))
-    await page.getByRole('heading', { name: 'Your profile' }).waitFor()
+    await useKey(page, board, ada)
     await page.goto(`${board.address}/account/webhooks`)
     await page.getByText('New receive URL').click()
     await page.getByLabel('What it is for').fill('builds')
@@ -109,9 +105,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
   test('a reply that is being written stays while its post becomes too old for the live list', async () => {
     await say('burst', 'the oldest post')
     const page = await openPage()
-    await page.goto(`${board.address}/account`)
-    await page.getByLabel('Key file').setInputFiles(keyFileOf(ada))
-    await page.getByRole('heading', { name: 'Your profile' }).waitFor()
+    await useKey(page, board, ada)
     await page.goto(`${board.address}/room/burst?view=posts`)
     await page.getByText('Live: new posts appear automatically.').waitFor()
     const list = page.locator('[data-live-room]')

@@ -3,7 +3,7 @@ import type { Page } from 'playwright-core'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { skipNote, skipWithout } from '../peers/peers.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
-import { button, keyFileOf, missingBrowser, openPage, saveScreenshot } from '../support/browser.ts'
+import { button, keyFileOf, missingBrowser, openPage, saveScreenshot, useKey } from '../support/browser.ts'
 import { Client, person } from '../support/client.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
@@ -28,9 +28,7 @@ const rows = (page: Page) => page.locator('#moderate .rows > li')
 describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrowser)}`, () => {
   test('all reports are shown, 50 posts at a time, and each person is asked for once', async () => {
     const page = await openPage()
-    await page.goto(`${board.address}/account`)
-    await page.getByLabel('Key file').setInputFiles(keyFileOf(operator))
-    await page.getByRole('heading', { name: 'Your profile' }).waitFor()
+    await useKey(page, board, operator)
     const asked: string[] = []
     page.on('request', (request) => asked.push(request.url()))
     await page.goto(`${board.address}/moderate`)
@@ -75,9 +73,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
 
   test('a ban is shown in the list of the room at once', async () => {
     const page = await openPage()
-    await page.goto(`${board.address}/account`)
-    await page.getByLabel('Key file').setInputFiles(keyFileOf(operator))
-    await page.getByRole('heading', { name: 'Your profile' }).waitFor()
+    await useKey(page, board, operator)
     await page.goto(`${board.address}/moderate`)
     const rooms = page.locator('section', { has: page.getByRole('heading', { name: 'Rooms', exact: true }) })
     await rooms.getByLabel('Room', { exact: true }).fill('market')

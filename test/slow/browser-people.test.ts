@@ -9,7 +9,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { signerFromSeed } from '../../src/cli/sign.ts'
 import { skipNote, skipWithout } from '../peers/peers.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
-import { button, collectErrors, keyFileOf, missingBrowser, openPage, saveScreenshot } from '../support/browser.ts'
+import { button, collectErrors, missingBrowser, openPage, saveScreenshot, useKey } from '../support/browser.ts'
 import { Client, person, seedOf } from '../support/client.ts'
 import { program } from '../support/program.ts'
 
@@ -382,9 +382,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await client.command(owner, { operation: 'room.member.add', room: 'hideaway', target: member.id })
     await client.command(owner, { operation: 'room.create', room: 'forecourt' })
     const page = await openPage()
-    await page.goto(`${board.address}/account`)
-    await page.getByLabel('Key file').setInputFiles(keyFileOf(member))
-    await page.getByRole('heading', { name: 'Your profile' }).waitFor()
+    await useKey(page, board, member)
     const list = page.locator('section', { has: page.getByRole('heading', { name: 'Rooms that you are in' }) })
     await page.goto(`${board.address}/account/rooms`)
     await list.getByText('None yet.').waitFor()
@@ -448,9 +446,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     const root = (await client.post(author, { room: 'answers', text: 'What do you think?' })).data.event_id!
     for (let n = 0; n < 120; n++) await client.post(ada, { room: 'answers', text: `answer ${n}`, reply_to: root })
     const page = await openPage()
-    await page.goto(`${board.address}/account`)
-    await page.getByLabel('Key file').setInputFiles(keyFileOf(author))
-    await page.getByRole('heading', { name: 'Your profile' }).waitFor()
+    await useKey(page, board, author)
     await page.getByRole('link', { name: 'Inbox: 50+ unread' }).waitFor()
     await page.goto(`${board.address}/inbox`)
     const items = page.locator('section', { has: page.getByRole('heading', { name: 'To you' }) }).locator('li')

@@ -184,6 +184,12 @@ const boardLines = async (): Promise<string[]> => {
     .split('\n')
 }
 
+/** A new board is made of this file. */
+const importedFrom = (file: string) =>
+  runProgram(directory, process.execPath, [
+    ...[program, 'import', file, '--as-it-was', '--data', join(boardDirectory(), 'board')],
+  ])
+
 test('a changed byte in a post: an export of the whole board names it and has every other line, and no board is made of it', async () => {
   const [path] = sealedOf('shard-00')
   const before = await boardLines()
@@ -203,15 +209,7 @@ test('a changed byte in a post: an export of the whole board names it and has ev
     ])
     expect([exported.code, exported.errors]).toEqual([3, expect.stringContaining('1 of these records are damaged')])
   })
-  const target = join(boardDirectory(), 'board')
-  const imported = await runProgram(directory, process.execPath, [
-    program,
-    'import',
-    file,
-    '--as-it-was',
-    '--data',
-    target,
-  ])
+  const imported = await importedFrom(file)
   expect([imported.code, imported.errors]).toEqual([
     3,
     expect.stringContaining(`the record ${id} (number ${seq} of room ${room}) is damaged on the disk of the old board`),
@@ -254,15 +252,7 @@ test('a changed byte in an attachment: an export of the whole board has its reco
     expect(after.toSpliced(place, 2)).toEqual(others)
     writeFileSync(file, await bodyOf('/v1/export?stream=board'))
   })
-  const target = join(boardDirectory(), 'board')
-  const imported = await runProgram(directory, process.execPath, [
-    program,
-    'import',
-    file,
-    '--as-it-was',
-    '--data',
-    target,
-  ])
+  const imported = await importedFrom(file)
   expect([imported.code, imported.output]).toEqual([0, expect.stringContaining('1 record')])
 })
 

@@ -8,6 +8,7 @@ import { type Browser, type BrowserContextOptions, chromium, type Locator, type 
 import type { Signer } from '../../src/format/signer.ts'
 import { findProgram, missingProgram } from '../peers/peers.ts'
 import { afterEachFile } from './after-file.ts'
+import type { Board } from './board-process.ts'
 import { seedOf } from './client.ts'
 import { patience } from './patience.ts'
 
@@ -45,6 +46,13 @@ export function collectErrors(page: Page): string[] {
     void dialog.dismiss()
   })
   return errors
+}
+
+/** A person opens the file of their key on a board's page for it. */
+export async function useKey(page: Page, { address }: Pick<Board, 'address'>, signer: Signer): Promise<void> {
+  await page.goto(`${address}/account`)
+  await page.getByLabel('Key file').setInputFiles(keyFileOf(signer))
+  await page.getByRole('heading', { name: 'Your profile' }).waitFor()
 }
 
 /** The key file of a person, for a field that takes files. */

@@ -192,7 +192,7 @@ function* coveredRecords(
           if (isPublic(frame)) yield { frame, shard, change: change++ }
           continue
         }
-        // A private record is nobody's loss here.
+        // If the damaged frames have no changes, their records are private.
         if (changesEach !== 0) yield { damage: frame, shard, change }
         change += changesEach
       }

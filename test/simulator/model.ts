@@ -9,7 +9,7 @@ type Standing = 'open' | 'doubtful' | 'accepted' | 'refused'
 export type Reply = {
   readonly ok: boolean
   readonly data?: Readonly<Record<string, unknown>> & { readonly receipt?: Receipt }
-  readonly error?: { readonly code: string; readonly message: string }
+  readonly error?: { readonly code: string; readonly message: string; readonly retry_after?: number }
 }
 
 type Receipt = {

@@ -93,6 +93,8 @@ const removalTries = 3
 const directoryTries = 40
 /** How often to check whether all webhooks have received everything. */
 const deliveryTries = 30
+/** A decision of the registry without an answer holds up signed reads until the registry has answered. */
+const overloadTries = 60
 
 type StepKind = { readonly name: string; readonly weight: number; readonly go: (world: World) => Promise<void> | void }
 
@@ -439,6 +441,17 @@ export class World {
   readonly #askSecond: Ask = (fields, by) =>
     this.#ask(fields, by, (body) => this.second!.ask((board) => board.send(body)))
 
+  /** As clients do: a read that is refused as overloaded is sent again when the refusal says. */
+  #patient(ask: Ask): Ask {
+    return async (fields, by) => {
+      for (let tries = 1; ; tries++) {
+        const reply = await ask(fields, by)
+        if (reply.error?.code !== 'overloaded' || tries === overloadTries) return reply
+        await pause(this.sim.platform.clock, 1_000 * (reply.error.retry_after ?? 1))
+      }
+    }
+  }
+
   /** A follower that has not heard of its leader for a while cannot know who may read by now. */
   async readPrivateFromFollower(): Promise<void> {
     const { second } = this
@@ -622,9 +635,10 @@ export class World {
     // Until a follower runs, such a board answers no write, and reads that depend on one wait.
     if (this.board.waitsForCopy && !(await this.#startFollower())) return
     this.count('audits')
-    const { board, model, ask } = this
+    const { board, model } = this
+    const ask = this.#patient(this.ask)
     await this.#until(checkAll({ board, model, ask, reader: this.#signatures.reader }))
-    for (const follower of this.#followers) await this.#until(follower.check(this.ask, this.model))
+    for (const follower of this.#followers) await this.#until(follower.check(ask, model))
     await this.#checkTools()
     await this.#checkTails()
     await this.#deliverAll()
@@ -649,8 +663,8 @@ export class World {
     if (!this.model.isCertain) return
     const compared = compareBoards({
       model: this.model,
-      ask: this.ask,
-      askSecond: this.#askSecond,
+      ask: this.#patient(this.ask),
+      askSecond: this.#patient(this.#askSecond),
       exported: () => this.board.exported(),
       exportedSecond: async () => (await second.ask((board) => board.exported())) ?? throwError(new Unanswered()),
     })
@@ -681,7 +695,7 @@ export class World {
     }
     // What became of payments without an answer is known once they have expired.
     if (model.calls.some(({ mayHavePaid }) => mayHavePaid)) await this.wait(settledMs)
-    if (model.isCertain) await this.#until(checkTools(model, this.ask, this.now))
+    if (model.isCertain) await this.#until(checkTools(model, this.#patient(this.ask), this.now))
   }
 
   /** Every webhook is resumed, and receives everything that it is for. */

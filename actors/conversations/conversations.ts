@@ -67,8 +67,6 @@ export class Direct implements Projection {
   readonly #core: Core
   readonly #marks: PostMarks
   readonly #conversations = new Map<string, Conversation>()
-  /** Identity id -> rooms of its conversations. */
-  readonly #byMember = new Map<string, Set<string>>()
   /** Identities that have an inbox. */
   readonly #readers = new IdTable(idBytes)
   /** By the number of the reader. */
@@ -86,7 +84,7 @@ export class Direct implements Projection {
   }
 
   conversationsOf(identity: string): Conversation[] {
-    return [...(this.#byMember.get(identity) ?? [])].map((room) => this.#conversations.get(room)!)
+    return this.#core.board.roomsOf(identity).flatMap(({ name }) => this.#conversations.get(name) ?? [])
   }
 
   /** Slots of the events for this identity's inbox, oldest first. */
@@ -162,7 +160,7 @@ export class Direct implements Projection {
 
   restore([conversations, inboxes, mentions]: Packed, columns: Columns): void {
     for (const [room, kind, opener, openedAt, answers, accepted, sent, order = 0] of conversations)
-      this.#add({ room, kind, opener, openedAt, order, answers: new Map(answers), accepted, sent })
+      this.#conversations.set(room, { room, kind, opener, openedAt, order, answers: new Map(answers), accepted, sent })
     this.#readers.restore(inboxes[0], columns)
     this.#inboxes.restore(inboxes[1], columns)
     for (const [handle, slots] of mentions) this.#mentions.set(handle, SlotList.of(slots, columns))
@@ -171,7 +169,7 @@ export class Direct implements Projection {
   #opened({ room, author, at, facts }: FactRecord<{ kind: 'dm' | 'group' }>, { seq }: RecordPlace): void {
     if (this.#conversations.has(room)) return
     const { kind } = facts
-    this.#add({
+    this.#conversations.set(room, {
       room,
       kind,
       opener: hex(author),
@@ -181,17 +179,6 @@ export class Direct implements Projection {
       accepted: false,
       sent: 0,
     })
-  }
-
-  #add(conversation: Conversation): void {
-    const { room } = conversation
-    this.#conversations.set(room, conversation)
-    const { owner, members } = this.#core.board.rooms.get(room)!
-    for (const member of [...(owner === undefined ? [] : [owner]), ...members]) {
-      const rooms = this.#byMember.get(member)
-      if (rooms === undefined) this.#byMember.set(member, new Set([room]))
-      else rooms.add(room)
-    }
   }
 
   #answered({ room, author, facts }: FactRecord<{ answer: Answer }>): void {

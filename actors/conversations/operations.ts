@@ -84,7 +84,7 @@ const inboxGet = declare({
   name: 'inbox.get',
   group: 'direct',
   summary:
-    'What is addressed to you, newest first: replies, mentions, posts to you, unanswered conversations; and what is new in what you follow. A page may be short: continue while has_more is true.',
+    'What is addressed to you, newest first: replies, mentions, posts to you, unanswered conversations; and what is new in what you follow. A page may be short: continue while has_more.',
   kind: 'read',
   isEveryday: true,
   scope: 'board:read',

@@ -200,15 +200,13 @@ const docsList = declare({
   kind: 'read',
   isEveryday: true,
   scope: 'board:read',
-  who: readers,
+  who: 'anyone; members for private rooms',
   required: [],
   optional: ['room', 'cursor', 'limit', 'data'],
   data: Type.Object(
     {
       schema: Type.Literal(1),
-      own: Type.Optional(
-        Type.Literal(true, { description: 'only those you created, including unlisted and private ones' }),
-      ),
+      own: Type.Optional(Type.Literal(true, { description: 'only those you created, also unlisted and private' })),
     },
     closed,
   ),

@@ -139,10 +139,12 @@ export class Board {
   readonly pages = new Names()
   readonly kinds = new Names()
   readonly #publicLists: boolean
+  /** By identity, for those who are in a room. Most are in one: an array for each of them would take 50 bytes more. */
+  readonly #roomsOf = new Map<string, Room | Room[]>()
   /** Number of the newest change applied. */
   change = 0
 
-  /** `publicLists`: the events of public rooms and their pages are listed, not just counted. */
+  /** `publicLists`: public rooms are listed by member, and their events and pages are listed, not just counted. */
   constructor(events = new EventIndex(), publicLists = true) {
     this.events = events
     this.#publicLists = publicLists
@@ -168,9 +170,43 @@ export class Board {
     }
   }
 
-  /** Whether the events of a room are listed here. */
+  /** Whether a room is listed by member here, and its events are listed. */
   lists({ visibility }: Pick<Room, 'visibility'>): boolean {
     return this.#publicLists || visibility === 'private'
+  }
+
+  /** The rooms that this identity owns or is a member of, among those that are listed here; in no order. */
+  roomsOf(identity: string): readonly Room[] {
+    const found = this.#roomsOf.get(identity) ?? []
+    return Array.isArray(found) ? found : [found]
+  }
+
+  /** Makes the identity a member. */
+  admit(room: Room, identity: string): void {
+    if (!isIn(room, identity)) this.#enter(room, identity)
+    room.members.add(identity)
+  }
+
+  /** Ends the membership of the identity. */
+  dismiss(room: Room, identity: string): void {
+    room.moderators.delete(identity)
+    if (room.members.delete(identity) && !isIn(room, identity)) this.#leave(room, identity)
+  }
+
+  /** Gives the room to the identity; the previous owner stays as a member. */
+  transfer(room: Room, identity: string): void {
+    this.dismiss(room, identity)
+    if (room.owner !== undefined) room.members.add(room.owner)
+    if (!isIn(room, identity)) this.#enter(room, identity)
+    room.owner = identity
+  }
+
+  /** Adds a room that a record or a snapshot has. */
+  add(room: Room): void {
+    this.rooms.set(room.name, room)
+    this.roomList.push(room)
+    if (room.owner !== undefined) this.#enter(room, room.owner)
+    for (const member of room.members) if (member !== room.owner) this.#enter(room, member)
   }
 
   page(slot: number): string {
@@ -200,11 +236,23 @@ export class Board {
       newer: undefined,
       older: undefined,
     }
-    this.rooms.set(record.room, room)
-    this.roomList.push(room)
+    this.add(room)
     this.roomsByActivity.touch(room, place.change)
     if (record.by !== undefined && record.owner !== undefined)
       this.authors.seen(record.owner, ownKey(record.by), record.at, place.change)
+  }
+
+  #enter(room: Room, identity: string): void {
+    if (!this.lists(room)) return
+    const found = this.#roomsOf.get(identity)
+    if (Array.isArray(found)) found.push(room)
+    else this.#roomsOf.set(identity, found === undefined ? room : [found, room])
+  }
+
+  #leave(room: Room, identity: string): void {
+    const rest = this.roomsOf(identity).filter((each) => each !== room)
+    if (rest.length === 0) this.#roomsOf.delete(identity)
+    else this.#roomsOf.set(identity, rest.length === 1 ? rest[0]! : rest)
   }
 
   #event(record: PostRecord, key: Uint8Array, place: Place): void {
@@ -262,6 +310,10 @@ export class Board {
     }
     return page
   }
+}
+
+function isIn({ owner, members }: Room, identity: string): boolean {
+  return owner === identity || members.has(identity)
 }
 
 /** Kinds that are about something other than an event or a room. */
@@ -518,11 +570,7 @@ export function unpackBoard(
   board.change = packed.change
   for (const name of packed.pages) board.pages.number(name)
   for (const name of packed.kinds) board.kinds.number(name)
-  for (const room of packed.rooms) {
-    const unpacked = unpackRoom(room, board.roomList.push(undefined as never) - 1, columns)
-    board.roomList[unpacked.number] = unpacked
-    board.rooms.set(unpacked.name, unpacked)
-  }
+  for (const room of packed.rooms) board.add(unpackRoom(room, board.roomList.length, columns))
   board.authors.restore(packed.authors, columns)
   for (const [number, handle] of board.authors.handles) board.handles.set(handle, board.authors.idOf(number))
   for (const room of [...board.roomList].sort((a, b) => a.version - b.version))

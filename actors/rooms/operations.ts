@@ -64,15 +64,26 @@ export const roomGet = declare({
 const roomsList = declare({
   name: 'rooms.list',
   group: 'rooms',
-  summary:
-    'List public rooms, latest activity first; `query` keeps names that contain it. A page may be short: continue while has_more is true.',
+  summary: 'List public rooms, or your own, latest activity first. A page may be short: continue while has_more.',
   kind: 'read',
   isEveryday: true,
   scope: 'board:read',
   who: 'anyone',
   required: [],
-  optional: ['query', 'cursor', 'limit'],
-  refusals: [],
+  optional: ['query', 'cursor', 'limit', 'data'],
+  narrowed: { query: bounded(sizes.query_bytes, 'part of the room name') },
+  data: Type.Object(
+    {
+      schema: Type.Literal(1),
+      own: Type.Optional(
+        Type.Literal(true, {
+          description: 'only those you are in, also private, with your role; not conversations',
+        }),
+      ),
+    },
+    { additionalProperties: false },
+  ),
+  refusals: ['unsigned'],
   result: listOf('rooms', RoomSchema),
   example: { operation: 'rooms.list', limit: 20 },
   get: { path: '/api/rooms', query: [{ name: 'query', field: 'query' }, ...paged] },

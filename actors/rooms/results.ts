@@ -74,6 +74,7 @@ export const RoomSchema = Type.Object(
     count: count('events'),
     threads: count('threads that it lists'),
     pages: count('pages'),
+    last_seq: count('number (seq) of its newest event; 0: it has none'),
     created_at: seconds('when it was created'),
     updated_at: seconds('latest activity'),
   },

@@ -236,14 +236,12 @@ export class Rules implements Projection {
   }
 
   #admit(act: FactRecord<{ target: string }>): void {
-    this.#room(act).members.add(targetOf(act))
+    this.#core.board.admit(this.#room(act), targetOf(act))
     this.#barred.get(act.room)?.delete(targetOf(act))
   }
 
   #dismiss(act: FactRecord<{ target: string }>): void {
-    const { members, moderators } = this.#room(act)
-    members.delete(targetOf(act))
-    moderators.delete(targetOf(act))
+    this.#core.board.dismiss(this.#room(act), targetOf(act))
   }
 
   #bar(act: FactRecord<{ target: string }>): void {
@@ -263,11 +261,9 @@ export class Rules implements Projection {
 
   #transfer(act: FactRecord<{ target: string }>): void {
     const room = this.#room(act)
-    this.#dismiss(act)
+    this.#core.board.transfer(room, targetOf(act))
     room.bans.delete(targetOf(act))
     this.#barred.get(act.room)?.delete(targetOf(act))
-    if (room.owner !== undefined) room.members.add(room.owner)
-    room.owner = targetOf(act)
     // The new owner decides whether to issue invites again.
     this.#invites.delete(act.room)
   }

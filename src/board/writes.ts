@@ -442,6 +442,7 @@ function roomAsMade({ name, visibility, owner, members, about }: RoomWanted, at:
     count: 0,
     threads: 0,
     pages: 0,
+    last_seq: 0,
     created_at: at,
     updated_at: at,
   }

@@ -23,6 +23,7 @@ const short: Readonly<Record<string, Short>> = {
   'thread move': { operation: 'thread.move' },
   inbox: { operation: 'inbox.get' },
   'take-back': { operation: 'event.redact' },
+  'room list': { operation: 'rooms.list', places: ['query'] },
   'room invite': { operation: 'room.invite.create' },
   'room accept': { operation: 'room.invite.accept' },
   'room policy': { operation: 'room.policy.get' },

@@ -12,12 +12,11 @@ import { requestMessagesMax } from '../../actors/rooms/room.ts'
 import type { OwnSubscription } from '../../actors/subscriptions/subscriptions.ts'
 import { addressee, names } from '../reads/event-view.ts'
 import { type FollowNews, newsIn } from '../reads/follow-news.ts'
+import { type Found, type Item, share } from '../reads/gather.ts'
 import {
   AnswerSize,
-  badCursor,
   type KnownAnswer,
   known,
-  limitOf,
   listed,
   ok,
   placeInList,
@@ -25,7 +24,6 @@ import {
   type ReadRequest,
   type Reads,
   type Share,
-  withinPage,
   withRoom,
 } from '../reads/read.ts'
 import { answerOf, blockedBy, hasLeft, type Standing } from './blocks.ts'
@@ -43,45 +41,18 @@ export const directReads = {
     }),
 } satisfies Reads
 
-/** An item, and its place in the list as a sortable text. */
-type Item = { readonly place: string; readonly item: unknown }
-/** Items, newest first; `reached`: where it stopped looking. */
-type Found = { readonly items: readonly Item[]; readonly reached?: string }
-
 /** Times of shards may differ by the length of a turn and by a jump of the clock. An older slot cannot be newer by more than this. */
 const disorderSeconds = 86_400
 
-/** This actor's share of a list: what comes after the cursor, newest first, one more than requested. */
-function share(
-  context: ReadContext,
-  { op, args, reader }: ReadRequest,
-  find: (below: string, count: number) => Found,
-): KnownAnswer<Share> {
-  const list = `${op}:${reader}:${args.kind ?? ''}`
-  const below = args.cursor === undefined ? '~' : context.cursors.open(list, String(args.cursor))
-  if (typeof below !== 'string') return badCursor
-  const limit = limitOf(args)
-  const cursor = (place: string) => context.cursors.seal(list, place)
-  const sought = find(below, limit + 1)
-  const { views: items, cut } = withinPage(context, sought.items, ({ place, item }) => ({
-    place,
-    cursor: cursor(place),
-    item,
-  }))
-  const reached = cut?.place ?? sought.reached
-  const found = {
-    limit,
-    items,
-    ...(reached === undefined ? {} : { reached: { place: reached, cursor: cursor(reached) } }),
-  }
-  // Only signed commands request this, and their answers are not cached.
-  return known(found, { until: context.now() })
+/** The name of a list, for its cursors. */
+function listOf({ op, args, reader }: ReadRequest): string {
+  return `${op}:${reader}:${args.kind ?? ''}`
 }
 
 function conversations(context: ReadContext, request: ReadRequest): KnownAnswer<Share> {
   const { reader, args } = request
   const { state, board } = context
-  return share(context, request, (below, count) => {
+  return share(context, request, listOf(request), (below, count) => {
     if (context.visibility === 'public') return { items: [] }
     const items = state.direct
       .conversationsOf(reader)
@@ -160,7 +131,7 @@ function inboxItems(context: ReadContext, request: ReadRequest): KnownAnswer<Sha
       .slice(0, count)
     return { ...events, items }
   }
-  return share(context, request, find)
+  return share(context, request, listOf(request), find)
 }
 
 function requestItem({ board }: ReadContext, each: Conversation, reader: string): (Item & { from: string })[] {

@@ -5,7 +5,7 @@ import { refusal } from '../../actors/kernel/refusals.ts'
 import { unitHint } from '../../actors/records/write.ts'
 import { type Decided, type Plan, type ReadPlans, toEvent } from '../command/plan.ts'
 import { newestFirst } from '../reads/gather.ts'
-import { dataOf } from '../reads/read.ts'
+import { dataOf, type ReadRequest } from '../reads/read.ts'
 
 const inRoom = ({ command }: { readonly command: { readonly room: string } }) => ({ actor: command.room })
 
@@ -137,8 +137,9 @@ function hashOf(secret: string): string {
   return createHash('sha256').update(secret).digest('hex')
 }
 
-/** Reports are held by the rooms they are about, an invite by the room it opens. */
+/** Reports are held by the rooms they are about, an invite by the room it opens, and a private room is known only to its shard. */
 export const roomsReadPlans = {
+  'rooms.list': { gather: newestFirst('rooms'), isShared: ({ args }: ReadRequest) => args.own !== undefined },
   'reports.list': { gather: newestFirst('reports') },
   'reports.summary': { gather: newestFirst('reported') },
   'room.invite.maker': { actor: ({ args }) => String(args.room) },

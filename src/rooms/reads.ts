@@ -1,9 +1,11 @@
 /** Reads on rooms: one room, its pages, its people, its policy, and the list. */
 
+import { refusal } from '../../actors/kernel/refusals.ts'
 import { byActivity, countsOf, pagesOf } from '../../actors/reading.ts'
 import type { Room } from '../../actors/records/board.ts'
 import { isClosed, type Role, roleOf } from '../../actors/rooms/policy.ts'
 import { firstInOrder } from '../reads/first-in-order.ts'
+import { share } from '../reads/gather.ts'
 import {
   badCursor,
   type KnownAnswer,
@@ -13,10 +15,13 @@ import {
   ok,
   opened,
   paging,
+  placeInList,
   type ReadAnswer,
   type ReadContext,
   type ReadRequest,
   type Reads,
+  refused,
+  type Share,
   soonest,
   unending,
   withinPage,
@@ -98,18 +103,54 @@ function members(context: ReadContext, { args }: ReadRequest, room: Room): ReadA
   )
 }
 
-function listRooms(context: ReadContext, { args }: ReadRequest): ReadAnswer {
+function listRooms(context: ReadContext, request: ReadRequest): ReadAnswer {
+  const { args, reader } = request
+  if (args.own !== undefined) return reader === '' ? refused(nobody) : own(context, request)
   const list = `rooms:${args.query ?? ''}`
   const cursor = opened(context, list, args)
   if (cursor === undefined) return badCursor
-  const query = args.query === undefined ? undefined : String(args.query)
   const { entries, next } = byActivity<Room>(context.board.roomsByActivity, {
     limit: limitOf(args),
     below: cursor.from ?? Number.POSITIVE_INFINITY,
-    accept: (room) => room.visibility === 'public' && (query === undefined || room.name.includes(query)),
+    accept: (room) => room.visibility === 'public' && isNamed(room, args),
   })
   const { views: rooms, cut } = withinPage(context, entries, (room) => roomView(context, room))
   return ok({ rooms, ...paging(context, list, cut?.version ?? next) }, { until: untilStale(context, entries) })
+}
+
+const nobody = refusal('unsigned', 'sign the command to list your own rooms')
+
+/**
+ * This actor's share of the rooms in which the reader has a role (src/reads/gather.ts merges the shares): the feed returns the public ones, a
+ * shard its private ones. Conversations have a list of their own.
+ */
+function own(context: ReadContext, request: ReadRequest): KnownAnswer<Share> {
+  const { args, reader } = request
+  const { board, state } = context
+  return share(context, request, `rooms.list own:${reader}:${args.query ?? ''}`, (below, count) => {
+    const rooms = board
+      .roomsOf(reader)
+      .filter((room) => isNamed(room, args) && state.direct.conversation(room.name) === undefined)
+      .filter((room) => below === '~' || placeOf(room) < below)
+    const items = firstInOrder(rooms, count, newestRoom).map((room) => ({
+      place: placeOf(room),
+      item: { ...roomView(context, room), role: roleOf(room, reader) },
+    }))
+    return { items }
+  })
+}
+
+function isNamed({ name }: Room, { query }: ReadRequest['args']): boolean {
+  return query === undefined || name.includes(String(query))
+}
+
+function placeOf({ updatedAt, version, name }: Room): string {
+  return placeInList(updatedAt, version, name)
+}
+
+/** Orders rooms as their places do, without making these. */
+function newestRoom(a: Room, b: Room): number {
+  return b.updatedAt - a.updatedAt || b.version - a.version || (a.name < b.name ? 1 : -1)
 }
 
 /** When a room closes or an event expires, the answer becomes outdated. */
@@ -135,6 +176,7 @@ function roomView({ state, now, handleOf }: ReadContext, room: Room) {
     count,
     threads,
     pages,
+    last_seq: room.events.length,
     created_at: room.createdAt,
     updated_at: room.updatedAt,
   }

@@ -405,6 +405,10 @@ test('a room decides as its model does, and snapshots and replays to the same st
       const { board, rules } = subject.state
       const made = board.rooms.get(room)!
       expect(people.map(({ id }) => roleOf(made, id))).toEqual(people.map((_, n) => model.role(n)))
+      // Each identity finds exactly the rooms in which it has a role.
+      expect(people.map(({ id }) => board.roomsOf(id))).toEqual(
+        people.map((_, n) => (model.role(n) === 'none' ? [] : [made])),
+      )
       const seen = model.isPrivate ? { ...model.policy, front_page: false, archive: false } : model.policy
       expect(rules.policyOf(room)).toEqual(seen)
       expect(rules.openInvites(room, subject.now).length).toBe(

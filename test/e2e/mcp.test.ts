@@ -329,6 +329,17 @@ describe('tools', () => {
     expect(JSON.stringify(read.result)).toContain('between us')
     expect(read.result).toMatchObject({ cacheScope: 'private' })
     expect((await rpc(board, 'resources/read', { uri })).error.code).toBe(-32602)
+    const own = data(await callTool(board, 'rooms_list', { own: true }, token))
+    expect(own.rooms).toContainEqual(
+      expect.objectContaining({ name: room, visibility: 'private', role: 'owner', last_seq: 1 }),
+    )
+    expect(JSON.stringify((await callTool(board, 'rooms_list', {}, token)).result)).not.toContain(room)
+    const { access_token: writer } = await new OauthClient(board).signIn(owner, { scope: 'board:post' })
+    for (const without of [undefined, writer])
+      expect((await callTool(board, 'rooms_list', { own: true }, without)).result).toMatchObject({
+        isError: true,
+        content: [{ text: expect.stringMatching(/unsigned.*sign the command to list your own rooms/) }],
+      })
   })
 
   test('whoami shows whom a token acts for, and command takes a whole signed command without one', async () => {

@@ -31,6 +31,7 @@ vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
 
 const operator = person('operator of followers')
 const stranger = person('stranger to followers')
+const ownRooms = { operation: 'rooms.list', data: '{"schema":1,"own":true}' }
 
 /** How many ids and accepted commands are queried. */
 const queriedMax = 30
@@ -238,6 +239,7 @@ function describeFollower({ isStreamed }: { readonly isStreamed: boolean }): voi
     const newRoom = { operation: 'room.create', room: 'attic', visibility: 'private', members: [ben.id] }
     expect((await followerClient.command(ada, newRoom)).status).toBe(200)
     expect((await followerClient.command(ben, { operation: 'room.get', room: 'attic' })).status).toBe(200)
+    expect((await followerClient.command(ben, ownRooms)).text).toContain('"attic"')
     expect(summaryOf(await followerClient.command(stranger, { operation: 'room.get', room: 'attic' }))).toMatch(
       /^40[03]/,
     )
@@ -321,6 +323,7 @@ describe('a follower and its leader', () => {
     expect(summaryOf(await followerClient.post(ada, { room: 'live', text: 'lost' }))).toBe('429 overloaded')
     await vi.waitFor(async () => expect(summaryOf(await readPrivate())).toBe('429 overloaded'), patience)
     expect((await readPrivate()).text).toContain(leader.address)
+    expect(summaryOf(await followerClient.command(ada, ownRooms))).toBe('429 overloaded')
     expect((await followerClient.get(`/api/events/${posted.data.event_id}`)).status).toBe(200)
     expect(await (await fetch(`${follower.address}/healthz`)).text()).toMatch(/^following: \d+ s behind/m)
     client.close()

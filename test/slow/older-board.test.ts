@@ -164,6 +164,11 @@ describe.each(ways)('%s', (_, reshards) => {
       operation: 'conversations.list',
     })
     expect(conversations).toMatchObject([{ room: cellar.conversation, accepted: true }])
+    const { rooms } = await done<{ rooms: Line[] }>('bob', { operation: 'rooms.list', data: '{"schema":1,"own":true}' })
+    expect(rooms.map(({ name, visibility, role }) => [name, visibility, role]).sort()).toEqual([
+      [cellar.room, 'private', 'member'],
+      ['workshop', 'public', 'moderator'],
+    ])
     const file = await done<{ data: string }>('ada', { operation: 'blob.get', target: privateAttachment.id })
     expect(Buffer.from(file.data, 'base64url').toString()).toBe(privateAttachment.text)
     const strangers = people['eve later']

@@ -99,7 +99,11 @@ export async function viewBoard(
       ask({ operation: 'work.list', room, limit: 100 }, who)
       ask({ operation: 'threads.list', room, limit: 100 }, who)
     }
-  for (const who of [...known.people.values(), undefined]) for (const operation of lists) ask({ operation }, who)
+  for (const who of [...known.people.values(), undefined]) {
+    for (const operation of lists) ask({ operation }, who)
+    for (const operation of ['docs.list', 'rooms.list'])
+      ask({ operation, limit: 200, data: '{"schema":1,"own":true}' }, who)
+  }
   for (const operation of ['reports.list', 'limits.list']) ask({ operation, limit: 200 }, operator)
   for (const path of paths) asks.push([path, () => client.get(path)])
   // Accepted commands are recognized, and have no second effect.

@@ -109,6 +109,10 @@ export const refusalCases: Readonly<Record<string, Readonly<Record<string, Refus
   },
   'room.create': { name_taken: (world) => send(world, 'room.create', world.someone(), { room: 'lobby' }) },
   'room.get': roomReadRefusals('room.get'),
+  'rooms.list': {
+    unsigned: (world) =>
+      world.client.send(JSON.stringify({ operation: 'rooms.list', data: '{"schema":1,"own":true}' })),
+  },
   'room.pages': roomReadRefusals('room.pages'),
   'room.join': {
     ...roomRefusals('room.join'),

@@ -163,6 +163,7 @@ async function rooms(fill: Filler): Promise<void> {
   })
   await fill.inBatches(200, (n) => fill.post({ room: 'room-0', page: `page-${n}`, text: 'x' }))
   for (const path of ['/rooms', '/api/rooms?limit=200', '/rooms?q=room']) fill.addRequest(path.split('?')[0]!, path)
+  fill.addSignedRequest(ada, { operation: 'rooms.list', limit: 200, data: '{"schema":1,"own":true}' })
   for (const path of ['/api/room?room=room-0', '/api/pages?room=room-0&limit=200', '/api/members?room=room-0'])
     fill.addRequest(path.split('?')[0]!, path)
   fill.addRequest('/room/{room}', '/room/room-0')

@@ -97,6 +97,7 @@ curl -sS --fail-with-body "$BOARD/api/updates?wait=1&cursor=$CURSOR"; echo`,
         'Only members read and write a private room, by signed commands; nothing in it is public. Members are',
         'named by id: add one with room.member.add (room, target = the id), or give the code of room.invite.create to a person who',
         'sends it with room.invite.accept, data {"schema":1,"code":"…"}. It is not encrypted: the operator of the board could read it.',
+        'rooms.list with data {"schema":1,"own":true} lists the rooms that you are in, private ones too, each with your role.',
       ],
       shell: `ROOM="den-$(openssl rand -hex 4)"
 sign "\\"operation\\":\\"room.create\\",\\"room\\":\\"$ROOM\\"" ',"visibility":"private"'
@@ -104,6 +105,8 @@ curl -sS --fail-with-body "$BOARD/v1/command" --data-binary "$COMMAND"; echo
 sign "\\"operation\\":\\"post\\",\\"room\\":\\"$ROOM\\",\\"text\\":\\"Only members read this.\\""
 curl -sS --fail-with-body "$BOARD/v1/command" --data-binary "$COMMAND"; echo
 sign "\\"operation\\":\\"events.list\\",\\"room\\":\\"$ROOM\\"" ',"limit":5'
+curl -sS --fail-with-body "$BOARD/v1/command" --data-binary "$COMMAND"; echo
+sign '"operation":"rooms.list"' ',"data":"{\\"schema\\":1,\\"own\\":true}"'
 curl -sS --fail-with-body "$BOARD/v1/command" --data-binary "$COMMAND"; echo`,
     },
     {

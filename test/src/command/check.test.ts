@@ -42,7 +42,7 @@ describe('the answer to each mistake', () => {
     ],
     [
       { operation: 'rooms.list', room: 'lobby' },
-      'unknown_field room: rooms.list does not take the field room; its own fields are: query, cursor, limit',
+      'unknown_field room: rooms.list does not take the field room; its own fields are: query, cursor, limit, data',
     ],
     [
       { operation: 'vote', event_id: id, data: '{"vlaue":1}' },
@@ -114,7 +114,7 @@ describe('the answer to each mistake', () => {
     ],
     [
       { operation: 'rooms.list', color: 'red' },
-      'unknown_field color: a command has no field "color"; the fields of rooms.list are: query, cursor, limit; those of every command: operation, public_key, signature, timestamp, nonce, request_id, proof',
+      'unknown_field color: a command has no field "color"; the fields of rooms.list are: query, cursor, limit, data; those of every command: operation, public_key, signature, timestamp, nonce, request_id, proof',
     ],
     [
       { operation: 'no.such', color: 'red' },

@@ -91,7 +91,7 @@ const answers: readonly (readonly [group: string, readonly (readonly [question: 
     [
       [
         'Does it track me?',
-        html`No, and nothing is loaded from other sites. Cookies are set only when a program signs in with your key: they identify that sign-in, and last at most until you close the browser. Your theme, the log key you saw, and a key that you create for writing are kept in your own browser. With the key, so are your drafts and votes, whom you mute, what you have read, and the names of your rooms; to forget the key removes them.`,
+        html`No, and nothing is loaded from other sites. Cookies are set only when a program signs in with your key: they identify that sign-in, and last at most until you close the browser. Your theme, the log key you saw, and a key that you create for writing are kept in your own browser. With the key, so are your drafts and votes, whom you mute, and what you have read; to forget the key removes them.`,
       ],
       [
         'Does it work without JavaScript?',

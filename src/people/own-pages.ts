@@ -32,12 +32,13 @@ export const account: Page = {
 
 export const accountRooms: Page = {
   path: '/account/rooms',
-  about: 'For owners of rooms: a new room with its policy; people, invites and policy of one.',
+  about: 'The rooms that the reader is in; a new room with its policy; people, invites and policy of one.',
   query: ['room'],
   show: () =>
     shown({
       title: 'Your rooms',
-      description: 'Make a room, public or private, and manage its people, invites and policy.',
+      description:
+        'The rooms that you are in, public and private. Make one, and manage its people, invites and policy.',
       section: 'rooms',
       isListed: false,
       head: html`<p class="crumbs"><a href="/rooms">Rooms</a></p><h1>Your rooms</h1>`,

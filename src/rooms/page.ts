@@ -210,7 +210,7 @@ export const rooms: Page = {
       title: 'Rooms',
       description: 'Every public room of the board, latest activity first.',
       section: 'rooms',
-      head: html`<div class="opening"><div><h1>Rooms</h1><p class="lead">Each has its own people and rules. Private rooms are never listed.</p></div><p class="actions"><a class="button strong" href="/account/rooms">New room</a></p></div>`,
+      head: html`<div class="opening"><div><h1>Rooms</h1><p class="lead">Each has its own people and rules. Private rooms are not listed here: <a href="/account/rooms">Your rooms</a> has those that you are in.</p></div><p class="actions"><a class="button strong" href="/account/rooms">New room</a></p></div>`,
       main: html`<form class="filters" role="search" aria-label="Search for rooms" action="/rooms"><label class="wide">Part of its name<input type="search" name="q" value="${q ?? ''}" maxlength="64"></label><button type="submit">Search</button></form>
 ${list.rooms.length === 0 ? empty('No matching rooms.') : html`<ul class="rows">${list.rooms.map((room) => html`<li>${roomLine(room)}</li>`)}</ul>`}
 ${pager('/rooms', { q, cursor }, list, 'More')}`,

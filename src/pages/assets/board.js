@@ -224,18 +224,6 @@ export const kept = {
   },
 }
 
-const roomsMax = 100
-/** Names of rooms that the reader made, joined or opened with the key of this browser, newest first. No list of the board has private ones. */
-export const ownRooms = {
-  names: () => kept.get('rooms') ?? [],
-  add: (...names) => kept.set('rooms', [...new Set([...names, ...ownRooms.names()])].slice(0, roomsMax)),
-  remove: (name) =>
-    kept.set(
-      'rooms',
-      ownRooms.names().filter((each) => each !== name),
-    ),
-}
-
 /** What the pages call the operations that refusals name, and what they can do instead. */
 const controls = {
   'conversation.open': '“Write to someone in private” in your inbox',
@@ -449,13 +437,13 @@ export const keys = {
     navigator.storage?.persist?.().catch(() => false)
     kept.set('me', { key: key.publicKey, id: key.id, at })
   },
-  /** Removes a key; with the own key, everything that was stored for its owner, such as drafts for private rooms and their names. */
+  /** Removes a key; with the own key, everything that was stored for its owner, such as drafts for private rooms. */
   async forget(name = 'own') {
     await settled((await store('readwrite')).delete(name))
     if (name !== 'own') return
     await settled((await store('readwrite')).delete('next'))
     for (const each of kept.names())
-      if (each.startsWith('draft ') || ['news', 'mutes', 'seen', 'votes', 'rooms', 'me'].includes(each)) kept.set(each)
+      if (each.startsWith('draft ') || ['news', 'mutes', 'seen', 'votes', 'me'].includes(each)) kept.set(each)
   },
   /** Creates the first key of this browser, and saves its file unless that is not wanted. */
   async make({ isSaved = true, passphrase = '' } = {}) {

@@ -1,4 +1,4 @@
-/** /account/rooms: creating a room with its policy; and for an existing room (`?room=`) its people, invites, and policy. */
+/** /account/rooms: the rooms of the reader, and a new one with its policy; for an existing room (`?room=`) its people, invites, and policy. */
 import {
   announce,
   button,
@@ -10,10 +10,8 @@ import {
   identityOf,
   link,
   make,
-  ownRooms,
   person,
   quiet,
-  Refused,
   read,
   readAll,
   rows,
@@ -49,7 +47,7 @@ const newRoom = (key) => {
     const visibility = given.private === undefined ? 'public' : 'private'
     const text = given.about.trim()
     await send(key, { operation: 'room.create', room: name, visibility, members, text }, { say })
-    await enter(key, name)
+    await renewOwn(key).catch(() => {})
     const ways = [link(`/room/${name}`, 'open it'), ', or ', link(manageLink(name), 'invite people'), '.']
     // Threads of a private room are never on the front page.
     const data = { ...policyIn(given), ...(visibility === 'private' ? { front_page: false } : {}) }
@@ -153,7 +151,6 @@ const roomParts = async (key) => {
   ])
   const { role = 'none', visibility } = found
   const isOwner = role === 'owner'
-  if (role !== 'none') ownRooms.add(room)
   const you = role === 'none' ? 'You are not a member' : `You are its ${role}`
   return [
     section(
@@ -168,33 +165,17 @@ const roomParts = async (key) => {
   ]
 }
 
-/** The rooms known here in which the reader has a role. Those that they may no longer read are forgotten. */
+/** The rooms that the reader is in, from the board: the same list in every browser with their key. */
 const ownPlace = make('div', {})
 const renewOwn = async (key) => {
-  const find = async (name) => {
-    try {
-      return (await read(key, { operation: 'room.get', room: name })).room
-    } catch (error) {
-      if (!(error instanceof Refused)) throw error
-      ownRooms.remove(name)
-    }
-  }
-  const found = await Promise.all(ownRooms.names().map(find))
-  const own = found.filter((each) => each !== undefined && each.role !== 'none')
+  const own = await readAll(key, { operation: 'rooms.list', data: { schema: 1, own: true } }, 'rooms')
   const lineOf = ({ name, visibility, role }) => [
     make('b', {}, link(`/room/${name}`, name)),
     ...(visibility === 'private' ? [make('span', { class: 'tag' }, 'private')] : []),
     make('span', {}, role),
     link(manageLink(name), 'People and policy'),
   ]
-  ownPlace.replaceChildren(
-    own.length === 0 ? quiet('None yet.') : rows(own, lineOf, () => []),
-    quiet('Those that you made, joined or opened in this browser. Only this browser knows the list.'),
-  )
-}
-const enter = async (key, name) => {
-  ownRooms.add(name)
-  await renewOwn(key).catch(() => {})
+  ownPlace.replaceChildren(own.length === 0 ? quiet('None yet.') : rows(own, lineOf, () => []))
 }
 
 const joining = (key) =>
@@ -204,7 +185,7 @@ const joining = (key) =>
     async (given) => {
       const code = given.code.trim()
       const { room: joined } = await send(key, { operation: 'room.invite.accept', data: { schema: 1, code } })
-      await enter(key, joined)
+      await renewOwn(key).catch(() => {})
       return make('span', {}, 'You are a member: ', link(`/room/${joined}`, 'open the room'), '.')
     },
   )

@@ -1,5 +1,5 @@
 /** What the reader may do in the room of the page, where that depends on their role: to start threads, to reply, to join. */
-import { button, link, make, ownRooms, Refused, read, said, send } from './board.js'
+import { button, link, make, Refused, read, said, send } from './board.js'
 import { me } from './me.js'
 
 const asked = new Map()
@@ -32,7 +32,6 @@ export const joinButton = (room, then) => {
     try {
       status.textContent = ''
       await send(own.key, { operation: 'room.join', room })
-      ownRooms.add(room)
       asked.delete(room)
       document.dispatchEvent(new Event('role-changed'))
       await then?.()

@@ -13,7 +13,6 @@ import {
   link,
   make,
   nameOf,
-  ownRooms,
   person,
   placeReply,
   Refused,
@@ -357,7 +356,6 @@ const openRoom = async (slot, key) => {
     connection.leave()
     clearInterval(clock)
   }
-  if (!isConversation(room)) ownRooms.add(room)
   // The page showed a refusal until now.
   const { title, head } = await headOf(room, key)
   document.title = `${title} · ${document.querySelector('.wordmark').textContent}`

@@ -8,6 +8,7 @@ import type { PartReader } from '../../src/export-check/readers.ts'
 import { checkBoard } from '../../src/fsck/fsck.ts'
 import { CompactRange } from '../../storage/merkle.ts'
 import { parseVkey } from '../../storage/note.ts'
+import { walk } from '../support/answers.ts'
 import { dataDirectory, markFile, must, type SimulatedBoard } from './board.ts'
 import { type Model, type Post, type Reply, secretMark } from './model.ts'
 import type { Fields, Person } from './people.ts'
@@ -249,6 +250,27 @@ async function checkPrivate(model: Model, ask: Ask): Promise<void> {
   }
 }
 
+const ownRooms: Fields = { operation: 'rooms.list', limit: 3, data: '{"schema":1,"own":true}' }
+
+/** A person's own list has the rooms that they are in, with their role, and no others. */
+async function checkOwnRooms(model: Model, ask: Ask): Promise<void> {
+  for (const person of model.people) {
+    const rooms = await walk('rooms', async (cursor) => {
+      const { ok, error, data = {} } = await ask(cursor === undefined ? ownRooms : { ...ownRooms, cursor }, person)
+      must(ok, `a list of one's own rooms is refused: ${error?.code}`)
+      return data
+    })
+    const found = new Map(rooms.map(({ name, role }) => [String(name), String(role)]))
+    must(found.size === rooms.length, "a list of one's own rooms has a room twice")
+    const roles = model.rolesOf(person)
+    for (const name of new Set([...found.keys(), ...roles.keys()])) {
+      const possible = roles.get(name) ?? new Set(['none'])
+      const role = found.get(name) ?? 'none'
+      must(possible.has(role), `somebody's own list has a room as ${role}, not as ${[...possible].join(' or ')}`)
+    }
+  }
+}
+
 /**
  * Names of fields that lead to the first difference; undefined: there is none. A cursor is sealed anew each time, and each box has built
  * its index of the tools directory at a different time.
@@ -292,6 +314,7 @@ export async function compareBoards({ model, ask, askSecond, exported, exportedS
   for (const person of model.people) {
     await alike({ operation: 'credit.balance', target: person.id }, person)
     await alike({ operation: 'inbox.list', limit: 50 }, person)
+    await alike(ownRooms, person)
   }
   for (const { id, subject } of model.tools.values()) {
     await alike({ operation: 'tools.get', target: id })
@@ -340,6 +363,7 @@ export async function checkAll(all: CheckInput): Promise<void> {
   await checkCredits(all)
   await checkSecrets(board, ask)
   await checkPrivate(model, ask)
+  await checkOwnRooms(model, ask)
   await checkErased(model, ask)
   checkFiles(board)
 }

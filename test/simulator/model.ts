@@ -154,6 +154,22 @@ export type Delegate = {
   isOver: boolean
 }
 
+type RoleChange = { readonly room: string; readonly person: string; readonly role: string }
+
+/** Role of its target, else of its signer, once this operation is accepted. */
+const rolesAfter: Readonly<Record<string, string>> = {
+  'room.create': 'owner',
+  'room.join': 'member',
+  'room.leave': 'none',
+  'room.invite.accept': 'member',
+  'room.member.add': 'member',
+  'room.member.remove': 'none',
+  'room.moderator.add': 'moderator',
+  'room.moderator.remove': 'member',
+  'room.owner.transfer': 'owner',
+  'room.ban': 'none',
+}
+
 /** In every text that only members may read, and in every name of a private room. */
 export const secretMark = 'zqsecretqz'
 
@@ -263,6 +279,38 @@ export class Model {
     const known = this.#hosts.get(name) ?? { named: new Set(), hasOptedOut: false, probes: 0, days: new Set() }
     this.#hosts.set(name, known)
     return known
+  }
+
+  /** By room: the roles that a person may have. Any of the commands that were in flight together may have been the last. */
+  rolesOf({ id }: Person): Map<string, ReadonlySet<string>> {
+    const all = [...this.sent.values()]
+      .filter(({ standing }) => standing === 'accepted')
+      .flatMap((sent) => this.#roleChanges(sent).map((change) => ({ ...change, sent })))
+    const own = Map.groupBy(
+      all.filter(({ person }) => person === id),
+      ({ room }) => room,
+    )
+    const isLast = ({ answeredAt = 0 }: Sent, changes: typeof all) =>
+      !changes.some((other) => other.sent.number >= answeredAt)
+    return new Map(
+      [...own].map(([room, changes]) => {
+        const last = changes.filter(({ sent }) => isLast(sent, changes))
+        return [room, new Set(last.map(({ role }) => role))]
+      }),
+    )
+  }
+
+  #roleChanges({ fields, by }: Sent): RoleChange[] {
+    const { operation, target, members = [] } = fields
+    const role = rolesAfter[operation]
+    if (role === undefined) return []
+    const invite = this.invites.find(({ code }) => String(fields.data).includes(code))
+    const room = String(fields.room ?? invite?.room)
+    const others = operation === 'room.owner.transfer' ? [by.id] : (members as readonly string[])
+    return [
+      { room, person: String(target ?? by.id), role },
+      ...others.map((person) => ({ room, person, role: 'member' })),
+    ]
   }
 
   isPrivate(room: string): boolean {

@@ -140,6 +140,24 @@ export const mutations: readonly Mutation[] = [
     to: '  return files[0] === files[1] || contentOf(',
   },
   {
+    name: 'a former member still has the room in their own list',
+    file: 'actors/records/board.ts',
+    from: 'if (room.members.delete(identity) && !isIn(room, identity)) this.#leave(room, identity)',
+    to: 'room.members.delete(identity)',
+  },
+  {
+    name: 'a member who joins later does not have the room in their own list',
+    file: 'actors/records/board.ts',
+    from: '    if (!isIn(room, identity)) this.#enter(room, identity)\n    room.members.add(identity)',
+    to: '    room.members.add(identity)',
+  },
+  {
+    name: 'a list of own rooms has only those whose members changed since the last start',
+    file: 'actors/records/board.ts',
+    from: '  for (const room of packed.rooms) board.add(unpackRoom(room, board.roomList.length, columns))',
+    to: '  for (const room of packed.rooms) {\n    const made = unpackRoom(room, board.roomList.length, columns)\n    board.roomList.push(made)\n    board.rooms.set(made.name, made)\n  }',
+  },
+  {
     name: 'a suspended identity may write',
     file: write,
     from: "    if (isSuspended) return refuse('suspended'",

@@ -313,7 +313,7 @@ export async function compareBoards({ model, ask, askSecond, exported, exportedS
     if (isPrivate) for (const by of everAllowed) await alike({ operation: 'events.list', room, limit: 100 }, by)
   for (const person of model.people) {
     await alike({ operation: 'credit.balance', target: person.id }, person)
-    await alike({ operation: 'inbox.list', limit: 50 }, person)
+    await alike({ operation: 'inbox.get', limit: 50 }, person)
     await alike(ownRooms, person)
   }
   for (const { id, subject } of model.tools.values()) {

@@ -139,7 +139,11 @@ function hashOf(secret: string): string {
 
 /** Reports are held by the rooms they are about, an invite by the room it opens, and a private room is known only to its shard. */
 export const roomsReadPlans = {
-  'rooms.list': { gather: newestFirst('rooms'), isShared: ({ args }: ReadRequest) => args.own !== undefined },
+  'rooms.list': {
+    gather: newestFirst('rooms'),
+    // The feed alone refuses an unsigned request for one's own.
+    isShared: ({ args, reader }: ReadRequest) => args.own !== undefined && reader !== '',
+  },
   'reports.list': { gather: newestFirst('reports') },
   'reports.summary': { gather: newestFirst('reported') },
   'room.invite.maker': { actor: ({ args }) => String(args.room) },

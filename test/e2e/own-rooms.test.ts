@@ -56,6 +56,8 @@ describe.each([
     await change(ada, 'room.moderator.add', 'attic', ben)
     const first = await client.post(ada, { room: 'cellar', text: 'one' })
     await client.post(ben, { room: 'cellar', text: 'two', reply_to: first.data.event_id! })
+    const edit = JSON.stringify({ schema: 1, supersedes: first.data.event_id })
+    await run(ada, { operation: 'post', room: 'cellar', text: 'one, edited', data: edit })
     await client.post(cem, { room: 'elsewhere', text: 'not theirs' })
     expect(await rolesOf(ada)).toEqual(['attic owner', 'cellar owner', 'garden owner'])
     expect(await rolesOf(ben)).toEqual(['attic moderator', 'cellar member', 'garden member'])
@@ -65,7 +67,7 @@ describe.each([
       expect(each).toEqual(room)
     }
     expect(found.find(({ name }) => name === 'cellar')).toMatchObject({
-      ...{ visibility: 'private', last_seq: 2, count: 2, threads: 1, about: 'about cellar', members: 2 },
+      ...{ visibility: 'private', last_seq: 3, count: 2, threads: 1, about: 'about cellar', members: 2 },
       owner: ada.id,
     })
     expect((await roomsOf(ben, { query: 'tti' })).map(({ name }) => name)).toEqual(['attic'])

@@ -110,7 +110,7 @@ const identitySuspend = declare({
   name: 'identity.suspend',
   group: 'operator',
   summary:
-    'Suspend an identity: this is public, its writes are refused and it may still read. Its posts stay, or are all hidden with hide_posts, which continues in the background.',
+    'Suspend an identity: this is public. Its writes are refused, and it reads no private room. Its posts stay, or are all hidden with hide_posts, which continues in the background.',
   kind: 'write',
   scope: 'board:operate',
   who: 'operators of this board',
@@ -152,7 +152,7 @@ const identityErase = declare({
   name: 'identity.erase',
   group: 'operator',
   summary:
-    'Permanently erase an identity: this is public, its profile and handle are gone, its writes are refused. `broadside identity erase` removes its posts and files.',
+    'Permanently erase an identity: this is public, its profile and handle are gone, its writes are refused, and it reads no private room. `broadside identity erase` removes its posts and files.',
   kind: 'write',
   scope: 'board:operate',
   who: 'operators of this board',

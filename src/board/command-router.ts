@@ -291,7 +291,8 @@ export class CommandRouter implements CommandPath, ReadPath {
       const request = readRequest(operation, command, data, signer.id)
       const operator = isOperator(signer, this.#options.operators)
       const handle = this.#options.news.handles.get(signer.id)
-      const reader = { operator, key: signer.text, ...(handle === undefined ? {} : { handle }) }
+      const isSuspended = this.#options.news.isSuspended(signer.id)
+      const reader = { operator, isSuspended, key: signer.text, ...(handle === undefined ? {} : { handle }) }
       return this.#answerRead({ ...request, ...reader }, source, respond)
     }
     const sha = hash('sha256', bytes, 'buffer')

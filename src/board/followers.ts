@@ -4,7 +4,7 @@ import { internalLimits, rates, sizes } from '../../actors/kernel/limits.ts'
 import { shardOf } from '../../actors/shard.ts'
 import type { BoardDirectory } from '../board-directory.ts'
 import type { Clock } from '../clock.ts'
-import { keyCloseReason, keyRefusal } from '../command/dispatch.ts'
+import { closeReason, followRefusal } from '../command/dispatch.ts'
 import type { LiveFacts } from '../command/live-facts.ts'
 import { OpenRooms } from '../command/open-rooms.ts'
 import { Outbox } from '../follow/outbox.ts'
@@ -58,9 +58,10 @@ export class Followers implements ActorListener {
         const token = openReadToken(cursors, text)
         if (token === undefined) return 'this board issued no such token'
         if (token.expires <= clock.wallSeconds()) return 'this token is expired'
+        if (news.isSuspended(token.reader)) return 'the identity that requested this token is suspended'
         return news.isOver(token.key) ? 'the key that requested this token is no longer accepted' : token
       },
-      keyOver: (key) => keyCloseReason(news, key),
+      standing: (follower) => closeReason(news, follower),
       rooms: this.rooms,
       refuse: (exchange, found) => replies.refuse(exchange, found),
       addressOf,
@@ -75,7 +76,7 @@ export class Followers implements ActorListener {
     })
     this.members = new Subscriptions({
       tell: (tell) => this.#tell(tell),
-      isOver: () => false,
+      isRefused: () => false,
       end: (watch) => watch.left(),
     })
     this.updates = new Updates({
@@ -89,7 +90,7 @@ export class Followers implements ActorListener {
           : actorHost.askShard(source - 1, ['updates', request], answer),
       tell: (tell, shard) => this.#tell(tell, shard),
       handleOf: (reader) => news.handles.get(reader) ?? '',
-      keyOver: (key) => keyRefusal(news, key),
+      standing: (waiter) => followRefusal(news, waiter),
       newest: () => Math.max(actorHost.seen, news.change),
       waitersMax: internalLimits.waitersMax,
       waitsPerAddress: rates.waits_per_address,
@@ -99,13 +100,14 @@ export class Followers implements ActorListener {
       outbox,
     })
     actorHost.listen(this)
-    news.delegates.onEnd(() => this.keysOver())
+    news.delegates.onEnd(() => this.endRefused())
+    news.onSuspension(() => this.endRefused())
   }
 
-  /** Some keys are refused from now on: streams and polls that use them end immediately. */
-  keysOver(): void {
-    this.tails.subscriptions.keysOver()
-    this.updates.waits.subscriptions.keysOver()
+  /** Some keys or readers are refused from now on: their streams and polls end immediately. */
+  endRefused(): void {
+    this.tails.subscriptions.endRefused()
+    this.updates.waits.subscriptions.endRefused()
   }
 
   /**

@@ -1,8 +1,7 @@
 /** Opens /v1/stream with the parts of the board that it needs. Wiring only. */
 import { internalLimits } from '../../actors/kernel/limits.ts'
-import { refusal } from '../../actors/kernel/refusals.ts'
 import type { Clock } from '../clock.ts'
-import { keyRefusal } from '../command/dispatch.ts'
+import { followRefusal } from '../command/dispatch.ts'
 import type { LiveFacts } from '../command/live-facts.ts'
 import type { Config } from '../config.ts'
 import { closedCounter } from '../docs/figures.ts'
@@ -36,10 +35,7 @@ export function openStreams(
     commands: front,
     updates: followers.updates,
     members: followers.members,
-    standing: (reader, key) =>
-      news.isSuspended(reader)
-        ? refusal('suspended', 'the operator of this board has suspended this identity')
-        : keyRefusal(news, key),
+    standing: (reader, key) => followRefusal(news, { reader, key }),
     throttle,
     addressOf,
     replies,

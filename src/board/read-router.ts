@@ -10,7 +10,15 @@ import { type LiveFacts, resolveRequest, withResolved } from '../command/live-fa
 import type { ReadPlan } from '../command/plan.ts'
 import type { Actors, Client, NoAnswer, ReadPath } from '../command/ports.ts'
 import { headReads, type WitnessesFacts } from '../log/checkpoint.ts'
-import { type AnswerOf, dataOf, type ReadAnswer, type ReadRequest, soonest, type Take } from '../reads/read.ts'
+import {
+  type AnswerOf,
+  dataOf,
+  publicOnly,
+  type ReadAnswer,
+  type ReadRequest,
+  soonest,
+  type Take,
+} from '../reads/read.ts'
 import { readTools } from '../tools/ask-index.ts'
 import { readWorks, workReads } from '../works/plans.ts'
 import { readPlans } from './plans.ts'
@@ -69,13 +77,16 @@ export class ReadRouter implements ReadPath {
     if (headRead !== undefined) return answer(headRead({ log, head: news.head, heads, clock }))
     if (this.#searches.read(request, client, answer)) return
     if (readTools(actors, request, answer)) return
-    if (workReads.has(request.op)) return readWorks(actors, request, answer)
+    const isSuspended = request.isSuspended === true
+    if (workReads.has(request.op))
+      return isSuspended ? actors.read(request, publicOnly(answer)) : readWorks(actors, request, answer)
     const plan = readPlans[request.op]
     if (plan !== undefined && 'actor' in plan)
       return actors.readPrivate(shardOf(plan.actor(request), actors.shards), request, answer)
     if (plan !== undefined && plan.isShared?.(request) !== false) return this.#shared(plan, request, answer)
     actors.read(request, (found) => {
       if (found === undefined || found.ok || 'refusal' in found) return answer(found)
+      if (isSuspended) return publicOnly(answer)(found)
       if (request.args.room !== undefined)
         return actors.readPrivate(shardOf(String(request.args.room), actors.shards), request, settle(found, answer))
       this.#readEverywhere(request, found, answer)
@@ -104,7 +115,9 @@ export class ReadRouter implements ReadPath {
 
   #gather(plan: SharePlan, request: ReadRequest, answer: Take): void {
     const { actors } = this.#options
-    const found: (ReadAnswer | NoAnswer)[] = new Array(actors.shards + 1)
+    // The shards' shares are of private rooms.
+    const shards = request.isSuspended === true ? 0 : actors.shards
+    const found: (ReadAnswer | NoAnswer)[] = new Array(shards + 1)
     let open = found.length
     const take = (place: number) => (part: ReadAnswer | NoAnswer) => {
       found[place] = part
@@ -117,7 +130,7 @@ export class ReadRouter implements ReadPath {
       answer(plan.gather(shares.map(dataOf), soonest(shares.map(({ until }) => until))))
     }
     actors.read(request, take(0))
-    for (let shard = 0; shard < actors.shards; shard++) actors.readPrivate(shard, request, take(shard + 1))
+    for (let shard = 0; shard < shards; shard++) actors.readPrivate(shard, request, take(shard + 1))
   }
 
   /** An event id names no room, so every shard is asked, and the one that has the event answers. */

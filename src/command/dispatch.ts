@@ -55,15 +55,27 @@ export function keyRefusal(news: LiveFacts, key: string): Refusal | undefined {
   )
 }
 
-/** Closing messages for streams whose key is refused from now on. */
-const keyCloseReasons = {
+/** Who follows something, and the key that signed for it; both '' if nobody signed. */
+type FollowReader = { readonly reader: string; readonly key: string }
+
+/** Why somebody who follows something is refused now. */
+export function followRefusal(news: LiveFacts, { reader, key }: FollowReader): Refusal | undefined {
+  return news.isSuspended(reader) ? suspendedRefusal : keyRefusal(news, key)
+}
+
+const suspendedRefusal = refusal('suspended', 'the operator of this board has suspended this identity')
+
+/** Closing messages for streams whose reader or key is refused from now on. */
+const closeReasons = {
+  suspended: 'the operator of this board has suspended your identity: closed',
   moved: 'your identity moved to another key: closed. Get a token with the new key',
   ended: 'your delegation has ended: closed',
 } as const
 
-export function keyCloseReason(news: LiveFacts, key: string): string | undefined {
-  if (news.isRetired(key)) return keyCloseReasons.moved
-  return news.delegates.isKeyOver(key) ? keyCloseReasons.ended : undefined
+export function closeReason(news: LiveFacts, { reader, key }: FollowReader): string | undefined {
+  if (news.isSuspended(reader)) return closeReasons.suspended
+  if (news.isRetired(key)) return closeReasons.moved
+  return news.delegates.isKeyOver(key) ? closeReasons.ended : undefined
 }
 
 /** Publishes the delegation once for all waiting letters: nothing of the delegate may precede its delegation in the public log. */

@@ -43,7 +43,7 @@ export class LiveFacts {
   readonly #suspended = new Set<string>()
   /** Suspended identities whose posts are hidden. */
   readonly #hidden = new Set<string>()
-  #onSuspension: (identity: string, hidesPosts: boolean) => void = () => {}
+  readonly #onSuspension: ((identity: string, hidesPosts: boolean) => void)[] = []
   readonly #erased = new Set<string>()
   /** SHA-256 of files that no room serves. */
   readonly #takenDown = new Set<string>()
@@ -127,7 +127,7 @@ export class LiveFacts {
 
   /** Calls back with each suspension and each end of one. */
   onSuspension(listener: (identity: string, hidesPosts: boolean) => void): void {
-    this.#onSuspension = listener
+    this.#onSuspension.push(listener)
   }
 
   noteRotation({ identity, from, to }: Moved): void {
@@ -151,7 +151,7 @@ export class LiveFacts {
       this.#suspended.add(identity)
       this.delegates.endOf(identity)
     }
-    this.#onSuspension(identity, hidesPosts)
+    for (const listener of this.#onSuspension) listener(identity, hidesPosts)
   }
 
   /** Identities whose posts are hidden while they are suspended. */

@@ -8,7 +8,7 @@ export type Subscriber = {
   readonly topics: readonly Topic[]
   /** Identity id of the reader of something private, else ''. */
   readonly reader: string
-  /** The key of the request, else ''. */
+  /** The key that signed the request, else ''. */
   readonly key: string
   /** Its index among all subscribers, or -1. */
   at: number
@@ -19,10 +19,10 @@ export type MemberWatch = Subscriber & { readonly left: () => void }
 
 type SubscriptionsOptions<Each> = {
   readonly tell: (tell: FollowTell) => void
-  /** Whether this key is now refused. */
-  readonly isOver: (key: string) => boolean
-  /** Called when the key is refused from now on, or the reader is no longer a member: the subscriber gets nothing more. */
-  readonly end: (subscriber: Each, why: 'key' | 'member') => void
+  /** Whether its reader or key is now refused. */
+  readonly isRefused: (subscriber: Each) => boolean
+  /** Called when it is refused from now on, or its reader is no longer a member: the subscriber gets nothing more. */
+  readonly end: (subscriber: Each, why: 'refused' | 'member') => void
 }
 
 type Entry<Each> = { readonly topic: Topic; readonly subscribers: Set<Each> }
@@ -90,10 +90,10 @@ export class Subscriptions<Each extends Subscriber> {
     return meant.flatMap(([, { subscribers }]) => [...subscribers])
   }
 
-  /** Ends the subscriptions whose key is now refused. */
-  keysOver(): void {
+  /** Ends the subscriptions whose reader or key is now refused. */
+  endRefused(): void {
     for (const subscriber of this.all())
-      if (subscriber.key !== '' && this.#options.isOver(subscriber.key)) this.#options.end(subscriber, 'key')
+      if (subscriber.key !== '' && this.#options.isRefused(subscriber)) this.#options.end(subscriber, 'refused')
   }
 
   /** Ends subscriptions of readers who may no longer read the private room. */

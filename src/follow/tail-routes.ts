@@ -24,8 +24,8 @@ type TailsOptions = TailRules & {
   /** Notifies the feed, or the shard of a private room. */
   readonly tell: (tell: FollowTell) => void
   readonly rooms: Pick<OpenRooms, 'may'>
-  /** The closing message for followers with this key, if it is now refused. */
-  readonly keyOver: (key: string) => string | undefined
+  /** The closing message for followers with this reader and key, if one of them is now refused. */
+  readonly standing: (follower: Pick<Subscriber, 'reader' | 'key'>) => string | undefined
   readonly refuse: (exchange: Exchange, found: Refusal) => void
   readonly addressOf: (exchange: Exchange) => string
   /** Streams that one client may have open. */
@@ -96,9 +96,9 @@ export class Tails {
     this.#options = options
     this.subscriptions = new Subscriptions({
       tell: options.tell,
-      isOver: (key) => options.keyOver(key) !== undefined,
+      isRefused: (follower) => options.standing(follower) !== undefined,
       end: (follower, why) => {
-        follower.over ??= why === 'member' ? notMember : options.keyOver(follower.key)
+        follower.over ??= why === 'member' ? notMember : options.standing(follower)
         if (follower.over !== undefined) follower.closeWith?.(follower.over)
       },
     })
@@ -344,7 +344,7 @@ export class Tails {
 
   #checkReaders(): void {
     const now = this.#options.now()
-    this.subscriptions.keysOver()
+    this.subscriptions.endRefused()
     for (const channel of this.#channels.values()) {
       const { readers, format } = channel
       const beat = Buffer.from(format === 'sse' ? ':\n\n' : '\n')

@@ -59,6 +59,8 @@ export class Updates {
 
   poll(poll: Poll, respond: Respond): void {
     const { cursor, reader, key, rooms, kinds, limit } = poll
+    const unwelcome = reader === '' ? undefined : this.#options.standing({ reader, key })
+    if (unwelcome !== undefined) return respond(refused(unwelcome))
     const waitMs = this.#closed ? 0 : poll.waitSeconds * 1000
     // A reader that does not wait is answered by the next read, and needs no place.
     const over = waitMs === 0 || poll.hasPlace === true ? () => {} : this.enter(poll)

@@ -28,8 +28,8 @@ export type WaitsOptions = {
   readonly tell: (tell: FollowTell, shard?: number) => void
   readonly handleOf: (reader: string) => string
   readonly reply: (reader: string, found: Found) => Reply
-  /** Why this key is now refused. */
-  readonly keyOver: (key: string) => Refusal | undefined
+  /** Why this reader or key is now refused. */
+  readonly standing: (reader: Pick<Subscriber, 'reader' | 'key'>) => Refusal | undefined
   /** Newest public change that this thread knows of. */
   readonly newest: () => number
   /** Monotonic milliseconds. */
@@ -94,9 +94,9 @@ export class Waits {
     this.#options = options
     this.subscriptions = new Subscriptions({
       tell: options.tell,
-      isOver: (key) => options.keyOver(key) !== undefined,
+      isRefused: (waiter) => options.standing(waiter) !== undefined,
       end: (waiter) => {
-        if (!waiter.isGone) this.#answer(waiter, refused(options.keyOver(waiter.key)!))
+        if (!waiter.isGone) this.#answer(waiter, refused(options.standing(waiter)!))
       },
     })
   }
@@ -184,7 +184,7 @@ export class Waits {
 
   /** Answers the requests whose time is up; with `all`, every request. */
   sweep(all: boolean): void {
-    this.subscriptions.keysOver()
+    this.subscriptions.endRefused()
     const now = this.#options.now()
     const replies: Replies = new Map()
     for (const waiter of this.subscriptions.all()) {

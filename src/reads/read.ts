@@ -26,6 +26,8 @@ export type ReadRequest<Name extends AnyReadName = AnyReadName> = {
   readonly key?: string
   /** Whether this board's operator signed. */
   readonly operator?: boolean
+  /** The operator has suspended the reader, who may read what is public and their own account, but no private room. */
+  readonly isSuspended?: boolean
   /** The reader's handle, as the main thread knows it. */
   readonly handle?: string
   /** Identity ids that the signed reader has muted; their posts are left out. */
@@ -106,6 +108,19 @@ export type ReadAnswer<Data = unknown> = ShownAnswer<Data> | ValueAnswer<Data> |
 
 /** Takes the answer to a read; undefined if none came. */
 export type Take<Data = unknown> = { take(answer: ReadAnswer<Data> | undefined): void }['take']
+
+/** For a suspended reader: what is not public is refused, whether it exists or not. */
+export function publicOnly(answer: Take): (found: ReadAnswer | undefined) => void {
+  return (found) =>
+    answer(
+      found !== undefined && !found.ok && 'absent' in found
+        ? { ok: false, refusal: refusal('suspended', closedToSuspended, found.absent.field) }
+        : found,
+    )
+}
+
+const closedToSuspended =
+  'nothing public has this name, and the operator of this board has suspended this identity: it reads no private room'
 
 export type ReadContext = {
   readonly state: State

@@ -215,8 +215,15 @@ async function checkSecrets(board: SimulatedBoard, ask: Ask): Promise<void> {
 
 /** Private rooms: everything acknowledged is there once, in the order of its numbers, for members. */
 async function checkPrivate(model: Model, ask: Ask): Promise<void> {
-  for (const { name, isPrivate, owner } of model.rooms.values()) {
+  for (const { name, isPrivate, owner, everAllowed } of model.rooms.values()) {
     if (!isPrivate || owner === undefined) continue
+    for (const by of everAllowed) {
+      if (!model.suspended.has(by)) continue
+      const { error } = await ask({ operation: 'events.list', room: name }, by)
+      must(error?.code === 'suspended', 'a suspended identity reads a private room')
+    }
+    const reader = [owner, ...everAllowed].find((each) => !model.suspended.has(each))
+    if (reader === undefined) continue
     const found = new Map<string, Line>()
     let after = 0
     for (;;) {
@@ -226,8 +233,8 @@ async function checkPrivate(model: Model, ask: Ask): Promise<void> {
         limit: 100,
         data: JSON.stringify({ schema: 1, order: 'asc', after }),
       }
-      const { ok, data } = await ask(fields, owner)
-      // The owner may have transferred it.
+      const { ok, data } = await ask(fields, reader)
+      // They may have left, and an owner may have transferred it.
       if (!ok) break
       const { events } = data as unknown as { events: readonly Line[] }
       for (const event of events) {
@@ -242,7 +249,7 @@ async function checkPrivate(model: Model, ask: Ask): Promise<void> {
       if (post.room !== name || post.original !== post.id) continue
       const line = found.get(post.id)
       must(
-        line !== undefined || model.mayBeRemoved(post.id) || model.mayMute(owner, post.by),
+        line !== undefined || model.mayBeRemoved(post.id) || model.mayMute(reader, post.by),
         'an acknowledged private post is gone',
       )
       must(line === undefined || line.seq === post.seq, 'a private post has moved')
@@ -263,6 +270,10 @@ async function checkOwnRooms(model: Model, ask: Ask): Promise<void> {
     const found = new Map(rooms.map(({ name, role }) => [String(name), String(role)]))
     must(found.size === rooms.length, "a list of one's own rooms has a room twice")
     const roles = model.rolesOf(person)
+    for (const [name, possible] of roles) {
+      if (!model.rooms.get(name)!.isPrivate || !model.everSuspended.has(person)) continue
+      roles.set(name, new Set(['none', ...(model.suspended.has(person) ? [] : possible)]))
+    }
     for (const name of new Set([...found.keys(), ...roles.keys()])) {
       const possible = roles.get(name) ?? new Set(['none'])
       const role = found.get(name) ?? 'none'

@@ -25,7 +25,7 @@ function actorHost() {
     backfill: (_request: BackfillRequest, answer) => asked.push(answer),
     tell: ([kind, topic]) => told.push(`${kind} ${topic.slice(2).join(' ')}`),
     openToken: (text) => ({ room: 'den', reader: text, key: '' }),
-    keyOver: () => undefined,
+    standing: () => undefined,
     rooms: { may: () => {} },
     refuse: () => {},
     addressOf: () => '127.0.0.1',

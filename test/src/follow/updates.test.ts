@@ -119,7 +119,7 @@ test('every follower gets everything once and in order', async () => {
         tell: ([kind, topic]) =>
           tells.push(() => (kind === 'follow' ? followed.add(topic.join(' ')) : followed.delete(topic.join(' ')))),
         handleOf: () => '',
-        keyOver: () => undefined,
+        standing: () => undefined,
         newest: () => heardOf,
         waitersMax: 100,
         waitsPerAddress: 100,
@@ -261,7 +261,7 @@ test('a push that arrives after the page of a read repeats nothing of that page'
     read: (_source, request, answer) => reads.push(() => answer(source.page(request, 100))),
     tell: () => {},
     handleOf: () => '',
-    keyOver: () => undefined,
+    standing: () => undefined,
     newest: () => heardOf,
     waitersMax: 100,
     waitsPerAddress: 100,

@@ -41,7 +41,7 @@ const fixes: Readonly<Record<string, string>> = {
   FailedRead: readFix,
   RootMismatch: runFsck,
   RolledBack:
-    'An older copy of the data directory was restored: to continue signing would publish two roots for one size, and anybody could prove it. Restore the newest data directory. If it is lost, this log cannot continue: broadside restored --lost ends it here and begins a new one',
+    'Either files of the data directory are damaged or missing, or an older copy of it was restored: to continue signing would publish two roots for one size, and anybody could prove it. Run broadside fsck --explain, which says what to do about each damaged file, often without any loss. If it is an older copy, restore the newest data directory. Only if nothing newer is left, this log cannot continue: broadside restored --lost ends it here and begins a new one',
   NewerFormat:
     'A newer release of Broadside wrote it, and nothing was changed. Install that release or a newer one (written_by in board.json names it), or restore a backup from before the upgrade',
   EngineMissing: "Set HTTP_ENGINE=node to use Node's own HTTP server, or leave HTTP_ENGINE out",

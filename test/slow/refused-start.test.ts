@@ -124,6 +124,19 @@ test.each<[what: string, harm: (directory: string) => void, sentence: RegExp]>(
   expect(await sentenceOf({ directory })).toMatch(sentence)
 })
 
+test('a log that lacks what its shards have seen of it, because it is damaged: fsck is named before the log is given up', async () => {
+  const directory = boardDirectory()
+  const board = await startBoard({ directory, env: { SHARDS: '2' } })
+  const client = await Client.of(board)
+  for (let n = 0; n < 8; n++) await client.post(person(`author ${n}`), { room: `room-${n % 4}`, text: `post ${n}` })
+  client.close()
+  await board.kill()
+  flipByte(segmentOf(directory, 'log'), 300)
+  expect(await sentenceOf({ directory })).toMatch(
+    /the log ends at frame \d+ .* Run broadside fsck --explain, .* Only if nothing newer is left, .*: broadside restored --lost/,
+  )
+})
+
 test('a refused start leaves the directory unchanged', async () => {
   const directory = copy()
   const path = segmentOf(directory, 'shard-00')

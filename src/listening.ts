@@ -35,6 +35,15 @@ export async function freePort(host: string): Promise<number> {
   return (await freeAddress(host, 0)).port
 }
 
+/** `freeAddress` for a board, which is told what to do if it cannot listen there. */
+export async function addressToListen(host: string, port: number): Promise<Address> {
+  try {
+    return await freeAddress(host, port)
+  } catch (error) {
+    throw cannotListen(host, port, error)
+  }
+}
+
 export function cannotListen(host: string, port: number, cause?: unknown): Error {
   return new Error(`cannot listen on ${host} port ${port}: in use, not permitted or not an address of this machine`, {
     cause,

@@ -38,7 +38,7 @@ import { ConnectionCount } from '../http/connection-count.ts'
 import { createHttpServer, logFault, portOptions } from '../http/engine.ts'
 import { type Exchange, type Handler, type HttpServer, headBytesMax, type RouteHandler } from '../http/port.ts'
 import { Replies } from '../http/replies.ts'
-import { freePort, hostText } from '../listening.ts'
+import { addressToListen, freePort, hostText } from '../listening.ts'
 import { type HighWaterMark, readMarks, refuseForeignMark, refuseNewBoard } from '../log/mark.ts'
 import type { LogIdentity } from '../log/signed-log.ts'
 import { judge } from '../moderation/advertising.ts'
@@ -110,11 +110,15 @@ export async function startServer(
     const { replicaKeyIn } = await import('../replication/replica-key.ts')
     replicaKeyIn(platform.disk, config.replicaKeyFile)
   }
+  // A new log is permanently named after this address, so nothing is created for a port that is taken.
+  if (config.follow === undefined && !isLeaderDirectory(platform.disk, config.dataDirectory))
+    await addressToListen(config.host, port)
   platform.disk.makeDirectory(config.dataDirectory)
   const lock = await lockDirectory(config.dataDirectory)
   const parts = new Parts()
   const vacant = Promise.withResolvers<number>()
   let figures: BoardFigures
+  let isNew = false
   await parts.start({ name: 'directory lock', stop: () => lock.release() })
   try {
     completeReshard(platform.disk, config.dataDirectory)
@@ -122,7 +126,6 @@ export async function startServer(
     await refuseConflictingStart(config, platform)
     const followed = await followedBy(config, platform)
     if (followed !== undefined) for (const mark of marks) refuseForeignMark(mark, followed.logs)
-    let isNew = false
     const directory =
       followed?.directory ??
       openBoardDirectory({
@@ -153,6 +156,7 @@ export async function startServer(
       refusedLead,
     })
   } catch (error) {
+    if (isNew) log('info', 'board.stays', { directory: config.dataDirectory, note: boardStays })
     lock.release()
     throw await explainOldCopy(error, config, platform)
   }
@@ -203,6 +207,9 @@ type Followed = {
   readonly front: (parts: { readonly notices: Notices; readonly news: LiveFacts }) => FollowerFront
   readonly keptFromLeading: typeof keptFromLeading
 }
+
+const boardStays =
+  'This start created the board, and nobody has seen anything of it. The next start uses it, with the name that its log has now. To begin anew, for example with another BASE_URL, remove the directory first.'
 
 /** Refuses a start that would contradict the stream of an earlier run. Throws UnusableDirectory. */
 async function refuseConflictingStart(

@@ -16,7 +16,7 @@ import { ConnectionCount } from '../http/connection-count.ts'
 import type { FromClients, RequestMessage, ToClients } from '../http/forward-messages.ts'
 import { type ClientThread, ForwardedExchange, type ForwardedFlow, ForwardedSocket } from '../http/forwarded.ts'
 import { answerDeadlineMs, type Handler, type HttpOptions, type HttpServer } from '../http/port.ts'
-import { type Address, cannotListen, freeAddress } from '../listening.ts'
+import { type Address, addressToListen } from '../listening.ts'
 import { log } from '../observe.ts'
 import type { Platform } from '../platform.ts'
 import { threadFile } from '../program.ts'
@@ -80,9 +80,7 @@ export class HttpThreads implements HttpServer {
 
   async listen(host: string, port: number): Promise<number> {
     // Threads that share a port would not notice another board listening there.
-    const address = await freeAddress(host, port).catch((cause) => {
-      throw cannotListen(host, port, cause)
-    })
+    const address = await addressToListen(host, port)
     await Promise.all(this.#threads.map((thread) => thread.listen(address)))
     return address.port
   }

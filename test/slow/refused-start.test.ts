@@ -209,8 +209,18 @@ test.each(['uws', 'node'])('on %s a port that is taken is refused in a sentence'
   await vi.waitUntil(() => holder.listening, patience)
   const { port } = holder.address() as { port: number }
   const env = { HTTP_ENGINE: engine }
-  expect(await sentenceOf({ directory: boardDirectory(), port, env })).toMatch(/in use.*Set HOST .* PORT/)
+  const directory = boardDirectory()
+  expect(await sentenceOf({ directory, port, env })).toMatch(/in use.*Set HOST .* PORT/)
+  expect(readdirSync(directory)).toEqual([])
   holder.close()
+})
+
+test('a first start that fails after it has created the board says that the board stays', async () => {
+  const directory = boardDirectory()
+  const { output } = await expectStartRefused({ directory, env: { WITNESS_POLICY: '/' } })
+  const stays = output.split('\n').find((line) => line.includes('"board.stays"'))
+  expect(JSON.parse(stays!)).toMatchObject({ directory, note: expect.stringContaining('The next start uses it') })
+  expect(readdirSync(directory)).toContain('board.json')
 })
 
 test.each([

@@ -107,7 +107,7 @@ const unfinishedDirectory = (target: string): string => `${target}.unfinished`
 const replacedDirectory = (target: string): string => `${target}.replaced`
 
 /** The backup at the target; undefined if there is none. Throws CommandFailed if anything else is there. */
-function lastBackup({ disk, source, target }: BackupOptions): Manifest | undefined {
+function lastBackup({ disk, source, target, withKeys }: BackupOptions): Manifest | undefined {
   const old = replacedDirectory(target)
   // The process was killed between the two renames.
   if (!existsSync(target) && existsSync(join(old, manifestName))) disk.renameDurable(old, target)
@@ -127,7 +127,15 @@ function lastBackup({ disk, source, target }: BackupOptions): Manifest | undefin
     throw new CommandFailed(
       `${join(target, other)} is not part of the last backup, and the next one would remove it. Move it out of ${target}, or name another directory.`,
     )
+  if (!withKeys && existsSync(join(target, 'keys'))) throw keysWouldGo(target, join(target, 'keys'))
   return last
+}
+
+/** Nothing else may have these keys. `holder`: what to move to retain them. */
+export function keysWouldGo(target: string, holder: string): CommandFailed {
+  return new CommandFailed(
+    `The last backup in ${target} has the keys of the board, and this one would remove them. Add --with-keys; or, if the keys are to be kept elsewhere, move ${holder} there first.`,
+  )
 }
 
 /** Files in a backup that it did not write: copies of keys, or a board that was restored into it. */

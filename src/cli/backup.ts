@@ -31,7 +31,7 @@ export const backupCommand: Command = {
   positionals: { min: 1, max: 1 },
   async run(args, terminal) {
     const { dataDirectory } = await boardSettings(args)
-    const [{ takeBackup }, { readFacts }] = await Promise.all([
+    const [{ keysWouldGo, takeBackup }, { readFacts }] = await Promise.all([
       import('./backup-copy.ts'),
       import('../board-directory.ts'),
     ])
@@ -44,6 +44,8 @@ export const backupCommand: Command = {
       const hold = await holdIfStopped(source)
       try {
         const withKeys = args.flag('with-keys')
+        const isTar = target.endsWith('.tar')
+        if (isTar && !withKeys && hasKeys(target)) throw keysWouldGo(target, target)
         const { manifest, copiedBytes, linkedBytes } = await takeBackup({
           disk: machine.disk,
           source,
@@ -52,7 +54,7 @@ export const backupCommand: Command = {
           withKeys,
           now: terminal.clock.wallSeconds(),
           release,
-          pack: target.endsWith('.tar') ? (directory) => pack(directory, target) : undefined,
+          pack: isTar ? (directory) => pack(directory, target) : undefined,
         })
         const [origin = '', size = '0'] = manifest.head.split('\n')
         const files = Object.keys(manifest.files).length
@@ -95,6 +97,11 @@ async function holdIfStopped(directory: string): Promise<{ release(): void } | u
 function withoutLinks(path: string): string {
   if (existsSync(path)) return realpathSync(path)
   return existsSync(dirname(path)) ? join(realpathSync(dirname(path)), basename(path)) : path
+}
+
+/** Whether a tar file contains a backup with keys. */
+function hasKeys(file: string): boolean {
+  return existsSync(file) && spawnSync('tar', ['-tf', file, './keys'], { stdio: 'ignore' }).status === 0
 }
 
 /** Packs a directory into a tar file, which replaces an older one. A failure leaves no file behind. Throws DiskFull, CommandFailed. */

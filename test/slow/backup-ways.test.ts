@@ -227,6 +227,19 @@ test('a backup removes nothing that no backup wrote: neither in the directory of
   expect(await backUp(target)).toMatchObject({ code: 0, errors: '' })
 })
 
+test.each(['keyed', 'keyed.tar'])('a backup without keys does not replace one with keys: %s', async (name) => {
+  const target = place(name)
+  const withKeys = () => run('backup', target, '--data', directory, '--with-keys')
+  expect(await withKeys()).toMatchObject({ code: 0, errors: '' })
+  const refused = await backUp(target)
+  expect(refused).toMatchObject({ code: 1, errors: expect.stringContaining('has the keys of the board') })
+  expect(await run('restore', target, '--data', place('with-keys'))).toMatchObject({ code: 0, errors: '' })
+  expect(await withKeys()).toMatchObject({ code: 0, errors: '' })
+  renameSync(target.endsWith('.tar') ? target : join(target, 'keys'), place('keys-elsewhere'))
+  expect(await backUp(target)).toMatchObject({ code: 0, errors: '' })
+  for (const each of [target, place('with-keys'), place('keys-elsewhere')]) rmSync(each, { recursive: true })
+})
+
 test.each(['busy', 'busy.tar'])(
   '%s: while a backup is not complete, another one to the same place is refused',
   async (name) => {

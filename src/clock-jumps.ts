@@ -109,7 +109,7 @@ export class ClockWatch {
     } catch (error) {
       if (!this.#isUnreadable)
         report('warn', 'clock.accept_unreadable', {
-          file: fileIn(directory),
+          file: acceptedFile(directory),
           problem: (error as Error).message,
           note: 'Nothing was accepted. Remove what is there, and run broadside clock accept again.',
         })
@@ -141,19 +141,20 @@ export function newestStamp(log: number, shards: readonly number[], wall: number
   return Math.max(log, ...shards.filter((at) => !isLogRight || at <= wall + absurdSeconds))
 }
 
-const fileIn = (directory: string): string => join(directory, 'clock-accepted.json')
+/** What `broadside clock accept` writes. */
+export const acceptedFile = (directory: string): string => join(directory, 'clock-accepted.json')
 
 /**
  * The operator confirms that the clock is right. `at`: its current time. World-readable, because root may write it and the board may run as
  * another user.
  */
 export function acceptClock(disk: Disk, directory: string, at: number): void {
-  disk.writeAtomic(fileIn(directory), Buffer.from(`${JSON.stringify({ at })}\n`), 0o644)
+  disk.writeAtomic(acceptedFile(directory), Buffer.from(`${JSON.stringify({ at })}\n`), 0o644)
 }
 
 /** Undefined if nothing was accepted. Throws if the file cannot be read, or does not have the format that `acceptClock` writes. */
-function acceptedAt(disk: Disk, directory: string): number | undefined {
-  const path = fileIn(directory)
+export function acceptedAt(disk: Disk, directory: string): number | undefined {
+  const path = acceptedFile(directory)
   if (!disk.fileExists(path)) return undefined
   const { at } = Object(foreignJson(disk.readWhole(path).toString('utf8'))) as { readonly at?: unknown }
   if (typeof at !== 'number') throw new Error('It is not what broadside clock accept writes.')

@@ -25,7 +25,7 @@ export type Durable = { readonly seq: number; readonly by: string }
 const bytesOfMark = 32
 const crcAt = 28
 const magicAndVersion = Buffer.from('BSD\x01', 'latin1')
-const pathIn = (directory: string): string => join(directory, 'durable')
+export const durableMarkFile = (directory: string): string => join(directory, 'durable')
 
 export function newestDurable(...known: readonly Durable[]): Durable {
   return known.reduce((newest, each) => (each.seq > newest.seq ? each : newest))
@@ -33,14 +33,24 @@ export function newestDurable(...known: readonly Durable[]): Durable {
 
 /** What the mark says about the journal with this id. */
 export function markedDurable(disk: Disk, directory: string, journalId: Buffer): Durable {
-  const path = pathIn(directory)
+  const path = durableMarkFile(directory)
   const bytes = readIfSound(disk, path)
-  const isOfJournal =
+  return { seq: isOfJournal(bytes, journalId) ? readSeq(bytes, 20) : 0, by: `the mark ${path}` }
+}
+
+/** Whether there is a mark that says nothing, because it is damaged or of another journal. */
+export function isMarkUnusable(disk: Disk, directory: string, journalId: Buffer): boolean {
+  const path = durableMarkFile(directory)
+  return disk.fileExists(path) && !isOfJournal(readIfSound(disk, path), journalId)
+}
+
+function isOfJournal(bytes: Buffer, journalId: Buffer): boolean {
+  return (
     bytes.length === bytesOfMark &&
     bytes.readUInt32LE(crcAt) === crc32(bytes.subarray(0, crcAt)) &&
     bytes.subarray(0, 4).equals(magicAndVersion) &&
     bytes.subarray(4, 20).equals(journalId)
-  return { seq: isOfJournal ? readSeq(bytes, 20) : 0, by: `the mark ${path}` }
+  )
 }
 
 /** An unreadable mark says nothing: the journal works without it. */
@@ -109,7 +119,7 @@ export class DurableMark {
   }
 
   #open(): DiskFile {
-    const path = pathIn(this.#directory)
+    const path = durableMarkFile(this.#directory)
     if (this.#disk.fileExists(path)) return this.#disk.openFile(path, 'write')
     const file = this.#disk.openFile(path, 'create')
     this.#disk.syncDirectory(this.#directory)

@@ -18,7 +18,6 @@ import { JournalReader } from '../../storage/journal.ts'
 import { consistentEnds, copyFile, copySegment, JournalEnd, segmentsThrough } from '../../storage/journal-copy.ts'
 import { Locked, lockDirectory } from '../../storage/lock.ts'
 import { segmentPath } from '../../storage/segment.ts'
-import { lostActsFile } from '../board/lost-acts.ts'
 import {
   blobsDirectory,
   deliveryDirectory,
@@ -29,6 +28,7 @@ import {
   shardDirectories,
 } from '../board-directory.ts'
 import { checkCopy } from '../fsck/fsck.ts'
+import { lostActsFile } from '../lost-acts-file.ts'
 import { copyDatabase } from '../sqlite.ts'
 import { adoptLeaderPositions } from '../webhooks/leader-positions.ts'
 import { storeFile } from '../webhooks/store.ts'

@@ -13,13 +13,13 @@
  */
 
 import type { Disk } from '../../storage/disk.ts'
-import { saveLostActs } from '../board/lost-acts.ts'
 import { beginEpoch, readFacts, restoredFile, signInKeysFile, UnusableDirectory } from '../board-directory.ts'
 import type { Config } from '../config.ts'
 import { foreignJson } from '../format/foreign-json.ts'
 import { logBehind, newerThanLog } from '../log/covered.ts'
 import { readMarks } from '../log/mark.ts'
 import { endLostLog, type FoundLog, findLog, type LossPlan, unusedOrigin } from '../log/rotation.ts'
+import { saveLostActs } from '../lost-acts-file.ts'
 import type { Platform } from '../platform.ts'
 import { exitCodes, print, type Terminal } from './command-line.ts'
 import { type LostCopy, readLostCopy } from './lost-copy.ts'

@@ -53,6 +53,11 @@ const explanations: readonly Explanation[] = [
     sentence:
       'The public log is damaged. Restore the file of this name from a backup: a sealed segment of the log never changes. Until then, a running board rebuilds an entry of a sealed segment from its record, and other proofs and exports are not affected. If no backup has the file and a start is refused, restore the newest backup of the whole data directory.',
   },
+  {
+    where: /\/witness\/[0-9a-f]{64}$/,
+    sentence:
+      'What this board has signed as a witness of another log is damaged, or its key keys/witness.key is. No post is lost. Restore both from the newest backup.',
+  },
   { where: /^log frame \d+|^nodes/, sentence: logEntries },
   { what: /its checkpoint/, sentence: logEntries },
   {
@@ -70,6 +75,7 @@ const byKind: Readonly<Record<Finding['kind'], string>> = {
 }
 
 export function explanationOf({ kind, where, what }: Finding): string {
+  if (kind === 'derived' && notDerived.test(where)) return smallFile
   if (kind === 'derived') return what.startsWith('torn-tail') || what.startsWith('headerless') ? tail : byKind.derived
   const found =
     kind === 'damage'
@@ -77,6 +83,9 @@ export function explanationOf({ kind, where, what }: Finding): string {
       : undefined
   return found?.sentence ?? byKind[kind]
 }
+
+const notDerived = /\/(sign-in\.keys|(stream-seal|clock-accepted|deliveries|missing-attachments)\.json)$/
+const smallFile = 'No post is lost. The finding says what is. What cannot be used is removed with --repair.'
 
 const tail =
   'The end of a write that was never acknowledged. Nothing is lost: the next start saves it in lost+tail and truncates the file.'

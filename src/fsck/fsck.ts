@@ -15,7 +15,7 @@ import { tmpdir } from 'node:os'
 import { basename, join } from 'node:path'
 import type { BlobFacts, DeletedFacts } from '../../actors/attachments/attachments.ts'
 import { nameOf } from '../../actors/log/book.ts'
-import { closedBefore, decodeLogFrame, type LogFrame, openFrameType } from '../../actors/log/frame.ts'
+import { closedBefore, decodeLogFrame, hasSigned, type LogFrame, openFrameType } from '../../actors/log/frame.ts'
 import { rebuildTree } from '../../actors/log/tree.ts'
 import type { RedactFacts } from '../../actors/posts/marks.ts'
 import { parseEntry } from '../../actors/records/entry.ts'
@@ -37,7 +37,7 @@ import {
 import { ReadableFrames } from '../../storage/around-damage.ts'
 import { readBlob } from '../../storage/blob-files.ts'
 import { Damage, type Disk, isUnreadable, unlessUnreadable } from '../../storage/disk.ts'
-import { type Durable, newestDurable } from '../../storage/durable-mark.ts'
+import { type Durable, durableMarkFile, isMarkUnusable, newestDurable } from '../../storage/durable-mark.ts'
 import {
   type JournalCheck,
   type JournalProblem,
@@ -50,7 +50,9 @@ import { badSnapshots, loadNewest, reachOf } from '../../storage/snapshot.ts'
 import {
   blobsDirectory,
   deliveryDirectory,
+  followerFile,
   logDirectory,
+  logKeyFile,
   oldEventsSuffix,
   readFacts,
   searchDirectory,
@@ -61,13 +63,14 @@ import { areEntriesOf } from '../export-check/act-entries.ts'
 import type { Verify } from '../export-check/signed-record.ts'
 import { missingLogProblem } from '../log/beginning.ts'
 import { durableOf, logBehind, missingJournalProblem } from '../log/covered.ts'
-import type { LogIdentity } from '../log/signed-log.ts'
+import { type LogIdentity, otherKey } from '../log/signed-log.ts'
 import { BadPage, checkPages } from '../search/page-sums.ts'
 import { wipe } from '../search/search-index.ts'
 import { damageIn, setAside, storeFile } from '../webhooks/store.ts'
 import { CreditCheck } from './credits.ts'
 import { type Finding, LogChainCheck, type NodesOf } from './log.ts'
 import { SignerCheck } from './signers.ts'
+import { checkSmallFiles } from './small-files.ts'
 import { checkKeys, checkMarks, vkeyIn } from './start.ts'
 
 const nothing = Buffer.alloc(0)
@@ -186,6 +189,7 @@ function checkFiles(options: FsckOptions, onFinding: (finding: Finding) => void)
     isLogSound = check.damages === 0
     checkSnapshots(options.disk, snapshots, check, onFinding)
     checkOldEvents(options.disk, snapshots[0]!, onFinding)
+    checkDurableMark(options.disk, directory, check, onFinding)
     if (shard < facts.shards) records.push(...damaged.map((through) => ({ shard, through })))
     const isOfFeed = shard === facts.shards
     // When the feed starts, it reads the records of all shards again.
@@ -196,6 +200,7 @@ function checkFiles(options: FsckOptions, onFinding: (finding: Finding) => void)
         return covered === undefined || records.every(({ shard: of, through }) => through <= (covered.get(of) ?? 0))
       })
   }
+  checkSmallFiles({ disk: options.disk, path: options.path, keysIn: options.keysIn ?? options.path, onFinding })
   checkDelivery(options.disk, deliveryDirectory(options.path), onFinding)
   checkSearch(options.disk, searchDirectory(options.path), onFinding)
   const log = logDirectory(options.path)
@@ -255,6 +260,19 @@ function checkSnapshots(
           rebuild: () => disk.removeFile(path),
         })
     }
+}
+
+/** A journal works without its mark, and writes it again once it is idle. */
+function checkDurableMark(
+  disk: Disk,
+  directory: string,
+  { journalId }: Pick<JournalCheck, 'journalId'>,
+  onFinding: (finding: Finding) => void,
+): void {
+  if (journalId === undefined || !isMarkUnusable(disk, directory, journalId)) return
+  const where = durableMarkFile(directory)
+  const what = 'it differs from what was written: without it, damage to the newest record could look like a torn write'
+  onFinding({ kind: 'derived', where, what, rebuild: () => disk.removeFile(where) })
 }
 
 /** Files with old events, which the snapshots in this directory name. */
@@ -507,11 +525,15 @@ function identitiesOf(
   let closed: LogIdentity[] = []
   let origin = first
   let read = 0
+  /** The first and the newest frame of the log that grows. */
+  let ends: LogFrame[] = []
   const log = new ReadableFrames(disk, logDirectory(path))
   for (const frame of log.through(through)) {
     read++
+    const decoded = decodeLogFrame(frame)
+    ends = [frame.type === openFrameType ? decoded : (ends[0] ?? decoded), decoded]
     if (frame.type !== openFrameType) continue
-    const { checkpoint } = decodeLogFrame(frame)
+    const { checkpoint } = decoded
     origin = checkpoint.slice(0, checkpoint.indexOf('\n'))
     closed = closedBefore(frame).map((each) => ({ origin: each.origin, vkey: each.vkey }))
   }
@@ -519,7 +541,12 @@ function identitiesOf(
   const isWhole = read === through
   // The frame of a newer log may be among the damaged ones. Then a missing key for the one found is not a finding.
   const named = { name: closed.length === 0 ? '' : nameOf(origin), origin }
-  const vkey = vkeyIn(disk, keysIn, named, isWhole ? onFinding : () => {})
+  const own = vkeyIn(disk, keysIn, named, isWhole ? onFinding : () => {})
+  const isOwn = isWhole && through > 0 && !disk.fileExists(followerFile(keysIn))
+  const isOther = own !== '' && isOwn && !ends.some((frame) => hasSigned(own, frame))
+  const where = logKeyFile(keysIn, named.name)
+  if (isOther) onFinding({ kind: 'start', where, what: otherKey(own, where) })
+  const vkey = isOther ? '' : own
   return vkey === '' && !isWhole ? undefined : [...closed, { origin, vkey }]
 }
 

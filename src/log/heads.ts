@@ -18,7 +18,7 @@ import type { Random } from '../platform.ts'
 import { type MarkKeeper, RolledBack } from './mark.ts'
 import type { LogIdentity } from './signed-log.ts'
 import { WitnessRound, type WitnessStanding } from './witness/round.ts'
-import { Witness } from './witness/witness.ts'
+import { Witness, witnessDirectory, witnessKeyFile } from './witness/witness.ts'
 
 type HeadsOptions = {
   readonly disk: Disk
@@ -157,11 +157,11 @@ function openWitness({
   const { parsed } = readPolicy(disk, 'WITNESS_LOGS', witnessLogs)
   if (parsed.logs.length === 0)
     throw new BadConfig(`WITNESS_LOGS names ${witnessLogs}, which has no line "log <vkey>".`)
-  const keyFile = join(dataDirectory, 'keys', 'witness.key')
+  const keyFile = witnessKeyFile(dataDirectory)
   if (!disk.fileExists(keyFile)) disk.writeAtomic(keyFile, Buffer.from(`${random(32).toString('hex')}\n`), 0o600)
   return new Witness({
     disk,
-    directory: join(dataDirectory, 'witness'),
+    directory: witnessDirectory(dataDirectory),
     name: `${publicHost}/witness`,
     seed: readSecret(disk, keyFile),
     logs: parsed.logs,

@@ -452,8 +452,10 @@ function originOf(checkpoint: string): string {
 
 /** The newest frame's checkpoint must be signed by this log's key. */
 function checkKey(newest: LogFrame, vkey: string, keyFile: string): void {
-  if (hasSigned(vkey, newest)) return
-  throw new UnusableDirectory(
-    `The newest log frame does not carry a checkpoint signed by ${keyFile} for ${vkey.slice(0, vkey.indexOf('+'))}: this key and this log do not belong together. Restore the keys and board.json from the backup that the log is from. If the key of the log is lost, broadside restored --lost ends this log and begins a new one.`,
-  )
+  if (!hasSigned(vkey, newest)) throw new UnusableDirectory(otherKey(vkey, keyFile))
+}
+
+/** The problem with a key file whose key is not the one of the log. */
+export function otherKey(vkey: string, keyFile: string): string {
+  return `The newest log frame does not carry a checkpoint signed by ${keyFile} for ${vkey.slice(0, vkey.indexOf('+'))}: this key and this log do not belong together. Restore the keys and board.json from the backup that the log is from. If the key of the log is lost, broadside restored --lost ends this log and begins a new one.`
 }

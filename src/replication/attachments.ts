@@ -15,6 +15,19 @@ import { fileNamedIn } from './named-files.ts'
 /** `<room>/<64 hex>`. */
 type BlobName = string
 
+export const missingAttachmentsFile = (dataDirectory: string): string => join(dataDirectory, 'missing-attachments.json')
+
+/** The files that a follower has listed as missing; undefined if it has listed none, or the list cannot be used. */
+export function missingAttachmentsIn(disk: Disk, dataDirectory: string): BlobName[] | undefined {
+  const file = missingAttachmentsFile(dataDirectory)
+  const found = disk.fileExists(file) ? foreignJson(disk.readWhole(file).toString('utf8')) : undefined
+  return isListOfNames(found) ? found : undefined
+}
+
+function isListOfNames(value: unknown): value is BlobName[] {
+  return Array.isArray(value) && value.every((each) => typeof each === 'string')
+}
+
 export class Attachments {
   readonly #disk: Disk
   readonly #leader: Pick<Leader, 'blob'>
@@ -26,9 +39,8 @@ export class Attachments {
     this.#disk = disk
     this.#leader = leader
     this.#directory = blobsDirectory(dataDirectory)
-    this.#file = join(dataDirectory, 'missing-attachments.json')
-    const kept = disk.fileExists(this.#file) ? foreignJson(disk.readWhole(this.#file).toString('utf8')) : []
-    this.#missing = new Set(Array.isArray(kept) ? kept.filter((each) => typeof each === 'string') : [])
+    this.#file = missingAttachmentsFile(dataDirectory)
+    this.#missing = new Set(missingAttachmentsIn(disk, dataDirectory))
   }
 
   /** The files that are still missing, `<room>/<64 hex>`. */

@@ -38,7 +38,7 @@ export const sealBytes = nonceBytes + tagBytes
 /** A day further away than this is not in this chain: a clock or a header was wrong. */
 const daysAheadMax = 10_000
 
-const sealFile = (dataDirectory: string) => join(dataDirectory, 'stream-seal.json')
+export const sealFile = (dataDirectory: string) => join(dataDirectory, 'stream-seal.json')
 
 /** The state of the seal on disk; undefined if there is none. */
 export function sealIn(disk: Disk, dataDirectory: string): SealState | undefined {

@@ -3,7 +3,7 @@ import type { Disk } from '../../storage/disk.ts'
 import { followerFile, replicationFile, UnusableDirectory } from '../board-directory.ts'
 import { foreignJson } from '../format/foreign-json.ts'
 import type { Random } from '../platform.ts'
-import { Halted, staleBoardAdvice } from './halted.ts'
+import { Halted, rejoinAdvice, staleBoardAdvice } from './halted.ts'
 
 type StreamState = {
   /** Id of this data directory, 32 hex. If a copy of the directory runs too, only what it publishes reveals it as another writer. */
@@ -81,7 +81,7 @@ export function streamStateIn(disk: Disk, dataDirectory: string): StreamState | 
   const found = foreignJson(disk.readWhole(file).toString('utf8'))
   if (isStreamState(found)) return found
   throw new Halted(
-    `${file} was not written by this board, or is damaged. Stop the board, delete the stream, remove this file, and start the board again.`,
+    `${file} is damaged, or was not written by this board. Only if no other box leads this board: stop it, delete the stream, remove this file, and start it with broadside serve. If another box leads, this one becomes its follower. ${rejoinAdvice}`,
   )
 }
 

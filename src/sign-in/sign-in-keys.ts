@@ -18,6 +18,7 @@ import { privateKeyOf, rawPublicKeyOf } from '../../storage/ed25519.ts'
 
 const slotBytes = 64
 const mark = Buffer.from('BSK1')
+const endOfSeed = 52
 
 export type SignInKey = { readonly publicKey: string; readonly sign: (bytes: Buffer) => Buffer }
 
@@ -87,7 +88,7 @@ export class SignInKeys {
         this.#free.push(slot)
         continue
       }
-      const seed = Buffer.from(bytes.subarray(20, 52))
+      const seed = Buffer.from(bytes.subarray(20, endOfSeed))
       this.#keys.set(bytes.toString('hex', 4, 20), { ...keyOf(seed), slot })
       bytes.fill(0)
       seed.fill(0)
@@ -101,6 +102,37 @@ export class SignInKeys {
     this.#file.sync()
     if (isNew) this.#disk.syncDirectory(dirname(this.#path))
   }
+}
+
+/** A slot whose bytes are neither zeros nor a key of this form. */
+export type DamagedSlot = {
+  readonly slot: number
+  /** As a start would call it; then a start is refused. */
+  readonly isOfNewerForm: boolean
+}
+
+/** What differs from what is written in the file of the keys; only reads it. */
+export function damagedSlots(disk: Disk, path: string): DamagedSlot[] {
+  if (!disk.fileExists(path)) return []
+  const bytes = disk.readWhole(path)
+  const found: DamagedSlot[] = []
+  for (let slot = 0; slot * slotBytes < bytes.length; slot++) {
+    const own = bytes.subarray(slot * slotBytes, (slot + 1) * slotBytes)
+    const isMarked = own.subarray(0, mark.length).equals(mark)
+    const isEmpty = own.subarray(isMarked ? endOfSeed : 0).every((byte) => byte === 0)
+    if (own.length === slotBytes && isEmpty) continue
+    found.push({ slot, isOfNewerForm: !isMarked && own.toString('latin1', 0, 3) === 'BSK' })
+  }
+  bytes.fill(0)
+  return found
+}
+
+/** Empties a slot, as if its delegation had ended. */
+export function emptySlot(disk: Disk, path: string, slot: number): void {
+  const file = disk.openFile(path, 'write')
+  file.writeAt(Buffer.alloc(slotBytes), slot * slotBytes)
+  file.sync()
+  file.close()
 }
 
 function keyOf(seed: Buffer): SignInKey {

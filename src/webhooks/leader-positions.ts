@@ -5,22 +5,28 @@ import { deliveryDirectory } from '../board-directory.ts'
 import { foreignJson } from '../format/foreign-json.ts'
 import { adoptPositions, type LeaderPositions } from './store.ts'
 
-const positionsFile = (dataDirectory: string) => join(dataDirectory, 'deliveries.json')
+export const leaderPositionsFile = (dataDirectory: string) => join(dataDirectory, 'deliveries.json')
 
 export function saveLeaderPositions(disk: Disk, dataDirectory: string, text: string): void {
-  disk.writeAtomic(positionsFile(dataDirectory), Buffer.from(text))
+  disk.writeAtomic(leaderPositionsFile(dataDirectory), Buffer.from(text))
 }
 
 /** Lets the board in `target`, by default this box, continue the deliveries from there. Repeating it changes nothing. */
 export function adoptLeaderPositions(disk: Disk, dataDirectory: string, target = dataDirectory): void {
-  const file = positionsFile(dataDirectory)
+  const found = leaderPositionsIn(disk, dataDirectory)
+  if (found !== undefined) adoptPositions(deliveryDirectory(target), found)
+}
+
+/** Undefined if there are none that can be used. */
+export function leaderPositionsIn(disk: Disk, dataDirectory: string): LeaderPositions | undefined {
+  const file = leaderPositionsFile(dataDirectory)
   const found = disk.fileExists(file) ? foreignJson(disk.readWhole(file).toString('utf8')) : undefined
-  if (isLeaderPositions(found)) adoptPositions(deliveryDirectory(target), found)
+  return isLeaderPositions(found) ? found : undefined
 }
 
 /** Once a follower leads, what it had stored is outdated. */
 export function removeLeaderPositions(disk: Disk, dataDirectory: string): void {
-  disk.removeFile(positionsFile(dataDirectory))
+  disk.removeFile(leaderPositionsFile(dataDirectory))
 }
 
 /** The content of each place is checked where it is used. */

@@ -17,9 +17,11 @@ import { main } from '../../src/cli/main.ts'
 import { checkBoard } from '../../src/fsck/fsck.ts'
 import type { Finding } from '../../src/fsck/log.ts'
 import { checkMarks } from '../../src/fsck/start.ts'
+import { Witness } from '../../src/log/witness/witness.ts'
+import { saveLostActs } from '../../src/lost-acts-file.ts'
 import { formatCheckpoint } from '../../storage/checkpoint.ts'
 import { machineDisk } from '../../storage/machine-disk.ts'
-import { signNote } from '../../storage/note.ts'
+import { parseVkey, signNote } from '../../storage/note.ts'
 import { createNoteKey } from '../../storage/note-signer.ts'
 import { SEGMENT_HEADER_BYTES } from '../../storage/segment.ts'
 import { capturedTerminal } from '../src/cli/captured-terminal.ts'
@@ -250,7 +252,28 @@ test.each<[what: string, harm: (made: ReturnType<typeof markedCopy>) => string, 
   ['cursor.key is missing', ({ directory }) => removed(join(directory, 'keys/cursor.key')), 'is missing'],
   ['the log’s key is missing', ({ logKey }) => removed(logKey), 'is missing'],
   ['the log’s key can be read by others', ({ logKey }) => opened(logKey), 'chmod 600'],
+  ['the log’s key is another', ({ logKey }) => written(logKey, `${'11'.repeat(32)}\n`), 'do not belong together'],
   ['the mark is cut', ({ mark }) => shortened(mark), 'cannot be parsed'],
+  [
+    'the list of acts to repeat has another byte',
+    ({ directory }) => {
+      const acts = { at: 1, redacted: ['0'.repeat(32)], moved: [], takenDown: [] }
+      saveLostActs(machineDisk, directory, acts)
+      const file = join(directory, 'lost-acts.json')
+      return written(file, readFileSync(file, 'utf8').replace('000"', '001"'))
+    },
+    'is damaged, or was not written by "broadside restored --lost --apply-from"',
+  ],
+  [
+    'the file about the stream is cut',
+    ({ directory }) => written(join(directory, 'replication.json'), '{'),
+    'is damaged, or was not written by this board',
+  ],
+  [
+    'a key of the sign-ins looks like one of a newer release',
+    ({ directory }) => written(join(directory, 'sign-in.keys'), 'BSK3'.padEnd(64, '\0')),
+    'key 1 of the sign-ins is damaged, or of a newer release',
+  ],
 ])('if %s it says so, reads everything else, and reports a problem', async (_what, harm, words) => {
   const marked = markedCopy()
   const harmed = harm(marked)
@@ -313,6 +336,11 @@ function shortened(file: string): string {
   return file
 }
 
+function written(file: string, text: string): string {
+  writeFileSync(file, text)
+  return file
+}
+
 function removed(file: string): string {
   rmSync(file, { recursive: true })
   return file
@@ -322,6 +350,55 @@ function opened(file: string): string {
   chmodSync(file, 0o644)
   return file
 }
+
+test.each([
+  ['stream-seal.json', '{"chain":"0123456789abcde', 'the board begins new keys of the stream'],
+  ['clock-accepted.json', '{"at":"now"}', 'nothing was accepted'],
+  ['deliveries.json', '{"tails":[]}', 'it is saved again when the leader answers'],
+  ['missing-attachments.json', '["lobby/a', 'does not know which attachments'],
+  [
+    'sign-in.keys',
+    'ASK1'.padEnd(64, '\0'),
+    'key 1 of the sign-ins is damaged: the one who uses it has to sign in again',
+  ],
+  ['log/durable', 'BSD\x01'.padEnd(32, '\0'), 'damage to the newest record could look like a torn write'],
+])('a damaged %s is a finding that loses nothing else, and that --repair removes', async (name, text, words) => {
+  const { directory } = markedCopy()
+  writeFileSync(join(directory, name), text)
+  const { code, out } = await fsck(directory, '--explain')
+  expect([code, out.match(/^derived .*/gm)]).toEqual([0, [expect.stringMatching(`/${name}: .*${words}`)]])
+  expect(out).toMatch(/^ +(No post is lost|This is derived)/m)
+  expect((await fsck(directory, '--repair')).out).toContain(`repaired ${directory}/${name}`)
+  expect(await fsck(directory)).toMatchObject({ code: 0, out: expect.stringContaining('Everything agrees.') })
+})
+
+test('a changed byte in what a witness has signed is damage', async () => {
+  const { directory } = markedCopy()
+  const key = createNoteKey('other.example/log/2026a', Buffer.alloc(32, 7))
+  const known = parseVkey(key.vkey)
+  if (!known.ok) throw new Error(known.problem)
+  const seed = Buffer.alloc(32, 8)
+  writeFileSync(join(directory, 'keys/witness.key'), seed.toString('hex'), { mode: 0o600 })
+  const witness = new Witness({
+    disk: machineDisk,
+    directory: join(directory, 'witness'),
+    name: 'board.example/witness',
+    seed,
+    logs: [{ key: known.value, url: undefined }],
+    now: () => 1,
+  })
+  const head = signNote(formatCheckpoint({ origin: key.signer.name, size: 3, root: Buffer.alloc(32, 9) }), key.signer)
+  expect(witness.addCheckpoint(`old 0\n\n${head}`).status).toBe(200)
+  expect(await fsck(directory)).toMatchObject({ code: 0, out: expect.stringContaining('Everything agrees.') })
+  const [name] = readdirSync(join(directory, 'witness')) as [string]
+  const file = join(directory, 'witness', name)
+  writeFileSync(file, readFileSync(file, 'utf8').replace('\n3\n', '\n2\n'))
+  const { code, out } = await fsck(directory)
+  expect([code, out]).toEqual([
+    3,
+    expect.stringMatching(`damage +${file}: .* signature of board.example/witness is not`),
+  ])
+})
 
 test.each<[what: string, harm: (directory: string) => void, meaning: RegExp]>([
   [

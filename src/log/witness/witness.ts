@@ -6,7 +6,7 @@
  */
 import { createHash, sign } from 'node:crypto'
 import { join } from 'node:path'
-import { openCheckpoint } from '../../../storage/checkpoint.ts'
+import { openCheckpoint, parseCheckpoint } from '../../../storage/checkpoint.ts'
 import type { Disk } from '../../../storage/disk.ts'
 import { privateKeyOf, rawPublicKeyOf } from '../../../storage/ed25519.ts'
 import { EMPTY_ROOT } from '../../../storage/merkle.ts'
@@ -18,10 +18,15 @@ import {
   KEY_TYPE,
   keyIdOf,
   parseNote,
+  parseVkey,
   type SignatureLine,
+  verifyNote,
 } from '../../../storage/note.ts'
 import type { PolicyLog } from '../../../storage/tlog-policy.ts'
 import { parseAddCheckpoint } from './add-checkpoint.ts'
+
+export const witnessDirectory = (dataDirectory: string): string => join(dataDirectory, 'witness')
+export const witnessKeyFile = (dataDirectory: string): string => join(dataDirectory, 'keys', 'witness.key')
 
 type WitnessOptions = {
   readonly disk: Disk
@@ -111,6 +116,23 @@ export class Witness {
     const signature = Buffer.concat([time, sign(null, cosignedBytes(Buffer.from(text), seconds), this.#key)])
     return { name: this.#options.name, keyId: this.#keyId, signature }
   }
+}
+
+/**
+ * What is wrong with a file in which a witness with this key stores the newest checkpoint of a log; undefined if nothing is. `name`: of
+ * the file.
+ */
+export function storedHeadProblem(name: string, text: string, seed: Buffer): string | undefined {
+  const note = parseNote(text)
+  if (!note.ok) return note.problem
+  const checkpoint = parseCheckpoint(note.value.text)
+  if (!checkpoint.ok) return checkpoint.problem
+  if (hashOf(checkpoint.value.origin) !== name) return 'it is not of the log that its name says'
+  const signer = note.value.lines.at(-1)?.name ?? ''
+  const publicKey = rawPublicKeyOf(privateKeyOf(seed))
+  const key = parseVkey(formatVkey({ name: signer, type: KEY_TYPE.cosignature, publicKey }))
+  const signed = key.ok ? verifyNote(note.value, [key.value]) : key
+  return signed.ok ? undefined : signed.problem
 }
 
 function answer(status: 400 | 403 | 404 | 422, problem: string): WitnessAnswer {

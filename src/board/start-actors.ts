@@ -239,11 +239,19 @@ function followingOf({ config, follower }: ActorsOptions): Following | undefined
   return { settings: follow, shared: sharedSettings(config), logs, refusal: () => front.refusal, behind: front.behind }
 }
 
-/** The process cannot continue: its supervisor restarts it, and it recovers. */
+/** Exit codes of a running board. */
+const cannotContinue = 70
+const isReplaced = 75
+
+/** The process cannot continue: its supervisor restarts it, and it recovers, or follows the box that has taken over. */
 export function exitFatally({ exit }: Pick<Platform, 'exit'>): (error: unknown) => void {
   return (error) => {
+    if (Object(error).name === 'Deposed') {
+      log('warn', 'replaced', explainFailure(error))
+      return exit(isReplaced)
+    }
     log('error', 'fatal', explainFailure(error))
-    exit(70)
+    exit(cannotContinue)
   }
 }
 

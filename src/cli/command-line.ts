@@ -207,7 +207,7 @@ export function helpOf(command: Command): string {
 }
 
 export const exitCodeHelp =
-  'Exit codes: 0 done, 1 refused or failed, 2 wrong command line, 3 verification failed, 4 the mirrored log is closed, 70 a running board cannot continue.'
+  'Exit codes: 0 done, 1 refused or failed, 2 wrong command line, 3 verification failed, 4 the mirrored log is closed, 70 a running board cannot continue, 75 another box leads this board.'
 
 function firstSentence(error: unknown): string {
   const message = error instanceof Error ? error.message : String(error)

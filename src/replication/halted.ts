@@ -39,7 +39,7 @@ export class Deposed extends Halted {
 
   constructor() {
     super(
-      'Another board writes to the stream: it has replaced this one. Start this directory with broadside follow, which makes it a follower of that board, or stop this board for good.',
+      'Another box leads this board: it took over after this one had handed over the lead, or could not be reached. This box has acknowledged nothing since. Start it with broadside follow (a box that may lead: broadside follow --may-lead), which makes it a follower of that box, or stop it for good.',
     )
   }
 }

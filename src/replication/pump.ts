@@ -134,7 +134,8 @@ export class Pump {
         if (this.#isStopped) return
         const problem = error instanceof Error ? error.message : String(error)
         const halted = error instanceof Halted ? error : undefined
-        if (problem !== this.#problem)
+        // If another box leads, the process says so when it exits.
+        if (problem !== this.#problem && !(error instanceof Deposed))
           report('error', halted === undefined ? 'replication.interrupted' : 'replication.halted', { problem })
         this.#problem = problem
         const isTold = halted !== undefined || error instanceof UnfitServers

@@ -618,7 +618,8 @@ export class ActorHost implements Actors {
       const news = body as ReplicationNews | Acknowledged
       if ('acknowledged' in news) return this.#receiveAcknowledged(news)
       for (const each of this.#listeners) each.replicationNews?.(news)
-      if (news.isFatal) this.#options.onFatal('replication', { name: 'Halted', message: news.problem ?? '', stack: '' })
+      if (news.fatal !== undefined)
+        this.#options.onFatal('replication', { name: news.fatal, message: news.problem ?? '', stack: '' })
     }
     return this.#late(
       'replication',

@@ -37,10 +37,13 @@ export type ReplicationThread = {
 export type ReplicationTell = 'started' | CopiesTell
 
 /**
- * What keeps the board from publishing, or writes from being answered; undefined if nothing does. `isFatal`: the board must answer nothing
- * more.
+ * What keeps the board from publishing, or writes from being answered; undefined if nothing does. `fatal`: the error after which the board
+ * must answer nothing more.
  */
-export type ReplicationNews = { readonly problem: string | undefined; readonly isFatal: boolean }
+export type ReplicationNews = {
+  readonly problem: string | undefined
+  readonly fatal?: 'Deposed' | 'Halted' | undefined
+}
 
 /** What is durable when the board stops is still published, if the servers are reachable. */
 const flushMs = 2_000
@@ -98,8 +101,10 @@ export function publishing(
       if (ack === 'copy') void stream.subscribeCopies((ends) => held.copy(ends))
       return stream
     },
-    tell: (problem, halted) =>
-      news.tellStream(problem, halted instanceof Deposed || (halted !== undefined && (waits || isAwaited))),
+    tell: (problem, halted) => {
+      const isHalted = halted !== undefined && (waits || isAwaited)
+      news.tellStream(problem, halted instanceof Deposed ? 'Deposed' : isHalted ? 'Halted' : undefined)
+    },
   })
   const tellAcknowledged = (acknowledged: Ends): void => {
     if (!waits && !isAwaited) return
@@ -174,9 +179,9 @@ class News {
   }
 
   /** `problem`: what keeps the pump from publishing. */
-  tellStream(problem: string | undefined, isFatal: boolean): void {
+  tellStream(problem: string | undefined, fatal: ReplicationNews['fatal']): void {
     this.#ofStream = problem
-    this.#tell(isFatal)
+    this.#tell(fatal)
   }
 
   /** `problem`: what writes are waiting for in vain. */
@@ -184,7 +189,7 @@ class News {
     if (problem === this.#ofWrites) return
     this.#ofWrites = problem
     if (problem !== undefined) this.#report('warn', 'replication.waits', { problem })
-    this.#tell(false)
+    this.#tell()
   }
 
   /** `problem`: what is wrong with the servers, and stops nothing yet. */
@@ -192,11 +197,11 @@ class News {
     this.#ofServers = problem
     if (problem === undefined) this.#report('info', 'replication.whole', {})
     else this.#report('warn', 'replication.degraded', { problem })
-    this.#tell(false)
+    this.#tell()
   }
 
-  #tell(isFatal: boolean): void {
+  #tell(fatal?: ReplicationNews['fatal']): void {
     const problem = this.#ofStream ?? this.#ofWrites ?? this.#ofServers
-    this.#front.tell({ problem, isFatal } satisfies ReplicationNews)
+    this.#front.tell({ problem, fatal } satisfies ReplicationNews)
   }
 }

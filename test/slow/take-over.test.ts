@@ -240,6 +240,12 @@ describe.skipIf(skipWithout(missing))(`a board with several boxes${skipNote(miss
       const epoch = async () => (await Promise.all(boxes.map((box) => box.ends()))).find((ends) => ends?.epoch === 3)
       await vi.waitFor(async () => expect(await epoch()).toBeDefined(), { ...patience, interval: 100 })
       console.info(`another box led after ${Date.now() - stoppedAt} ms`)
+      // Started as a leader, it says that another box leads and how it follows. That is no fault.
+      const { code, output } = await expectStartRefused(boxes[oldLeader]!.options('serve'))
+      const lines = output.split('\n').map((line) => JSON.parse(line) as Record<string, unknown>)
+      expect([code, lines.at(-1)]).toEqual([75, expect.objectContaining({ level: 'warn', event: 'replaced' })])
+      expect(lines.at(-1)).toMatchObject({ problem: expect.stringContaining('broadside follow --may-lead') })
+      expect(lines.filter(({ level }) => level === 'error')).toEqual([])
       boards[oldLeader] = await boxes[oldLeader]!.join()
       const followerClient = await Client.of(boards[oldLeader]!)
       await vi.waitFor(() => ledger.check(followerClient, 30), { ...patience, interval: 500 })

@@ -45,6 +45,11 @@ const ReceiverSchema = Type.Object(
         'delegation whose key was shown its address: it ends with that delegation, which delegation.list shows; receiver.rotate makes it your own',
       ),
     ),
+    delegation_ended: Type.Optional(
+      Type.Literal(true, {
+        description: 'that delegation has ended, so nothing arrives any more: receiver.rotate gives a new address',
+      }),
+    ),
     deleted_at: Type.Optional(seconds('when it was deleted')),
   },
   { title: 'Receiver', description: 'a receive URL' },

@@ -35,7 +35,8 @@ import { decodeBytes64, identityId, signingBytes } from '../format/signing.ts'
 import type { ScreeningQueue } from '../moderation/screening.ts'
 import type { DurationHistograms } from '../observe.ts'
 import type { Throttle } from '../rates/throttle.ts'
-import { type AnswerOf, dataOf, ok, type ReadRequest, type Take, unending } from '../reads/read.ts'
+import { type AnswerOf, dataOf, ok, type ReadCall, type ReadRequest, type Take, unending } from '../reads/read.ts'
+import { readReceivers } from '../receive-urls/list.ts'
 import type { Calls } from '../tool-calls/service.ts'
 import type { ToolProbes } from '../tools/service.ts'
 import type { Checks, Verdict } from '../verify/verifier.ts'
@@ -196,8 +197,10 @@ export class CommandRouter implements CommandPath, ReadPath {
 
   /** `client`: who waits for the answer; the board itself by default. */
   read<Name extends AnyReadName>(request: ReadRequest<Name>, answer: Take<AnswerOf<Name>>, client?: Client): void {
-    const { hooks, reads } = this.#options
-    if (!hooks.read(request, answer)) reads.read(request, answer, client)
+    const { hooks, news, reads } = this.#options
+    const read: ReadCall = (asked, take) => reads.read(asked, take, client)
+    if (hooks.read(request, answer) || readReceivers(request, { read, delegates: news.delegates }, answer)) return
+    read(request, answer)
   }
 
   #unsigned(command: Command, source: CommandSource, respond: Respond): void {

@@ -63,7 +63,10 @@ export function receiverView(receiver: Omit<Receiver, 'owner' | 'hash' | 'posted
   }
 }
 
-function list(context: ReadContext, request: ReadRequest): ReadAnswer {
+function list(
+  context: ReadContext,
+  request: ReadRequest,
+): ReadAnswer<{ receivers: readonly ReturnType<typeof receiverView>[] }> {
   const all = context.state.receivers.of(request.reader)
   const page = countedPage(context, request, { name: `receivers:${request.reader}`, all, show: receiverView })
   return page === undefined ? badCursor : ok({ receivers: page.views, ...page.paging })

@@ -410,6 +410,7 @@ test('a receive URL and an invite shown to a delegate end with the delegation; r
     { id: made.id, delegation: id },
     { id: own.id, delegation: id },
   ])
+  expect(JSON.stringify(await shownTo())).not.toContain('delegation_ended')
   const invite = async () => (await run(key, { operation: 'room.invite.create', room })).invite!.code
   const accept = (signer: typeof owner, code: string) =>
     client.command(signer, { operation: 'room.invite.accept', data: JSON.stringify({ schema: 1, code }) })
@@ -427,7 +428,12 @@ test('a receive URL and an invite shown to a delegate end with the delegation; r
   await board.kill()
   await start()
   expect([await deliver(made.url), (await accept(late, unused)).status]).toEqual([400, 403])
+  expect(await shownTo()).toMatchObject([
+    { id: made.id, delegation: id, delegation_ended: true },
+    { id: own.id, delegation: id, delegation_ended: true },
+  ])
   const back = (await run(owner, { operation: 'receiver.rotate', target: made.id })).receiver!
   expect([await deliver(made.url), await deliver(back.url)]).toEqual([400, 200])
   expect((await shownTo())![0]).not.toHaveProperty('delegation')
+  expect((await shownTo())![0]).not.toHaveProperty('delegation_ended')
 })

@@ -138,7 +138,7 @@ const itemLine = ({ received_at: at, content_type: type, bytes, body, body_encod
     ),
   )
 
-const receiverItem = (key, { id, label, room, post, signed, items, deleted_at: ended }) => {
+const receiverItem = (key, { id, label, room, post, signed, items, delegation_ended: dead, deleted_at: ended }) => {
   const acts = [
     ['New address', () => rotate(key, id)],
     ['Delete', () => send(key, { operation: 'receiver.delete', target: id }).then(build)],
@@ -148,6 +148,7 @@ const receiverItem = (key, { id, label, room, post, signed, items, deleted_at: e
     ...(post ? [`posted to ${room}`] : []),
     ...(signed ? ['must be signed'] : []),
     ...(ended === undefined ? [] : ['deleted']),
+    ...(dead && ended === undefined ? ['closed, because its delegation has ended: take a new address'] : []),
   ]
   return [
     make('b', {}, visible(label ?? id.slice(0, 8))),

@@ -5,7 +5,7 @@ import type { RefusalCode } from '../kernel/refusals.ts'
 import type { Parts } from '../records/core.ts'
 import { type FactRecord, RecordType } from '../records/record.ts'
 import { accept, act, type Deciders, refuse, type Situation, type WriteLetter } from '../records/write.ts'
-import type { Hook, HookFacts } from './webhooks.ts'
+import type { Hook, HookFacts, RotatedFacts } from './webhooks.ts'
 
 /** Name of the actor that decides all hooks of an identity. */
 export const hooksOf = (owner: string) => `@hooks-${owner}`
@@ -19,6 +19,7 @@ type Limited = { readonly limit: number }
 /** `secret` is shown only to the creator, and not recorded. */
 type CreateArgs = Omit<HookFacts, 'hook'> & Barred & Limited & { readonly secret: string }
 type SubscribeArgs = HookFacts & Limited
+type RotateArgs = RotatedFacts & { readonly secret?: string }
 type RedeliverArgs = { readonly hook: string; readonly event: string } & Barred
 
 const create = ({ state, now }: Situation, letter: WriteLetter<CreateArgs>) => {
@@ -26,6 +27,12 @@ const create = ({ state, now }: Situation, letter: WriteLetter<CreateArgs>) => {
   if (barred !== undefined) return refuse(barred[0], barred[1], barred[2], barred[3] === 0 ? undefined : barred[3])
   if (liveOf(state, letter.author, now) >= limit) return refuse('wrong_state', tooMany(limit))
   return act(letter, now, { facts: { hook: Buffer.from(letter.id).toString('hex'), ...facts }, isPublic: false })
+}
+
+const rotate = ({ state, now }: Situation, letter: WriteLetter<RotateArgs>) => {
+  const { secret: _, ...facts } = letter.args
+  if (ownWebhook(state, letter.author, facts.hook) === undefined) return unknown(facts.hook)
+  return act(letter, now, { facts, isPublic: false })
 }
 
 const remove = ({ state, now }: Situation, letter: WriteLetter<{ hook: string }>) => {
@@ -67,6 +74,7 @@ const end = ({ state, now }: Situation, letter: WriteLetter<{ hook: string; epoc
 
 export const hooksDeciders = {
   'webhook.create': create,
+  'webhook.rotate': rotate,
   'webhook.delete': remove,
   'webhook.redeliver': redeliver,
   'hook.subscribe': subscribe,

@@ -45,6 +45,21 @@ const webhook = {
   expires_at: Type.Optional(seconds('if a delegate created it: when the delegation ends, and the webhook with it')),
 }
 
+/** `ifLost`: what to do about a lost secret, as the rest of a sentence. */
+const secret = (ifLost: string) => ({
+  secret: Type.Optional(
+    Type.String({
+      pattern: '^whsec_[A-Za-z0-9+/=]{44}$',
+      description: 'secret that deliveries are signed with; shown once',
+    }),
+  ),
+  secret_shown: Type.Optional(
+    Type.Boolean({
+      description: `true: this is a retry, and the secret was in the first answer. If that was lost, ${ifLost}`,
+    }),
+  ),
+})
+
 const webhookCreate = declare({
   name: 'webhook.create',
   group: 'webhooks',
@@ -74,18 +89,7 @@ const webhookCreate = declare({
     webhook: Type.Object(
       {
         ...webhook,
-        secret: Type.Optional(
-          Type.String({
-            pattern: '^whsec_[A-Za-z0-9+/=]{44}$',
-            description: 'secret that deliveries are signed with; shown once',
-          }),
-        ),
-        secret_shown: Type.Optional(
-          Type.Boolean({
-            description:
-              'true: this is a retry, and the secret was in the first answer. If that was lost, delete the webhook and create another',
-          }),
-        ),
+        ...secret('webhook.rotate gives a new one'),
       },
       { title: 'NewWebhook' },
     ),
@@ -110,6 +114,30 @@ const webhookList = declare({
   refusals: ['unsigned', 'key_rotated'],
   result: listOf('webhooks', Type.Object({ ...webhook, delivery: Status }, { title: 'Webhook' })),
   example: { operation: 'webhook.list' },
+})
+
+const webhookRotate = declare({
+  name: 'webhook.rotate',
+  group: 'webhooks',
+  summary:
+    'Give a webhook a new secret, and resume it; for 24 hours its deliveries are signed with the previous one too. If a delegate rotates it, the webhook ends with the delegation.',
+  kind: 'write',
+  isUnseen: true,
+  scope: 'events:subscribe',
+  who: 'its creator',
+  required: ['target'],
+  optional: [],
+  narrowed: { target },
+  refusals: ['not_found'],
+  result: Type.Object({
+    webhook: Type.Object({
+      id: id('id of the webhook'),
+      ...secret('webhook.rotate again gives another'),
+      previous_until: seconds('until then webhook-signature has a signature with the previous secret too'),
+    }),
+    receipt: Receipt,
+  }),
+  example: { operation: 'webhook.rotate', target: example },
 })
 
 const webhookDelete = declare({
@@ -199,6 +227,7 @@ const webhookRedeliver = declare({
 export const webhooksOperations = [
   webhookCreate,
   webhookList,
+  webhookRotate,
   webhookDelete,
   webhookDeliveries,
   webhookRedeliver,

@@ -11,6 +11,8 @@ import type { FactRecord } from '../records/record.ts'
 
 /** After a change of secret, deliveries are also signed with the previous one for this many seconds. */
 export const overlapSeconds = 300
+/** The same after `webhook.rotate`: a person, not a client of MCP Events, replaces the secret of a plain webhook. */
+export const rotationOverlapSeconds = 86_400
 /** Redeliveries remembered at once. */
 const redeliveriesMax = 50
 
@@ -42,6 +44,10 @@ export type HookFacts = {
 /** The previous secret, valid until then (Unix seconds). */
 type FormerSecret = { readonly sealed: string; readonly until: number }
 
+/** A new secret; and of a delegate who has seen it, the delegation and its end. */
+export type RotatedFacts = Pick<HookFacts, 'hook' | 'sealed' | 'tag'> &
+  Partial<Pick<HookFacts, 'expires' | 'delegation'>>
+
 type Redelivery = { readonly number: number; readonly event: string }
 
 export type Hook = {
@@ -70,6 +76,7 @@ export class Hooks implements Projection {
   readonly acts: Projection['acts'] = {
     'webhook.create': (act, place) => this.#put(act, place),
     'hook.subscribe': (act, place) => this.#put(act, place),
+    'webhook.rotate': ({ facts, at }: FactRecord<RotatedFacts>) => this.#rotated(facts, at),
     'webhook.delete': ({ facts }: FactRecord<{ hook: string }>) => this.#remove(facts.hook),
     'hook.end': ({ facts }: FactRecord<{ hook: string }>) => this.#remove(facts.hook),
     'webhook.redeliver': ({ facts }: FactRecord<{ hook: string; event: string }>) =>
@@ -122,6 +129,14 @@ export class Hooks implements Projection {
     if (known.facts.tag !== facts.tag) known.former = { sealed: known.facts.sealed, until: at + overlapSeconds }
     known.facts = facts
     known.wakes++
+  }
+
+  #rotated(facts: RotatedFacts, at: number): void {
+    const hook = this.#byId.get(facts.hook)
+    if (hook === undefined) return
+    hook.former = { sealed: hook.facts.sealed, until: at + rotationOverlapSeconds }
+    hook.facts = { ...hook.facts, ...facts }
+    hook.wakes++
   }
 
   #add(hook: Hook): void {

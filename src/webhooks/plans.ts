@@ -8,7 +8,7 @@ import type { RefusalCode } from '../../actors/kernel/refusals.ts'
 import { type Refusal, refusal } from '../../actors/kernel/refusals.ts'
 import { hooksOf } from '../../actors/webhooks/decide.ts'
 import { isPrivateKind, privateScope } from '../../actors/webhooks/kind-names.ts'
-import type { HookFacts } from '../../actors/webhooks/webhooks.ts'
+import { type HookFacts, rotationOverlapSeconds } from '../../actors/webhooks/webhooks.ts'
 import { writerOf } from '../command/charging.ts'
 import { isPublicOnly } from '../command/dispatch.ts'
 import type { Asked, Found, Plan, Services } from '../command/plan.ts'
@@ -49,6 +49,20 @@ const create: Plan<'webhook.create'> = {
   },
 }
 
+const rotate: Plan<'webhook.rotate'> = {
+  to: ownActor,
+  args: ({ command, signer }, { hooks, random }) => {
+    const secret = freshSecret(random)
+    const seen = signer.delegate === undefined ? {} : endOf(signer.delegate)
+    return { hook: command.target, secret, ...hooks.sealed(signer.id, secret), ...seen }
+  },
+  ask: (verified, services, pass) => pass({ args: {}, ...notifying(verified, services) }),
+  show: (_verified, { at, facts }, _actor, isDuplicate, { secret }) => {
+    const shown = isDuplicate ? { secret_shown: true } : { secret }
+    return { values: { webhook: { id: facts.hook, ...shown, previous_until: at + rotationOverlapSeconds } } }
+  },
+}
+
 const remove: Plan<'webhook.delete'> = {
   to: ownActor,
   args: ({ command }) => ({ hook: command.target }),
@@ -83,6 +97,7 @@ const redeliver: Plan<'webhook.redeliver'> = {
 
 export const webhooksPlans = {
   'webhook.create': create,
+  'webhook.rotate': rotate,
   'webhook.delete': remove,
   'webhook.redeliver': redeliver,
 }

@@ -9,7 +9,7 @@ import type { BoardRecord } from '../../actors/records/record.ts'
 import type { WriteLetter } from '../../actors/records/write.ts'
 import { State } from '../../actors/state.ts'
 import { hooksOf } from '../../actors/webhooks/decide.ts'
-import { overlapSeconds } from '../../actors/webhooks/webhooks.ts'
+import { overlapSeconds, rotationOverlapSeconds } from '../../actors/webhooks/webhooks.ts'
 
 const owner = createHash('sha256').update('owner').digest('hex')
 const limit = 3
@@ -19,7 +19,7 @@ type Step =
   | { readonly op: 'subscribe'; readonly name: number; readonly secret: string }
   | { readonly op: 'unsubscribe'; readonly name: number }
   | { readonly op: 'create' }
-  | { readonly op: 'delete' | 'wake'; readonly at: number }
+  | { readonly op: 'delete' | 'wake' | 'rotate'; readonly at: number }
   | { readonly op: 'wait'; readonly seconds: number }
 
 const name = fc.nat(4)
@@ -28,7 +28,7 @@ const steps = fc.array(
     fc.record({ op: fc.constant('subscribe' as const), name, secret: fc.constantFrom('a', 'b') }),
     fc.record({ op: fc.constant('unsubscribe' as const), name }),
     fc.constant<Step>({ op: 'create' }),
-    fc.record({ op: fc.constantFrom('delete' as const, 'wake' as const), at: fc.nat(4) }),
+    fc.record({ op: fc.constantFrom('delete' as const, 'wake' as const, 'rotate' as const), at: fc.nat(4) }),
     fc.record({ op: fc.constant('wait' as const), seconds: fc.constantFrom(1, ttl - 1, ttl, overlapSeconds) }),
   ),
   { maxLength: 60 },
@@ -91,6 +91,14 @@ test('decisions match the model, and a replay and a snapshot give the same', () 
           const { decision } = decide('hook.end', { hook: id })
           expect(decision).toMatchObject({ ok: true, reply: { ended: model.some((each) => each.id === id) } })
           model = model.filter((each) => each.id !== id)
+        } else if (step.op === 'rotate') {
+          const known = model.filter(({ form }) => form === 'webhook')[step.at]
+          const hook = known?.id ?? 'ff'.repeat(16)
+          const tag = `r${letters}`
+          const { decision } = decide('webhook.rotate', { hook, sealed: 's', tag, secret: 'never kept' })
+          expect(decision.ok).toBe(known !== undefined)
+          if (known === undefined) continue
+          Object.assign(known, { tag, former: `${now + rotationOverlapSeconds}`, wakes: known.wakes + 1 })
         } else {
           const own = model.filter(({ form }) => form === 'webhook')
           const target = own[step.at]?.id ?? 'ff'.repeat(16)

@@ -254,7 +254,7 @@ describe('the key of an operator', () => {
 })
 
 describe('secrets of webhooks and receive URLs', () => {
-  test('a new webhook has a new secret: the thief’s signatures are rejected, and events continue', async () => {
+  test('a rotated webhook has a new secret: the thief’s signatures are rejected, and events continue', async () => {
     const hooked = await WebhookBoard.open()
     const old = await hooked.createWebhook(ada, '/hook')
     const forge = (): Record<string, string> => {
@@ -274,11 +274,12 @@ describe('secrets of webhooks and receive URLs', () => {
       }
     }
     expect(believed(old.secret)).toBe(true)
-    const next = await hooked.createWebhook(ada, '/renewed')
-    await hooked.run(ada, { operation: 'webhook.delete', target: old.id })
+    const rotated = await hooked.run(ada, { operation: 'webhook.rotate', target: old.id })
+    const next = (rotated.data as unknown as { webhook: { secret: string } }).webhook
     expect(believed(next.secret)).toBe(false)
+    hooked.target.secrets.set('/hook', next.secret)
     await hooked.post(ada, { room: 'lobby', text: 'after' })
-    expect((await hooked.waitForDeliveries('/renewed', 1))[0]).toMatchObject({ verified: true })
+    expect((await hooked.waitForDeliveries('/hook', 1))[0]).toMatchObject({ verified: true })
     await hooked.close()
   })
 

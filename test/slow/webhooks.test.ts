@@ -4,10 +4,12 @@ import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { shardOf } from '../../actors/shard.ts'
 import { isHookKind } from '../../actors/webhooks/kind-names.ts'
 import { marketName } from '../../actors/works/market/letters.ts'
-import { person } from '../support/client.ts'
+import { now, person } from '../support/client.ts'
+import { createDelegation } from '../support/delegations.ts'
 import { type ReceivedRequest, respondWith } from '../support/hook-target.ts'
 import { deliveryErrors } from '../support/json-schema.ts'
 import { World } from '../support/operation-setups.ts'
+import { patience } from '../support/patience.ts'
 import { program } from '../support/program.ts'
 import { WebhookBoard } from '../support/webhook-board.ts'
 import { workAt } from '../support/work-stages.ts'
@@ -453,6 +455,53 @@ test('a retry of webhook.create returns the same webhook, and its secret is show
   expect(shown(first).secret).toMatch(/^whsec_/)
   expect(shown(again)).toEqual({ ...shown(first), secret: undefined, secret_shown: true })
   expect(await webhooks.list(owner)).toHaveLength(1)
+})
+
+test('a rotated webhook signs with both secrets for a day, resumes, and shows the new one once', async () => {
+  const [owner, other] = [someone(), someone()]
+  const made = await webhooks.createWebhook(owner, '/rotated')
+  await webhooks.post(other, { room: 'lobby', text: 'before' })
+  await webhooks.waitForDeliveries('/rotated', 1)
+  const command = webhooks.client.sign(owner, { operation: 'webhook.rotate', target: made.id })
+  const [first, again] = [await webhooks.client.send(command.body), await webhooks.client.send(command.body)]
+  const shown = (answer: typeof first) => (answer.data as unknown as { webhook: Record<string, unknown> }).webhook
+  const { secret, previous_until: until } = shown(first) as { secret: string; previous_until: number }
+  expect(secret).toMatch(/^whsec_/)
+  expect(secret).not.toBe(made.secret)
+  expect(until).toBeGreaterThanOrEqual(now() + 86_400 - 300)
+  expect(shown(again)).toEqual({ id: made.id, secret_shown: true, previous_until: until })
+  // What has only one of the secrets accepts each delivery.
+  for (const [known, text] of [
+    [made.secret, 'with the previous one'],
+    [secret, 'with the new one'],
+  ] as const) {
+    webhooks.target.secrets.set('/rotated', known)
+    await webhooks.post(other, { room: 'lobby', text })
+    await webhooks.target.waitUntil(() => textOf(webhooks.target.receivedAt('/rotated').at(-1)!) === text)
+    const { verified, headers } = webhooks.target.receivedAt('/rotated').at(-1)!
+    expect([verified, String(headers['webhook-signature']).split(' ')]).toEqual([
+      true,
+      [expect.any(String), expect.any(String)],
+    ])
+  }
+  // It holds after a restart, and no file has either secret.
+  await webhooks.restart((board) => board.kill())
+  await webhooks.post(other, { room: 'lobby', text: 'after a restart' })
+  await webhooks.target.waitUntil(() => textOf(webhooks.target.receivedAt('/rotated').at(-1)!) === 'after a restart')
+  expect(webhooks.target.receivedAt('/rotated').at(-1)).toMatchObject({ verified: true })
+  expect((await webhooks.list(owner))[0]).toMatchObject({ id: made.id, delivery: { active: true } })
+})
+
+test('a webhook that a delegate has rotated ends with the delegation', async () => {
+  const [owner, key] = [someone(), someone()]
+  const { id } = await webhooks.createWebhook(owner, '/by-delegate')
+  const delegation = await createDelegation(webhooks.client, owner, key, { scopes: ['events:subscribe', 'board:read'] })
+  const rotated = await webhooks.run(key, { operation: 'webhook.rotate', target: id })
+  const { secret } = (rotated.data as unknown as { webhook: { secret: string } }).webhook
+  expect(secret).toMatch(/^whsec_/)
+  expect((await webhooks.list(owner))[0]).toMatchObject({ id, expires_at: expect.any(Number) })
+  await webhooks.run(owner, { operation: 'delegation.revoke', target: delegation })
+  await vi.waitFor(async () => expect(await webhooks.list(owner)).toEqual([]), patience)
 })
 
 test('webhooks continue where they were after a stop and a kill, and a stopped board passes fsck', async () => {

@@ -379,6 +379,7 @@ export const setups: Readonly<Record<string, Setup>> = {
   ...toolSetups,
   'webhook.create': async (world) => ({ signer: world.someone(), fields: { data: await world.hookData() } }),
   'webhook.list': signerWithWebhook,
+  'webhook.rotate': ownWebhook,
   'webhook.delete': ownWebhook,
   'webhook.deliveries': ownWebhook,
   'webhook.redeliver': ownWebhook,

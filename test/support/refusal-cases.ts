@@ -425,6 +425,7 @@ export const refusalCases: Readonly<Record<string, Readonly<Record<string, Refus
       send(world, 'webhook.create', world.someone(), { data: await world.hookData({ url: 'http://127.0.0.1:1025/' }) }),
   },
   'webhook.list': { unsigned: unsigned('webhook.list'), key_rotated: byRotatedKey('webhook.list') },
+  'webhook.rotate': { not_found: byAnotherPerson('webhook.rotate') },
   'webhook.delete': { not_found: byAnotherPerson('webhook.delete') },
   'webhook.deliveries': {
     unsigned: unsigned('webhook.deliveries'),

@@ -83,15 +83,21 @@ const hookItem = (key, { id, url, kinds: wanted, room, delivery }) => {
       ...(room === undefined ? [] : [` in ${room}`]),
     ),
     make('div', { class: 'line' }, ...state),
-    doing(...(active ? [] : [resume]), [
-      'Delete',
-      () => send(key, { operation: 'webhook.delete', target: id }).then(build),
-    ]),
+    doing(
+      ...(active ? [] : [resume]),
+      ['New secret', () => rotateHook(key, id)],
+      ['Delete', () => send(key, { operation: 'webhook.delete', target: id }).then(build)],
+    ),
     later('Deliveries', async () => {
       const { deliveries } = await read(key, { operation: 'webhook.deliveries', target: id, limit: 20 })
       return listOf(deliveries.map(deliveryLine), 'Nothing was delivered yet.')
     }),
   ]
+}
+
+const rotateHook = async (key, target) => {
+  const { webhook } = await send(key, { operation: 'webhook.rotate', target })
+  return `Its new secret, shown only now: ${webhook.secret}. For 24 hours, deliveries are signed with the previous one too.`
 }
 
 const newHook = (key) => {

@@ -12,7 +12,13 @@ import type { VerifierKey } from '../../storage/note.ts'
 import { TILE_WIDTH } from '../../storage/tile-path.ts'
 import type { CheckedLine, LeafClaim, OwnerClaim, RecordType } from '../export-check/event-check.ts'
 import { LedgerBooks } from '../export-check/ledger-books.ts'
-import type { ExportPart, LineReading, PartReading, PlainEvents } from '../export-check/part.ts'
+import {
+  type ExportPart,
+  type LineReading,
+  type PartReading,
+  type PlainEvents,
+  RoomTally,
+} from '../export-check/part.ts'
 import type { PartReader } from '../export-check/readers.ts'
 import type { Renamed } from '../export-check/shown-fields.ts'
 import { textOf } from '../export-check/signed-line.ts'
@@ -63,6 +69,8 @@ export type ExportReport = {
   checkpoint: ParsedCheckpoint | undefined
   isSignedByLog: boolean | undefined
   serviceId: string | undefined
+  /** Rooms of a whole export that lack numbers before their last line, and how many. */
+  gaps: readonly (readonly [room: string, missing: number])[]
   failures: number
   first: ExportFailure | undefined
 }
@@ -99,6 +107,7 @@ class ExportVerification {
   /** Lines that claim to be in no log. */
   readonly #unlogged: number[] = []
   readonly #delegations = new DelegationTimes()
+  readonly #rooms = new RoomTally()
 
   constructor(options: ExportVerifyOptions) {
     this.#options = options
@@ -150,7 +159,8 @@ class ExportVerification {
   }
 
   /** Takes the results for lines, in the order of the file. */
-  #takePart({ plain, others }: PartReading): void {
+  #takePart({ rooms, plain, others }: PartReading): void {
+    for (const each of rooms) this.#rooms.add(...each)
     let row = 0
     for (const [number, reading] of others) {
       if (plain !== undefined) row = this.#takePlain(plain, row, number)
@@ -282,6 +292,9 @@ class ExportVerification {
       return
     }
     this.#logs.finish()
+    report.gaps = this.#rooms.all.flatMap(([room, lines, last]) =>
+      lines < last ? [[room, last - lines] as const] : [],
+    )
   }
 
   /** Settles claims that depend on other lines, which may be missing in a part of an export. */
@@ -362,6 +375,7 @@ function emptyReport(): ExportReport {
     provedAt: undefined,
     unsettled: 0,
     unlogged: 0,
+    gaps: [],
     hasEnd: false,
     checkpoint: undefined,
     isSignedByLog: undefined,

@@ -2,6 +2,7 @@
 
 import { readFileSync, statSync } from 'node:fs'
 import { availableParallelism } from 'node:os'
+import { join } from 'node:path'
 import { type OpenCheckpoint, openCheckpoint } from '../../storage/checkpoint.ts'
 import { HASH_BYTES, leafHash, rootOf } from '../../storage/merkle.ts'
 import { parseVkey, type VerifierKey } from '../../storage/note.ts'
@@ -63,6 +64,7 @@ export const boardClaimsHelp: readonly string[] = [
   '',
   'It does not prove that a file has every post, tombstone or end of a delegation. What is left out is one of the “other',
   'entries” of the log, like posts that expire or are in rooms with archive false, moderation, credits and delegations.',
+  'Numbers of a room that are missing before its last line are counted: they are of posts that expire, or were left out.',
   'A mirror has all entries. Nor does it prove that the log has not grown since, or that others were shown the same log:',
   'compare checkpoints with them, or ask its witnesses.',
 ]
@@ -140,7 +142,11 @@ async function checkMirror(path: string, args: Arguments, terminal: Terminal): P
   if (kept === '')
     throw new CommandFailed(`${path} is not a mirror: it has no vkey. Make one with: broadside mirror URL DIR`)
   // A mirror stores the key that it was begun with, and no later run accepts another.
-  const key = (await pinnedKey(args)) ?? { key: keyOf(kept, Unverified), isPinned: false, from: 'the mirror itself' }
+  const pinned = await pinnedKey(args)
+  const own = parseVkey(kept)
+  if (!own.ok) throw damagedKey(path, `is not a log's key: ${own.problem}`)
+  if (pinned !== undefined && !isSameKey(own.value, pinned.key)) throw damagedKey(path, 'names another log or key')
+  const key = pinned ?? { key: own.value, isPinned: false, from: 'the mirror itself' }
   const progress = new Progress({ terminal, unit: 'entries' })
   try {
     const { origin, size } = verifyMirror(store, key.key, (done, of) => progress.update(done, of))
@@ -156,6 +162,17 @@ async function checkMirror(path: string, args: Arguments, terminal: Terminal): P
   } finally {
     progress.clear()
   }
+}
+
+/** `what` is wrong with the file. A later run of mirror trusts only the key in it. */
+function damagedKey(path: string, what: string): Unverified {
+  return new Unverified(
+    `${join(path, 'vkey')} ${what}. If the mirror was begun with the key that you saved, write that key into this file.`,
+  )
+}
+
+function isSameKey(one: VerifierKey, other: VerifierKey): boolean {
+  return one.name === other.name && one.type === other.type && one.publicKey.equals(other.publicKey)
 }
 
 /** Starting threads takes as long as checking this many bytes without them. */
@@ -285,10 +302,11 @@ export async function checkExport(
 }
 
 function factsOf(report: ExportReport, key: LogKey | undefined): object {
-  const { lines, events, tombstones, rotations, signatures, leaves, failures, checkpoint, isSignedByLog } = report
+  const { lines, events, tombstones, rotations, signatures, leaves, failures, gaps, checkpoint, isSignedByLog } = report
   return {
     ...{ lines, events, tombstones, rotations, signatures, leaves, failures },
     ...(checkpoint === undefined ? {} : { log: checkpoint.origin, size: checkpoint.size }),
+    ...(gaps.length === 0 ? {} : { numbers_missing: Object.fromEntries(gaps) }),
     checkpoint_signed: isSignedByLog === true,
     pinned: key?.isPinned === true,
   }
@@ -312,6 +330,7 @@ function rowsOf(
         report.ledger === undefined && others > 0 ? ' (other kinds, and posts that the file leaves out)' : ''
       }`,
     ])
+    if (report.gaps.length > 0) rows.push(['numbers missing', gapsText(report.gaps)])
     const closed = report.closedLogs - report.lostLogs
     if (closed > 0)
       rows.push(['closed logs', `${grouped(closed)}, each tied to the one that follows it by both their entries`])
@@ -351,6 +370,16 @@ function rowsOf(
     `${bytesText(fileBytes)} in ${durationText(seconds)} (${bytesText(Math.round(fileBytes / Math.max(seconds, 0.001)))}/s)`,
   ])
   return rows
+}
+
+const roomsShownMax = 5
+
+/** Of all posts in a room that is exported, only those that expire have no line. */
+function gapsText(gaps: ExportReport['gaps']): string {
+  const total = gaps.reduce((sum, [, missing]) => sum + missing, 0)
+  const shown = gaps.slice(0, roomsShownMax).map(([room, missing]) => `${inertLine(room)} ${grouped(missing)}`)
+  const more = gaps.length > shown.length ? `, and ${grouped(gaps.length - shown.length)} more rooms` : ''
+  return `${grouped(total)} (${shown.join(', ')}${more}): posts that expire have no line, and every other post of a room has one`
 }
 
 function recordRows({ events, tombstones, rotations, signatures }: ExportReport): [string, string][] {

@@ -37,6 +37,8 @@ export type CheckedLine = {
   readonly signatures: readonly SignatureToCheck[]
   /** Places in the log: the line's own and, for a redacted event, that of the redaction. Empty if the line says that it is in no log. */
   readonly leaves: readonly LeafClaim[]
+  /** The room of an event or a tombstone, and its number there. */
+  readonly place?: { readonly room: string; readonly seq: number }
   /** For a later version: its own id, and that of its original. */
   readonly version: { readonly id: string; readonly original: string } | undefined
   /** Events named by an id other than the signed one; correct if `signed` is a version of `shown`. */
@@ -219,7 +221,7 @@ function finish(value: Fields, kind: CheckedLine['kind'], facts: Facts): LineChe
       return bad('of the redaction, event_id is not the first half of command_sha256')
     leaves.push(leaf)
   }
-  return { ok: true, line: { ...line, leaves } }
+  return { ok: true, line: { ...line, leaves, ...(seq === '-' ? {} : { place: { room, seq } }) } }
 }
 
 /** The records of an export, and their names in the log. */

@@ -56,7 +56,11 @@ export type PlainEvents = {
   readonly owners: Omit<OwnerClaim, 'shown' | 'whose'>[]
 }
 
+/** How many lines of a room there are, and the greatest number of one. */
+export type RoomLines = readonly [room: string, lines: number, last: number]
+
 export type PartReading = {
+  readonly rooms: readonly RoomLines[]
   /** Undefined if there are none. */
   readonly plain: PlainEvents | undefined
   /** All other lines, by number, ascending. */
@@ -67,14 +71,35 @@ export type PartReading = {
 export function readPart({ bytes, ends, numbers }: ExportPart, backend: Ed25519Backend): PartReading {
   const rows = new PlainRows(ends.length)
   const others: [number, LineReading][] = []
+  const rooms = new RoomTally()
   let start = 0
   for (const [n, end] of ends.entries()) {
     const reading = readLine(bytes.subarray(start, end), backend)
     const number = numbers[n]!
+    if (reading.is === 'record' && reading.line.place !== undefined)
+      rooms.add(reading.line.place.room, 1, reading.line.place.seq)
     if (reading.is !== 'record' || !rows.add(number, reading)) others.push([number, reading])
     start = end
   }
-  return { plain: rows.events(), others }
+  return { rooms: rooms.all, plain: rows.events(), others }
+}
+
+/** Counts the lines of rooms. Numbers of a room begin with 1, so what is missing before its last line can be told. */
+export class RoomTally {
+  readonly #rooms = new Map<string, { lines: number; last: number }>()
+
+  add(room: string, lines: number, last: number): void {
+    const known = this.#rooms.get(room)
+    if (known === undefined) this.#rooms.set(room, { lines, last })
+    else {
+      known.lines += lines
+      known.last = Math.max(known.last, last)
+    }
+  }
+
+  get all(): RoomLines[] {
+    return Array.from(this.#rooms, ([room, { lines, last }]) => [room, lines, last] as const)
+  }
 }
 
 function readLine(bytes: Uint8Array, backend: Ed25519Backend): LineReading {

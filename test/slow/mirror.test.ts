@@ -5,6 +5,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { afterAll, beforeAll, expect, test, vi } from 'vitest'
 import { main } from '../../src/cli/main.ts'
+import { createNoteKey } from '../../storage/note-signer.ts'
 import { capturedTerminal } from '../src/cli/captured-terminal.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { Client, person } from '../support/client.ts'
@@ -163,6 +164,16 @@ test('another key, a changed byte on the mirror’s disk, and a directory that i
   const damaged = await run('verify', mirror)
   expect(damaged.code).toBe(3)
   expect(damaged.err).toContain('tile/entries/000 and tile/0/000 are inconsistent. Remove it and mirror again.')
+  const kept = readFileSync(join(mirror, 'vkey'))
+  for (const [text, words] of [
+    [Buffer.from(kept.map((byte, at) => (at === kept.length - 5 ? byte ^ 1 : byte))), "is not a log's key"],
+    [createNoteKey('other.example/log/2026a', Buffer.alloc(32, 7)).vkey, 'names another log or key'],
+  ] as const) {
+    writeFileSync(join(mirror, 'vkey'), text)
+    const harmed = await run('verify', mirror, '--vkey', vkey)
+    expect([harmed.code, harmed.err]).toEqual([3, expect.stringContaining(`${join(mirror, 'vkey')} ${words}`)])
+  }
+  writeFileSync(join(mirror, 'vkey'), kept)
   // Stored data is not read again, and no output claims that it was.
   const again = await run('mirror', client.address, mirror)
   expect(again.out).toMatch(/ [0-9]+ new entries verified, after 550 from earlier runs \(not checked again/)

@@ -41,7 +41,7 @@ export class ComposedExport {
 
   /** What `signer` signs in `command`, shown as in `shown` where it is not a note in the lobby that begins a thread. */
   event(command: Json, shown: Json, signer: Signer): Json {
-    const seq = this.records.length + 1
+    const seq = this.records.filter((record) => record.seq !== undefined).length + 1
     const created = 1_790_000_000 + seq
     const { payload, sha256, signature } = signed(
       { ...command, public_key: signer.publicKey, timestamp: created, nonce: `nonce ${seq}` },

@@ -50,6 +50,7 @@ test('a good export verifies: signatures, ids, rotated keys, tombstones, leaves 
     /leaves +8; 6 are lines of this file, 2 other entries \(other kinds, and posts that the file leaves out\)\n/,
   )
   expect(out).toContain('verified, with the key you pinned')
+  expect(out).not.toContain('numbers missing')
   expect(code).toBe(0)
 })
 
@@ -63,6 +64,7 @@ test('a post that the file leaves out is one of the other entries, which the out
     0,
     expect.stringContaining('5 are lines of this file, 3 other entries (other kinds, and posts that'),
   ])
+  expect(out).toMatch(/^numbers missing +1 \(\S+ 1\): posts that expire have no line, and every other post of a room/m)
   expect(verifyCommand.notes!.join('\n')).toContain('It does not prove that a file has every post')
 })
 

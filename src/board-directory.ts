@@ -21,6 +21,7 @@ import type { Disk } from '../storage/disk.ts'
 import { privateKeyOf, rawPublicKeyOf } from '../storage/ed25519.ts'
 import { listSegments } from '../storage/segment.ts'
 import { readKeyOf, type SealingKeys } from './format/cursor.ts'
+import { foreignJson } from './format/foreign-json.ts'
 import { identityId } from './format/signing.ts'
 import type { Random } from './platform.ts'
 import { release } from './release.ts'
@@ -270,6 +271,9 @@ export function incompleteProblem(disk: Disk, path: string): string | undefined 
   if (disk.fileExists(importFile(path)))
     return `An import into ${path} was interrupted. Run the same broadside import --as-it-was again; it resumes where it stopped.`
   if (!disk.fileExists(restoredFile(path))) return undefined
+  const { cut } = Object(foreignJson(disk.readWhole(restoredFile(path)).toString('utf8'))) as { readonly cut?: unknown }
+  if (cut !== undefined)
+    return `broadside restored --lost --cut-damage was begun in ${path}: run it again, with --yes, to complete it.`
   return `${path} was restored from a backup of a board that was running. If that board stopped right after the backup and wrote nothing more, run broadside restored. If what it wrote later is lost, run broadside restored --lost: its log ends where the backup does, and a new one begins.`
 }
 

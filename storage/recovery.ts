@@ -202,21 +202,31 @@ export function damageAfter(file: DiskFile, walk: Walk, known: Durable): Damage 
   return new Damage({ path: file.path, offset: live.end, expected: `frame ${missing}`, found })
 }
 
-/** The damage that opening the journal would find in its newest segment; reads only. Undefined if none is known. */
-export function newestDamage(
-  disk: Disk,
-  directory: string,
-  knownDurable: (journalId: Buffer) => Durable,
-): Damage | undefined {
+export type JournalEnding = {
+  /** The last good frame before any damage of the newest segment. */
+  readonly last: number
+  /** The newest frame that is known to have been durable; 0 if that is unknown. */
+  readonly known: number
+  /** The damage that opening the journal would find in its newest segment; undefined if none is known. */
+  readonly damage: Damage | undefined
+}
+
+/** How the newest segment of a journal ends; reads only. */
+export function endingOf(disk: Disk, directory: string, knownDurable: (journalId: Buffer) => Durable): JournalEnding {
   const newest = disk.fileExists(directory) ? listSegments(disk, directory, 'log').at(-1) : undefined
-  if (newest === undefined) return undefined
-  const file = disk.openFile(segmentPath(directory, newest), 'read')
+  if (newest === undefined) return { last: 0, known: 0, damage: undefined }
+  const path = segmentPath(directory, newest)
+  const file = disk.openFile(path, 'read')
   try {
     const header = readSegmentHeader(file)
-    if (header === undefined) return undefined
+    if (header === undefined) {
+      const facts = { path, offset: 0, expected: `the header of segment ${newest}`, found: 'no valid one' }
+      return { last: newest - 1, known: 0, damage: headerWasDurable(file) ? new Damage(facts) : undefined }
+    }
     const { journalId } = header
     const known = newestDurable(knownDurable(journalId), markedDurable(disk, directory, journalId))
-    return damageAfter(file, walkSegment(file, header, file.size()), known)
+    const walk = walkSegment(file, header, file.size())
+    return { last: walk.live.nextSeq - 1, known: known.seq, damage: damageAfter(file, walk, known) }
   } finally {
     file.close()
   }

@@ -25,7 +25,7 @@ export const restoredCommand: Command = {
   name: 'restored',
   summary:
     'Declares that the directory of a stopped board was restored from a backup, and begins another recovery epoch. Cursors of followers expire, and workers have 72 hours to confirm unfinished work. Run it once, before the first start on the newest backup. If the board signed more after the backup, that log cannot continue: with --lost it ends where the backup does, its key is removed (and may be lost already), all delegations and sign-ins end, and a new log begins, whose first entry says so. Environment: as for serve (DATA_DIR, MARK_FILE).',
-  usage: 'restored [--data DIR] [--lost [--apply-from COPY] [--last-log NAME] [--vkey VKEY] [--yes]]',
+  usage: 'restored [--data DIR] [--lost [--apply-from COPY] [--last-log NAME] [--vkey VKEY] [--cut-damage] [--yes]]',
   optionHelp: [
     ...settingsHelp,
     ['--lost', 'what was written after the backup is lost: end the log here and begin a new one'],
@@ -38,6 +38,10 @@ export const restoredCommand: Command = {
       '--vkey VKEY',
       'with --lost: the public key of the log, if its key file is lost and neither MARK_FILE nor a closed log names it',
     ],
+    [
+      '--cut-damage',
+      'with --lost: the end of a journal is damaged, and no backup has it. Cut off what is damaged, and what comes after it; says first what that is',
+    ],
     ['--yes', 'with --lost: do not ask'],
   ],
   example: 'broadside restored --data ./data',
@@ -47,20 +51,24 @@ export const restoredCommand: Command = {
     'apply-from': { type: 'string' },
     'last-log': { type: 'string' },
     vkey: { type: 'string' },
+    'cut-damage': { type: 'boolean' },
     yes: { type: 'boolean' },
   },
   positionals: { min: 0, max: 0 },
   async run(args, terminal) {
     const lastLog = args.text('last-log')
     const isOfLost =
-      args.flag('yes') || ['apply-from', 'last-log', 'vkey'].some((name) => args.text(name) !== undefined)
+      args.flag('yes') ||
+      args.flag('cut-damage') ||
+      ['apply-from', 'last-log', 'vkey'].some((name) => args.text(name) !== undefined)
     if (isOfLost && !args.flag('lost'))
-      throw new UsageError('--apply-from, --last-log, --vkey and --yes go with --lost.')
+      throw new UsageError('--apply-from, --last-log, --vkey, --cut-damage and --yes go with --lost.')
     if (lastLog !== undefined && !/^\d{4}[a-z]$/.test(lastLog))
       throw new UsageError('--last-log is a year and a letter, such as 2026c.')
     const config = await boardSettings(args)
-    const [{ lockDirectory }, { restoreLost }, { refuseUnlessAlone }] = await Promise.all([
+    const [{ lockDirectory }, { cutDamage, pendingCut }, { restoreLost }, { refuseUnlessAlone }] = await Promise.all([
       import('../../storage/lock.ts'),
+      import('./cut-damage.ts'),
       import('./restored-lost.ts'),
       import('../replication/writer.ts'),
     ])
@@ -69,10 +77,17 @@ export const restoredCommand: Command = {
       const lock = await lockDirectory(config.dataDirectory)
       try {
         refuseUnlessAlone(machine.disk, config.dataDirectory, { canStart: false })
+        const isCutPending = pendingCut(machine.disk, config.dataDirectory) !== undefined
+        if (isCutPending && !args.flag('cut-damage'))
+          throw new CommandFailed(
+            `"broadside restored --lost --cut-damage" was begun in ${config.dataDirectory}: run it again to complete it.`,
+          )
         if (!args.flag('lost')) return await continueLog(config, terminal)
         const copy = args.text('apply-from')
         const vkey = args.text('vkey')
         const isConfirmed = args.flag('yes')
+        if (args.flag('cut-damage') && !cutDamage(machine.disk, config.dataDirectory, isConfirmed, terminal))
+          return exitCodes.failed
         return await restoreLost({ config, copy, lastLog, vkey, isConfirmed, platform: machine }, terminal)
       } finally {
         lock.release()

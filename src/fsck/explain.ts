@@ -12,6 +12,10 @@ type Explanation = {
 /** The journal ends too early. Other damage in its newest file may have intact frames after it. */
 const endsEarly =
   /found (the end of the file|the footer|zeros|an incomplete frame|no valid one), though .* holds frame \d+|was written when frame \d+ of the log was durable/
+/** What to do about a log whose newest file is damaged, on a board with one shard; as the rest of a sentence. */
+export const remadeLog =
+  'move the damaged file away, delete log/feed-snapshots, log/durable, search and tools, which are derived from other files, and start the board: it makes the same entries again. If that start is refused, run broadside restored --lost.'
+
 const logLost =
   'The newest part of the public log is missing. A start is refused, but no record is lost. If a copy has the files of log/ that are missing or cut off, put them back. Then delete log/feed-snapshots, log/durable, search and tools, which are derived from other files, and start the board: with one shard, it adds the missing entries. If that start is refused, run broadside restored --lost: the log ends here, and the records that it does not cover begin the next one.'
 
@@ -26,7 +30,7 @@ const explanations: readonly Explanation[] = [
     where: /shard-\d\d\//,
     what: endsEarly,
     sentence:
-      'The newest records of a shard are missing, or an older copy of its files replaced newer ones. A start is refused. Restore the newest files of this directory from a copy that has all of them. If there is none, restore the newest backup of the whole data directory, and give up what is missing from that with broadside restored --lost.',
+      'The newest records of a shard are missing, or an older copy of its files replaced newer ones. A start is refused. Restore the newest files of this directory from a copy that has all of them. If there is none, and the board has one shard, broadside restored --lost --cut-damage keeps everything before what is missing, and says first what that is. Otherwise restore the newest backup of the whole data directory, and give up what is missing from that with broadside restored --lost.',
   },
   {
     what: /has no journal, but/,
@@ -50,8 +54,7 @@ const explanations: readonly Explanation[] = [
   },
   {
     where: /log\/\d{20}\.log/,
-    sentence:
-      'The public log is damaged. Restore the file of this name from a backup: a sealed segment of the log never changes. Until then, a running board rebuilds an entry of a sealed segment from its record, and other proofs and exports are not affected. If no backup has the file and a start is refused, restore the newest backup of the whole data directory.',
+    sentence: `The public log is damaged. Restore the file of this name from a backup: a sealed segment of the log never changes. Until then, a running board rebuilds an entry of a sealed segment from its record, and other proofs and exports are not affected. If no backup has the file and it is the newest of the log, no record is lost. With one shard, ${remadeLog} With several shards, run broadside restored --lost --cut-damage: the log ends before the damage, and the next one begins with the records that it does not cover. If it is an older file, and a start is refused, restore the newest backup of the whole data directory.`,
   },
   {
     where: /\/witness\/[0-9a-f]{64}$/,
@@ -63,7 +66,7 @@ const explanations: readonly Explanation[] = [
   {
     where: /shard-\d\d|^shard \d+ frame/,
     sentence:
-      'Records of the board are damaged. In a sealed segment, only the damaged record itself is lost, as long as a complete snapshot is newer: it is a tombstone in lists and an unreadable line in exports. Restore the file of this name from a backup, where it is the same unless texts in it were redacted since: a start that has lost its snapshots would have to replay these records, and is refused. If the newest segment is damaged, every start is refused: restore the newest backup of the whole data directory.',
+      'Records of the board are damaged. In a sealed segment, only the damaged record itself is lost, as long as a complete snapshot is newer: it is a tombstone in lists and an unreadable line in exports. Restore the file of this name from a backup, where it is the same unless texts in it were redacted since: a start that has lost its snapshots would have to replay these records, and is refused. If the newest segment is damaged, every start is refused. If no backup has it, and the board has one shard, broadside restored --lost --cut-damage keeps everything before the damage, and says first what is lost. Otherwise restore the newest backup of the whole data directory.',
   },
 ]
 

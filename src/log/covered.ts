@@ -13,10 +13,16 @@ import { FrameWindow } from '../../storage/frame-window.ts'
 import { type Frame, type Journal, JournalReader } from '../../storage/journal.ts'
 import { JournalEnd } from '../../storage/journal-copy.ts'
 import { CompactRange, HASH_BYTES, LEVELS_MAX, leafHash } from '../../storage/merkle.ts'
-import { newestDamage } from '../../storage/recovery.ts'
+import { endingOf } from '../../storage/recovery.ts'
 import { listSegments, readSegmentHeader, SEGMENT_HEADER_BYTES, segmentPath } from '../../storage/segment.ts'
 import { reachOf } from '../../storage/snapshot.ts'
-import { logDirectory, shardDirectory, shardSnapshotsDirectory, UnusableDirectory } from '../board-directory.ts'
+import {
+  logDirectory,
+  shardDirectory,
+  shardSnapshotsDirectory,
+  snapshotDirectories,
+  UnusableDirectory,
+} from '../board-directory.ts'
 import { RolledBack } from './mark.ts'
 
 const nothing: Durable = { seq: 0, by: '' }
@@ -25,6 +31,12 @@ const nothing: Durable = { seq: 0, by: '' }
 export function durableOf(disk: Disk, directory: string, shard: number, journalId: Buffer): Durable {
   const snapshot = reachOf(disk, shardSnapshotsDirectory(shardDirectory(directory, shard)), journalId)
   return newestDurable(covered(disk, directory, shard), { seq: snapshot, by: 'a snapshot' })
+}
+
+/** The same for the log. */
+export function durableOfLog(disk: Disk, directory: string, journalId: Buffer): Durable {
+  const snapshots = snapshotDirectories(directory, logDirectory(directory))
+  return newestDurable(...snapshots.map((each) => ({ seq: reachOf(disk, each, journalId), by: 'a snapshot' })))
 }
 
 /** According to the newest intact frame of the log. */
@@ -91,7 +103,7 @@ export function checkProofs(disk: Disk, directory: string, shards: number): void
   for (const { shard, last } of ranges.filter((range) => range.shard < shards)) {
     const journal = shardDirectory(directory, shard)
     if ((newestFrame(disk, journal)?.frame.seq ?? 0) >= last) continue
-    const damage = newestDamage(disk, journal, (id) => durableOf(disk, directory, shard, id))
+    const { damage } = endingOf(disk, journal, (id) => durableOf(disk, directory, shard, id))
     if (damage !== undefined) throw damage
   }
   const missing = logBehind(disk, directory, shards)

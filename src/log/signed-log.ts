@@ -24,12 +24,10 @@ import { closeEntry, closeFrame, nextOf, openEntry, openFrame } from '../../acto
 import { openTree, provenRoot, rebuildTree } from '../../actors/log/tree.ts'
 import { formatCheckpoint } from '../../storage/checkpoint.ts'
 import type { Disk } from '../../storage/disk.ts'
-import { newestDurable } from '../../storage/durable-mark.ts'
 import { type Frame, Journal, type JournalReader } from '../../storage/journal.ts'
 import { EMPTY_ROOT, leafHash, writeLeafHash } from '../../storage/merkle.ts'
 import { signNote } from '../../storage/note.ts'
 import { createNoteKey, type NoteKey } from '../../storage/note-signer.ts'
-import { reachOf } from '../../storage/snapshot.ts'
 import { TreeWriter } from '../../storage/tree.ts'
 import { TreeReader } from '../../storage/tree-reader.ts'
 import {
@@ -37,12 +35,11 @@ import {
   logKeyFile,
   nodesFile,
   readSecret,
-  snapshotDirectories,
   UnusableDirectory,
   uncheckedSecret,
 } from '../board-directory.ts'
 import type { Random } from '../platform.ts'
-import { rootBeyond } from './covered.ts'
+import { durableOfLog, rootBeyond } from './covered.ts'
 import { FollowedLog, type FollowedLogOptions } from './followed-log.ts'
 import { checkMark, type HighWaterMark } from './mark.ts'
 
@@ -89,13 +86,7 @@ export class SignedLog {
       ...(random === undefined ? {} : { random }),
       directory: logDirectory(path),
       segmentBytesMax,
-      knownDurable: (journalId) =>
-        newestDurable(
-          ...snapshotDirectories(path, logDirectory(path)).map((each) => ({
-            seq: reachOf(disk, each, journalId),
-            by: 'a snapshot',
-          })),
-        ),
+      knownDurable: (journalId) => durableOfLog(disk, path, journalId),
       frameBytesMax,
       isCopy: options.followed !== undefined,
       report: ({ kind, ...facts }) => options.report('info', `log.journal.${kind}`, facts),

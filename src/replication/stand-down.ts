@@ -5,20 +5,13 @@
  *
  * If this is interrupted at any step, it is repeated: until follower.json exists, the board may not start.
  */
-import { join } from 'node:path'
 import { Diverged } from '../../storage/copied-frames.ts'
 import { cutJournal } from '../../storage/cut-journal.ts'
 import type { Disk } from '../../storage/disk.ts'
-import {
-  logDirectory,
-  readFacts,
-  searchDirectory,
-  shardDirectories,
-  snapshotDirectories,
-  UnusableDirectory,
-} from '../board-directory.ts'
+import { logDirectory, readFacts, shardDirectories, UnusableDirectory } from '../board-directory.ts'
 import type { Clock } from '../clock.ts'
 import type { Config, ReplicationSettings } from '../config.ts'
+import { forgetDerived } from '../derived-files.ts'
 import { journalEnd } from '../log/covered.ts'
 import type { BatchHeader } from './batch.ts'
 import { openLogIn } from './copied-journals.ts'
@@ -116,15 +109,4 @@ function isSame(here: JournalsOut, journals: BatchHeader['journals']): boolean {
   const { places } = here
   here.close()
   return places.every(({ id, chain }, index) => id === journals[index]!.id && chain === journals[index]!.chain)
-}
-
-/** Removes what was derived from frames that are cut. */
-function forgetDerived(disk: Disk, path: string, journals: readonly string[]): void {
-  for (const directory of [searchDirectory(path), ...journals.flatMap((each) => snapshotDirectories(path, each))])
-    disk.removeDirectory(directory)
-  for (const journal of journals) {
-    const names = disk.listFiles(journal).filter((name) => name === 'durable' || /^nodes.*\.bin$/.test(name))
-    for (const name of names) disk.removeFile(join(journal, name))
-    disk.syncDirectory(journal)
-  }
 }

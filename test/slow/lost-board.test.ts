@@ -25,6 +25,7 @@ import { type Board, boardDirectory, expectStartRefused, startBoard } from '../s
 import { Client, person, type SignedCommand } from '../support/client.ts'
 import { createDelegation } from '../support/delegations.ts'
 import { findDamage } from '../support/find-damage.ts'
+import { diskUntil } from '../support/interrupted-disk.ts'
 import { World } from '../support/operation-setups.ts'
 import { patience } from '../support/patience.ts'
 import { runPython } from '../support/run-python.ts'
@@ -247,43 +248,6 @@ function restoredAgain(): void {
   cpSync(declared, tried, { recursive: true })
 }
 
-/** The machine's disk until this many modifying steps: then nothing more is written, as after a kill. */
-function cutAfter(steps: number): Disk {
-  let left = steps
-  const step = (): void => {
-    if (left-- <= 0) throw new Error('cut')
-  }
-  const cut = <Given extends readonly unknown[]>(act: (...given: Given) => void) => {
-    return (...given: Given): void => {
-      step()
-      act(...given)
-    }
-  }
-  return {
-    ...machineDisk,
-    openFile(path, mode) {
-      if (mode === 'create') step()
-      const file = machineDisk.openFile(path, mode)
-      return {
-        path,
-        size: () => file.size(),
-        readAt: (into, position) => file.readAt(into, position),
-        prefetch: (position, bytes) => file.prefetch(position, bytes),
-        writeAt: cut((bytes, position) => file.writeAt(bytes, position)),
-        sync: cut(() => file.sync()),
-        syncLater: (done) => file.syncLater(done),
-        truncate: cut((size) => file.truncate(size)),
-        close: () => file.close(),
-      }
-    },
-    writeAtomic: cut(machineDisk.writeAtomic),
-    removeFile: cut(machineDisk.removeFile),
-    removeUnsynced: cut(machineDisk.removeUnsynced),
-    renameDurable: cut(machineDisk.renameDurable),
-    syncDirectory: cut(machineDisk.syncDirectory),
-  }
-}
-
 /** Everything in such a directory except random numbers and times. */
 function stateOf(directory: string): unknown {
   const { generation, check, delegations_ended, ...facts } = JSON.parse(
@@ -320,7 +284,7 @@ test('a call that is interrupted at any step is completed by the next one, to th
   let cuts = 0
   for (let isCut = true; isCut; cuts++) {
     restoredAgain()
-    isCut = await lose(cutAfter(cuts)).then(
+    isCut = await lose(diskUntil(cuts)).then(
       () => false,
       () => true,
     )

@@ -12,7 +12,7 @@ import { lostActsFile, readLostActs } from '../lost-acts-file.ts'
 import { missingAttachmentsFile, missingAttachmentsIn } from '../replication/attachments.ts'
 import { Halted } from '../replication/halted.ts'
 import { sealFile, sealIn } from '../replication/stream-seal.ts'
-import { streamStateIn } from '../replication/writer.ts'
+import { handOverBegun, streamStateIn } from '../replication/writer.ts'
 import { damagedSlots, emptySlot } from '../sign-in/sign-in-keys.ts'
 import { leaderPositionsFile, leaderPositionsIn } from '../webhooks/leader-positions.ts'
 import type { Finding } from './log.ts'
@@ -34,10 +34,11 @@ export function checkSmallFiles(checked: Checked): void {
 }
 
 /** Files without which a start is refused. */
-function checkStart({ disk, path, onFinding }: Checked): void {
+function checkStart(checked: Checked): void {
+  const { disk, path, onFinding } = checked
   const files: readonly (readonly [where: string, read: () => unknown])[] = [
     [lostActsFile(path), () => readLostActs(disk, path)],
-    [replicationFile(path), () => streamStateIn(disk, path)],
+    [replicationFile(path), () => checkHandOver(checked, streamStateIn(disk, path))],
   ]
   for (const [where, read] of files) {
     try {
@@ -47,6 +48,12 @@ function checkStart({ disk, path, onFinding }: Checked): void {
       onFinding({ kind: 'start', where, what: error.message })
     }
   }
+}
+
+/** A board that has begun to hand over does not start either: another box may already accept writes. */
+function checkHandOver({ disk, path, onFinding }: Checked, state: ReturnType<typeof streamStateIn>): void {
+  if (state?.handsOver === true && !disk.fileExists(followerFile(path)))
+    onFinding({ kind: 'start', where: replicationFile(path), what: handOverBegun })
 }
 
 /** Files that the board writes again if they cannot be used. */

@@ -85,6 +85,9 @@ export function streamStateIn(disk: Disk, dataDirectory: string): StreamState | 
   )
 }
 
+export const handOverBegun =
+  'A hand-over of this board was started but not completed. Run broadside hand-over again to complete it.'
+
 /**
  * Throws UnusableDirectory if another box may lead the board in this directory: what is signed here would be a second log.
  * `canStart`: the directory may be the newest, and a start would tell; otherwise it is an old copy, or lacks a key.
@@ -97,10 +100,7 @@ export function refuseUnlessAlone(
   if (disk.fileExists(followerFile(dataDirectory)))
     throw new UnusableDirectory(`${dataDirectory} is the directory of a follower. Run this on the box that leads.`)
   const state = streamStateIn(disk, dataDirectory)
-  if (state?.handsOver)
-    throw new UnusableDirectory(
-      'A hand-over of this board was started but not completed. Run broadside hand-over again to complete it.',
-    )
+  if (state?.handsOver) throw new UnusableDirectory(handOverBegun)
   if (state?.ack === 'quorum')
     throw new UnusableDirectory(
       canStart

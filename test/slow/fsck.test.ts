@@ -270,6 +270,15 @@ test.each<[what: string, harm: (made: ReturnType<typeof markedCopy>) => string, 
     'is damaged, or was not written by this board',
   ],
   [
+    'a hand-over was begun',
+    ({ directory }) =>
+      written(
+        join(directory, 'replication.json'),
+        JSON.stringify({ leader: '0'.repeat(32), epoch: 1, handsOver: true }),
+      ),
+    'A hand-over of this board was started but not completed',
+  ],
+  [
     'a key of the sign-ins looks like one of a newer release',
     ({ directory }) => written(join(directory, 'sign-in.keys'), 'BSK3'.padEnd(64, '\0')),
     'key 1 of the sign-ins is damaged, or of a newer release',

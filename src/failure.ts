@@ -31,7 +31,7 @@ const complete = new Set([
 export const restoreBackup = 'restore the newest backup of the whole data directory'
 
 /** Often one file from a backup is enough, which loses nothing. */
-const runFsck = `Run broadside fsck --explain, which says what to do about each damaged file; if no backup has that file, ${restoreBackup}`
+const runFsck = `Run broadside fsck --explain, which says what to do about each damaged file. Only if it says so, ${restoreBackup}`
 
 /** The same if the disk cannot read them. */
 const readFix = `The disk cannot read data that was written to it: see the kernel log. ${runFsck} on a sound disk`

@@ -125,7 +125,7 @@ function damagedEnds(disk: Disk, path: string): DamagedEnds {
     )
   if (shards === 1 && ends[0]!.damage === undefined)
     throw new UnusableDirectory(
-      `${damages[0]!.message}. Its only shard has every record, so the log need not end: ${remadeLog}`,
+      `${damages[0]!.message}. The only shard of this board has every record, so the log need not end: ${remadeLog}`,
     )
   const kept = ends.map(({ last }) => last)
   for (const [shard, directory] of directories.entries()) refuseOlderDamage(disk, directory, kept[shard]!)

@@ -86,7 +86,7 @@ export const fsckCommand: Command = {
       )
       if (result.damages > 0) {
         terminal.out(
-          `${grouped(result.damages)} ${result.damages === 1 ? 'damaged place' : 'damaged places'}: this board no longer has everything it acknowledged. Keep these files. ${args.flag('explain') ? 'Do what is said below each finding, from the first one on.' : `Run it again with --explain, which says what to do about each finding; if no backup has the damaged files, ${restoreBackup}.`}\n`,
+          `${grouped(result.damages)} ${result.damages === 1 ? 'damaged place' : 'damaged places'}: this board no longer has everything it acknowledged. Keep these files. ${args.flag('explain') ? 'Do what is said below each finding, from the first one on.' : `Run it again with --explain, which says what to do about each finding. Only if it says so, ${restoreBackup}.`}\n`,
         )
         return exitCodes.unverified
       }

@@ -197,6 +197,8 @@ function lostEntries(
   return found
 }
 
+const unnamed = 'they are private, were not published, or are in a damaged part of the log'
+
 function words({ cut, damages, known, newest, entries }: DamagedEnds): string {
   const lost = cut.shards.flatMap((last, shard) =>
     known[shard]! > last
@@ -210,8 +212,8 @@ function words({ cut, damages, known, newest, entries }: DamagedEnds): string {
     lost.length === 0
       ? ''
       : entries.length === 0
-        ? 'The log names none of them: they are private, or were not published.\n'
-        : `The log names these of them; others are private, or were not published:\n${shown.join('')}${more}`
+        ? `The log names none of them: ${unnamed}.\n`
+        : `The log names these of them; as to the others, ${unnamed}:\n${shown.join('')}${more}`
   const origin = newest.checkpoint.slice(0, newest.checkpoint.indexOf('\n'))
   return (
     `${damages.map((damage) => `${inertLine(damage.message)}.\n`).join('')}` +

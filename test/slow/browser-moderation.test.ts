@@ -71,7 +71,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await page.context().close()
   })
 
-  test('a ban is shown in the list of the room at once', async () => {
+  test('a ban is shown in the list of the room at once, and no longer once it is ended', async () => {
     const page = await openPage()
     await useKey(page, board, operator)
     await page.goto(`${board.address}/moderate`)
@@ -92,6 +92,9 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await rooms.locator('li', { has: page.getByText('room.ban', { exact: true }) }).waitFor()
     await button(page, 'End the ban').click()
     await page.getByText('The ban is over.').waitFor()
+    await rooms.locator('li', { has: page.getByText('room.unban', { exact: true }) }).waitFor()
+    expect(await rooms.getByText('banned', { exact: true }).count()).toBe(0)
+    expect(await page.evaluate<string>('document.activeElement.textContent')).toContain('room.unban')
     await page.context().close()
   })
 

@@ -5,8 +5,10 @@
 import {
   announce,
   button,
+  checkbox,
   doing,
   field,
+  focusOn,
   form,
   get,
   identityAt,
@@ -22,6 +24,7 @@ import {
   Refused,
   read,
   readAll,
+  rows,
   Sealed,
   said,
   section,
@@ -177,7 +180,6 @@ const reportsSection = async (key) => {
 const peopleSection = (key) => {
   const who = input('who', { required: '' })
   const reason = input('reason', { required: '', maxlength: '200' })
-  const hiding = make('input', { type: 'checkbox', name: 'hiding' })
   const ending = input('who', { required: '' })
   return section(
     'People',
@@ -185,7 +187,7 @@ const peopleSection = (key) => {
       [
         field('Suspend @handle or id', who),
         field('Reason, public', reason),
-        make('label', { class: 'check' }, hiding, ' Hide all their posts'),
+        checkbox('hiding', 'Hide all their posts'),
       ],
       'Suspend',
       async (given) => suspend(key, await identityOf(given.who.trim()), given.reason, given.hiding !== undefined),
@@ -262,16 +264,20 @@ const roomSection = (key) => {
   const open = form([field('Room', name)], 'Open', async ({ room }) => {
     const named = room.trim()
     const lists = make('div', {})
-    const renew = async () => {
+    const told = make('p', { role: 'status' })
+    const renew = async (words = '') => {
+      told.textContent = words
       const [bans, { entries }] = await Promise.all([
         readAll(key, { operation: 'room.bans', room: named }, 'bans'),
         read(key, { operation: 'room.modlog', room: named, limit: 20 }),
       ])
-      lists.replaceChildren(banned(key, named, bans), await modlog(entries))
+      const hadFocus = lists.contains(document.activeElement)
+      lists.replaceChildren(banned(key, named, bans, renew), await modlog(entries))
       announce(lists)
+      if (hadFocus) focusOn(lists)
     }
     const [{ policy }] = await Promise.all([read(key, { operation: 'room.policy.get', room: named }), renew()])
-    found.replaceChildren(policyForm(key, named, policy), banForm(key, named, renew), lists)
+    found.replaceChildren(policyForm(key, named, policy), banForm(key, named, renew), told, lists)
     announce(found)
     return ' '
   })
@@ -286,9 +292,12 @@ const days = [
 const banForm = (key, room, renew) => {
   const who = input('who', { required: '' })
   const reason = input('reason', { required: '', maxlength: '200' })
-  const length = make('select', { name: 'days' }, ...days.map(([value, words]) => make('option', { value }, words)))
   return form(
-    [field('Ban @handle or id from this room', who), field('Reason, public', reason), field('For', length)],
+    [
+      field('Ban @handle or id from this room', who),
+      field('Reason, public', reason),
+      field('For', select('days', days)),
+    ],
     'Ban',
     async (given) => {
       const target = await identityOf(given.who.trim())
@@ -300,31 +309,25 @@ const banForm = (key, room, renew) => {
   )
 }
 /** Banned people, each with a button that ends the ban. */
-const banned = (key, room, bans) =>
-  make(
-    'ul',
-    { class: 'rows' },
-    ...bans.map(({ target, handle, reason, expires_at: end }) =>
-      make(
-        'li',
-        {},
-        make(
-          'div',
-          { class: 'line' },
-          person({ id: target, handle }),
-          make('span', { class: 'tag warm' }, 'banned'),
-          ...(end === undefined ? [] : ['ends ', time(end)]),
-        ),
-        quiet(visible(reason)),
-        doing([
-          'End the ban',
-          async () => {
-            await send(key, { operation: 'room.unban', room, target })
-            return 'The ban is over.'
-          },
-        ]),
-      ),
-    ),
+const banned = (key, room, bans, renew) =>
+  rows(
+    bans,
+    ({ target, handle, reason, expires_at: end }) => [
+      person({ id: target, handle }),
+      make('span', { class: 'tag warm' }, 'banned'),
+      ...(end === undefined ? [] : ['ends ', time(end)]),
+      make('span', { class: 'quiet' }, visible(reason)),
+    ],
+    ({ target }, remove) => [
+      [
+        'End the ban',
+        async () => {
+          await send(key, { operation: 'room.unban', room, target })
+          remove()
+          await renew('The ban is over.').catch(() => {})
+        },
+      ],
+    ],
   )
 /** The subject of a log entry: a person, a post, or something else. */
 const targetOf = (action, id) => {

@@ -1,5 +1,5 @@
 /** Works: requesting one on /work, and on the page of a work what the reader's key may do next: claim, submit, review, dispute. */
-import { field, folded, form, get, identityOf, link, make, renewList, send, showing } from './board.js'
+import { checkbox, field, folded, form, get, identityOf, link, make, renewList, send, showing } from './board.js'
 import { me } from './me.js'
 
 const place = document.getElementById('work-acts')
@@ -72,14 +72,13 @@ const request = (key) => {
   const text = make('textarea', { name: 'text', rows: '4', required: '' })
   const amount = make('input', { name: 'amount', type: 'number', min: '1', value: '10', required: '' })
   const reviewer = make('input', { name: 'reviewer', placeholder: '@handle; you when empty' })
-  const practice = make('input', { type: 'checkbox', name: 'simulated' })
   const fields = [
     field('Title', title),
     field('What is to be done', text),
     field('Reward in credits', amount),
     field('Room', room),
     field('Who reviews the result', reviewer),
-    make('label', { class: 'check' }, practice, ' Practice: costs and pays nothing'),
+    checkbox('simulated', 'Practice: costs and pays nothing'),
   ]
   const made = form(
     fields,

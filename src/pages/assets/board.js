@@ -640,10 +640,11 @@ const valuesOf = (element) =>
 /** Stores what is typed into a form, and shows what was typed before the page was left. */
 const keepDraft = (element, name) => {
   element.addEventListener('input', () => kept.set(name, valuesOf(element)))
-  for (const [each, value] of Object.entries(kept.get(name) ?? {})) {
-    const control = element.elements.namedItem(each)
-    if (control?.type === 'checkbox') control.checked = true
-    else if (control !== null) control.value = value
+  const values = kept.get(name)
+  if (values === null) return
+  for (const control of element.elements) {
+    if (control.type === 'checkbox') control.checked = control.name in values
+    else if (control.name in values) control.value = values[control.name]
   }
 }
 

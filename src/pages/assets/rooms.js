@@ -40,7 +40,7 @@ const newRoom = (key) => {
     field('First members, each an @handle', input('members')),
     ...policyFields(),
   ]
-  return form(fields, 'Create the room', async (given, say) => {
+  const create = async (given, say) => {
     const name = given.room.trim()
     const named = given.members.split(/[\s,]+/).filter((each) => each !== '')
     const members = await Promise.all(named.map(identityOf))
@@ -57,7 +57,8 @@ const newRoom = (key) => {
       return make('span', {}, 'Created, but its policy is not set. ', said(error), ' You can ', ...ways)
     }
     return make('span', {}, 'Created: ', ...ways)
-  })
+  }
+  return form(fields, 'Create the room', create, 'room')
 }
 
 /** A code that is shown only once, and a button that copies it. */

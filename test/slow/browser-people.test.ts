@@ -195,9 +195,6 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await other.getByLabel('Your post').fill('third version')
     await button(other, 'Save').click()
     await other.locator(`#e-${id} > .text`).getByText('third version').waitFor()
-    await page.evaluate((name) => {
-      localStorage.setItem(name, JSON.stringify({ from: 'first version', text: 'half a change' }))
-    }, `draft edit ${id}`)
     await page.reload()
     await edit(page)
     expect(await field.inputValue()).toBe('third version')
@@ -474,7 +471,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await page.context().close()
   })
 
-  test('what is typed for a document, a work or a message survives a reload until it is sent', async () => {
+  test('what is typed for a room, a document, a work or a message survives a reload until it is sent', async () => {
     const page = await openPage({ acceptDownloads: true })
     await page.goto(`${board.address}/account`)
     const saving = page.waitForEvent('download')

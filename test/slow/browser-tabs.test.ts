@@ -86,6 +86,50 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await first.context().close()
   })
 
+  test('two tabs that edit one post keep what was typed in each, over a reload, until it is saved or canceled', async () => {
+    const first = await openPage()
+    const second = await first.context().newPage()
+    await first.goto(`${board.address}/room/two#write`)
+    await post(first, 'two', 'to be edited')
+    await first.getByRole('link', { name: 'see it' }).click()
+    await second.goto(first.url())
+    const text = (tab: Page) => tab.getByLabel('Your post')
+    const edit = async (tab: Page) => {
+      await tab.locator('.post.target > .under .menu summary').click()
+      await button(tab, 'Edit').click()
+      await text(tab).waitFor()
+    }
+    const reload = async (tab: Page) => {
+      await tab.reload()
+      await edit(tab)
+    }
+    for (const tab of [first, second]) await edit(tab)
+    await text(first).fill('typed in the first tab')
+    await text(second).fill('typed in the second tab')
+    await reload(first)
+    expect(await text(first).inputValue()).toBe('typed in the first tab')
+    await second.locator('.in-place').getByRole('button', { name: 'Cancel' }).click()
+    await reload(first)
+    expect(await text(first).inputValue()).toBe('typed in the first tab')
+    await reload(second)
+    expect(await text(second).inputValue()).toBe('to be edited')
+
+    // What one tab saves, the other does not replace without being asked for, and its own text is not lost.
+    await text(second).fill('saved in the second tab')
+    await button(second, 'Save').click()
+    await second.locator('.post.target > .text').getByText('saved in the second tab').waitFor()
+    await reload(first)
+    expect(await text(first).inputValue()).toBe('saved in the second tab')
+    await button(first, 'Restore your unsaved changes').click()
+    expect(await text(first).inputValue()).toBe('typed in the first tab')
+    await button(first, 'Save').click()
+    await first.locator('.post.target > .text').getByText('typed in the first tab').waitFor()
+    expect(await first.evaluate(() => JSON.stringify([{ ...localStorage }, { ...sessionStorage }]))).not.toContain(
+      'typed',
+    )
+    await first.context().close()
+  })
+
   test('a key that was made in one tab is not replaced by another one, made or loaded in a tab that was asleep', async () => {
     const first = await openPage()
     const second = await first.context().newPage()

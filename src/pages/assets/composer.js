@@ -307,14 +307,12 @@ class Composer {
   restoreDraft() {
     const { text, draft, from } = this
     this.restored = ''
-    if (from === undefined) {
-      text.value = sessionStorage.getItem(draft) ?? localStorage.getItem(draft) ?? ''
-      sessionStorage.removeItem(draft)
-      return
-    }
-    text.value = from
-    const unsaved = kept.get(draft)
-    if (typeof unsaved?.text !== 'string' || unsaved.text === from) return
+    const found = sessionStorage.getItem(draft) ?? localStorage.getItem(draft)
+    sessionStorage.removeItem(draft)
+    text.value = from ?? found ?? ''
+    if (from === undefined || found === null) return
+    const unsaved = JSON.parse(found)
+    if (unsaved.text === from) return
     if (unsaved.from === from) {
       text.value = unsaved.text
       this.restored = 'These are your unsaved changes. Cancel discards them.'
@@ -331,11 +329,15 @@ class Composer {
     text.before(offer)
   }
 
+  /** What is stored as the draft: the text, for an edit with the version that it replaces. */
+  draftNow() {
+    const { text, from } = this
+    return from === undefined ? text.value : JSON.stringify({ from, text: text.value })
+  }
+
   keepDraft() {
-    const { text, draft, from } = this
     try {
-      if (from === undefined) localStorage.setItem(draft, text.value)
-      else kept.set(draft, { from, text: text.value })
+      localStorage.setItem(this.draft, this.draftNow())
     } catch {
       // A browser that is out of space for drafts can still post.
     }
@@ -343,9 +345,10 @@ class Composer {
 
   /** Another tab may have replaced the draft of both, or posted it. What is written here then stays with this tab, except in private rooms. */
   keepOwn() {
-    const { text, draft, from, form, options } = this
-    const isOwn = from === undefined && !options.isPrivate && form.isConnected && text.value !== ''
-    if (isOwn && localStorage.getItem(draft) !== text.value) sessionStorage.setItem(draft, text.value)
+    const { text, draft, from = '', form, options } = this
+    const now = this.draftNow()
+    const isOwn = !options.isPrivate && form.isConnected && text.value !== from
+    if (isOwn && localStorage.getItem(draft) !== now) sessionStorage.setItem(draft, now)
     else sessionStorage.removeItem(draft)
   }
 

@@ -42,7 +42,9 @@ import {
   Unanswered,
 } from '../pages/page.ts'
 import type { RenderTexts } from '../pages/page-texts.ts'
+import { changesMax } from '../pages/pieces/diff.ts'
 import { html } from '../pages/pieces/html.ts'
+import type { RenderItem } from '../pages/pieces/rendered.ts'
 import { faultPage, notFoundPage, refusedPage, unansweredPage } from '../pages/refused.ts'
 import { Renderer } from '../pages/renderer.ts'
 import type { Platform } from '../platform.ts'
@@ -73,7 +75,7 @@ type Pattern = { readonly page: Page; readonly path: RegExp; readonly names: rea
 export type PageRoutes = {
   /** By first path segment, as Routes looks them up. */
   readonly routes: Readonly<Record<string, RouteHandler>>
-  /** POST: a text as the pages would show it, for its author. */
+  /** POST: a text as the pages would show it, for its author or a reader of a private room. */
   readonly preview: RouteHandler
   /** Answers a browser that requests a missing path with a page; false if it is not a browser. */
   readonly nowhere: (exchange: Exchange) => boolean
@@ -163,16 +165,21 @@ function readAddress(exchange: Exchange, patterns: readonly Pattern[]): Asked | 
 }
 
 /** JSON may encode each character of a text as six. */
-const previewBytesMax = 6 * sizes.text_bytes + 64
+/** Of a draft, or of a text of a private room. */
+const previewTextMax = Math.max(sizes.text_bytes, sizes.doc_text_bytes)
+const previewBytesMax = 2 * 6 * previewTextMax + 64
 
-type Draft = { readonly text: string; readonly format: 'text' | 'markdown' }
-
-/** Undefined if the body is not a valid draft. */
-function draftIn(body: Buffer): Draft | undefined {
+/** Undefined if the body is not a text that can be shown, or two that can be compared. */
+function previewIn(body: Buffer): RenderItem | undefined {
   const parsed = parseStrictJson(body)
-  const { text, format } = Object(parsed.ok ? parsed.value : undefined)
-  const isText = typeof text === 'string' && Buffer.byteLength(text) <= sizes.text_bytes
-  return isText && (format === 'text' || format === 'markdown') ? { text, format } : undefined
+  const { text, format, before } = Object(parsed.ok ? parsed.value : undefined)
+  if (!isPreviewText(text)) return undefined
+  if (isPreviewText(before)) return { kind: 'diff', before, text, whole: '#', changesMax }
+  return format === 'text' || format === 'markdown' ? { kind: format, text, whole: '#' } : undefined
+}
+
+function isPreviewText(text: unknown): text is string {
+  return typeof text === 'string' && Buffer.byteLength(text) <= previewTextMax
 }
 
 class PageServer {
@@ -249,23 +256,23 @@ class PageServer {
     if (!replies.isWithinReads(exchange)) return
     noteCause('/preview')
     exchange.readBody(previewBytesMax, (result) => {
-      const draft = result.ok ? draftIn(result.body) : undefined
-      if (draft === undefined)
+      const item = result.ok ? previewIn(result.body) : undefined
+      if (item === undefined)
         return refuse(
           refusal(
             'invalid_json',
-            `send {"text", "format"}: a text of at most ${sizes.text_bytes} bytes, text or markdown`,
+            `send {"text", "format"}: a text of at most ${previewTextMax} bytes, text or markdown; or {"text", "before"}`,
           ),
         )
-      this.#showDraft(exchange, draft, address).catch((error: unknown) => this.#fail(exchange, error))
+      this.#showPreview(exchange, item, address).catch((error: unknown) => this.#fail(exchange, error))
     })
   }
 
-  async #showDraft(exchange: Exchange, { text, format }: Draft, address: string): Promise<void> {
+  async #showPreview(exchange: Exchange, item: RenderItem, address: string): Promise<void> {
     const ask = this.#askFor(address, this.#options.news.settled)
-    const shownText = await ask.mainText({ kind: format, text, whole: '#' })
+    const shownText = await ask.mainText(item)
     const body = html`<!DOCTYPE html>
-<html lang="en"><title>Preview</title><div id="preview">${format === 'markdown' ? html`<div class="text prose" dir="auto">${shownText}</div>` : shownText}</div></html>
+<html lang="en"><title>Preview</title><div id="preview">${item.kind === 'markdown' ? html`<div class="text prose" dir="auto">${shownText}</div>` : shownText}</div></html>
 `
     if (exchange.ended) return
     this.#options.onReply(200)

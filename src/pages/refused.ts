@@ -41,7 +41,7 @@ export function refusedPage(
 ): Shown {
   const isPrivate = code === 'private_room'
   const room = isPrivate ? /^\/room\/([a-z0-9][a-z0-9_-]{0,63})$/.exec(path)?.[1] : undefined
-  const document = isPrivate ? /^\/d\/([0-9a-f]{32})$/.exec(path)?.[1] : undefined
+  const document = isPrivate ? /^\/d\/([0-9a-f]{32})(?:\/history)?$/.exec(path)?.[1] : undefined
   const { cursor, ...rest } = Object.fromEntries(new URLSearchParams(query))
   const isOver = field === 'cursor' && cursor !== undefined
   const status = statusOf[code]

@@ -48,7 +48,7 @@ export function memberEntry(room: string): Html {
   return slot('private', { room })
 }
 
-/** A document that only members can read: with their key in this browser. */
+/** A document that only members can read, or its history: with their key in this browser. */
 export function memberDocument(document: string): Html {
   return html`<noscript><p class="note">Reading a private document needs JavaScript, because your key stays in your browser. <a href="/docs/docs.read">docs.read</a> reads it without a browser.</p></noscript><div id="document-acts" data-document="${document}" data-private></div>`
 }

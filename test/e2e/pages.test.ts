@@ -1,6 +1,7 @@
 /** Pages for people: each answers, is valid, keeps what strangers wrote inert, and is never older than the board. */
 import { HtmlValidate } from 'html-validate'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { sizes } from '../../actors/kernel/limits.ts'
 import { operations } from '../../actors/operations.ts'
 import { boardDirectory, startBoard } from '../support/board-process.ts'
 import { patience } from '../support/patience.ts'
@@ -280,6 +281,25 @@ test('nothing of a private room is on any page; its addresses answer as the API 
   expect(await refused(`/e/${shown.hidden}`)).toEqual([403, false])
   expect(await refused('/room/no-such-room')).toEqual([400, false])
   expect(await refused(`/e/${shown.hidden}/preview.png`)).toEqual([403, false])
+})
+
+test('a preview shows a text of any allowed size as a page would, or what it changed', async () => {
+  const preview = async (body: object) => {
+    const answer = await fetch(`${shown.client.address}/preview`, {
+      method: 'POST',
+      headers: { 'content-type': 'application/json' },
+      body: JSON.stringify(body),
+    })
+    return [answer.status, await answer.text()]
+  }
+  const holding = (part: string) => [200, expect.stringContaining(part)]
+  expect(await preview({ text: 'a **word**', format: 'markdown' })).toEqual(holding('<strong>word</strong>'))
+  expect(await preview({ text: 'a <b>', before: 'the <b>' })).toEqual(holding('<del>the</del><ins>a</ins> &#60;b&#62;'))
+  expect(await preview({ text: 'same', before: 'same' })).toEqual(holding('The text is the same.'))
+  const longest = `**a**${' word'.repeat(sizes.doc_text_bytes)}`.slice(0, sizes.doc_text_bytes)
+  expect(await preview({ text: longest, format: 'markdown' })).toEqual(holding('<strong>a</strong>'))
+  for (const wrong of [{}, { text: 'a' }, { text: 'a', before: 1 }, { text: `${longest} `, before: '' }])
+    expect((await preview(wrong))[0], JSON.stringify(wrong).slice(0, 80)).toBe(400)
 })
 
 test('an invalid address gets an error page in the same look; programs get JSON', async () => {

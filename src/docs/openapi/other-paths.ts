@@ -42,7 +42,11 @@ export function otherPaths(shapes: Shapes): Json {
     },
     '/preview': {
       post: {
-        ...document('preview', 'A draft as the board renders it. Only its own pages may request it.', previewText),
+        ...document(
+          'preview',
+          'A draft as the board renders it, or its differences from `before`. Only its own pages may request it.',
+          previewText,
+        ),
         requestBody: {
           required: true,
           content: {
@@ -50,7 +54,11 @@ export function otherPaths(shapes: Shapes): Json {
               schema: {
                 type: 'object',
                 required: ['text'],
-                properties: { text: { type: 'string' }, format: { type: 'string', enum: ['text', 'markdown'] } },
+                properties: {
+                  text: { type: 'string' },
+                  format: { type: 'string', enum: ['text', 'markdown'] },
+                  before: { type: 'string', description: 'an older text; without it, `format` is required' },
+                },
               },
             },
           },

@@ -124,6 +124,10 @@ export const time = (seconds) => {
   const at = new Date(seconds * 1000)
   return make('time', { datetime: at.toISOString().replace('.000Z', 'Z') }, at.toLocaleString())
 }
+/** Names the page, which was another one until its key was found. */
+export const setTitle = (words) => {
+  document.title = `${words} · ${document.querySelector('.wordmark').textContent}`
+}
 /** Announces a new part of the page: page.js localizes its times, posts.js adds buttons to its posts. */
 export const announce = (element) => element.dispatchEvent(new Event('post-added', { bubbles: true }))
 
@@ -147,9 +151,9 @@ export const documentAt = (path, body) =>
     asked.send(body)
   })
 
-/** A text as the board would show it, as elements for this page. */
-export const rendered = async (text, format) => {
-  const found = (await documentAt('/preview', JSON.stringify({ text, format }))).getElementById('preview')
+/** A text as the board would show it, or what it changed, as elements for this page. @param {object} given `text`; `format` or `before` */
+export const rendered = async (given) => {
+  const found = (await documentAt('/preview', JSON.stringify(given))).getElementById('preview')
   return [...found.childNodes].map((node) => document.importNode(node, true))
 }
 

@@ -161,7 +161,7 @@ const announceKey = () => document.dispatchEvent(new Event('key-changed'))
 /** The text as the board would show it. */
 const previewInto = async (place, text, format) => {
   if (text.trim() === '') return place.replaceChildren(make('p', { class: 'quiet' }, 'Nothing to preview yet.'))
-  place.replaceChildren(...(await rendered(text, format)))
+  place.replaceChildren(...(await rendered({ text, format })))
 }
 
 class Composer {

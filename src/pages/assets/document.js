@@ -1,6 +1,7 @@
 /**
  * Documents: creating one in a room, and editing one on its page. If someone else edited it in the meantime, the merged text is shown. What
- * is typed stays in this browser until it is saved. Those of private rooms (`data-private`) are listed and shown here too, by signed reads.
+ * is typed stays in this browser until it is saved. Those of private rooms (`data-private`) are listed and shown here too, with their
+ * versions and history, by signed reads.
  */
 import {
   announce,
@@ -22,7 +23,9 @@ import {
   rendered,
   renewList,
   rows,
+  section,
   send,
+  setTitle,
   showing,
   time,
   visible,
@@ -32,6 +35,10 @@ import { isAmong, joinButton, roleIn } from './standing.js'
 
 const place = document.getElementById('document-acts')
 const isPrivate = place.dataset.private !== undefined
+const isHistory = location.pathname.endsWith('/history')
+const asked = new URLSearchParams(location.search)
+/** The version that the address names. */
+const wanted = asked.has('version') ? Number(asked.get('version')) : undefined
 
 /** The documents of a private room. */
 const list = make('div', {})
@@ -64,32 +71,94 @@ const create = (key, room) => {
   return folded('New document', made, draft)
 }
 
-const docOf = async (key, target) =>
-  (await (isPrivate ? read(key, { operation: 'docs.read', target }) : get(`/api/docs/${target}`))).doc
+/** The newest version, unless one is named. */
+const docOf = async (key, target, version) => {
+  const data = { schema: 1, version }
+  return (await (isPrivate ? read(key, { operation: 'docs.read', target, data }) : get(`/api/docs/${target}`))).doc
+}
 
-/** Shows the newest version of a document of a private room. A text that the board does not render is shown as written. */
-const renewPrivate = async () => {
-  const { key } = await me()
-  const doc = await docOf(key, place.dataset.document)
-  const { room, owner, title, text, author, version, written_at: at } = doc
-  const { closed } = (await read(key, { operation: 'room.get', room })).room
-  const written = await rendered(text, 'markdown').catch(() => [
-    make('p', { class: 'text', dir: 'auto' }, visible(text)),
-  ])
-  Object.assign(place.dataset, { room, owner, ...(closed ? { closed } : {}) })
-  document.title = `${visible(title)} · ${document.querySelector('.wordmark').textContent}`
-  const crumbs = make('p', { class: 'crumbs' }, link(`/room/${room}`, room), ' / document')
-  document.querySelector('.head').replaceChildren(crumbs, make('h1', { dir: 'auto' }, visible(title)))
-  const about = make('p', { class: 'line' }, `version ${version}, by`, person(author), time(at))
+/** A text of a private room in the page. If the board does not render it, it is shown as written. */
+const articleOf = async (given) =>
+  make(
+    'article',
+    {},
+    ...(await rendered(given).catch(() => [make('p', { class: 'text', dir: 'auto' }, visible(given.text))])),
+  )
+
+/** Shows what was read with the key, where a refusal was. */
+const present = (title, head, ...parts) => {
+  setTitle(title)
+  document.querySelector('.head').replaceChildren(...head)
   // The place itself stays, and with it the focus.
   for (const each of [...place.parentNode.children]) if (each !== place) each.remove()
-  place.before(make('article', {}, ...written), about)
-  announce(about)
+  place.before(...parts)
+  announce(place.parentNode)
+}
+
+/** Whether the version that is shown has been replaced. */
+let isOld = false
+
+/** Shows a version of a document of a private room. */
+const showPrivate = async (version) => {
+  const { key } = await me()
+  const doc = await docOf(key, place.dataset.document, version)
+  const { id, room, owner, text, author, version: number, versions, written_at: at } = doc
+  const { closed } = (await read(key, { operation: 'room.get', room })).room
+  const article = await articleOf({ text, format: 'markdown' })
+  Object.assign(place.dataset, { room, owner, ...(closed ? { closed } : {}) })
+  isOld = number < versions
+  const title = visible(doc.title)
+  const newest = link(`/d/${id}`, `The newest is ${versions}.`)
+  const head = [
+    make('p', { class: 'crumbs' }, link(`/room/${room}`, room), ' / document'),
+    make('h1', { dir: 'auto' }, title),
+    ...(isOld ? [make('p', { class: 'note' }, `This is version ${number}. `, newest)] : []),
+  ]
+  const history = link(`/d/${id}/history`, 'what each version changed')
+  present(
+    title,
+    head,
+    article,
+    make('p', { class: 'line' }, `version ${number}, by`, person(author), time(at), history),
+  )
+}
+/** Shows what a version of a document of a private room changed, beside the list of its versions. */
+const showHistory = async (key, target) => {
+  const cursor = asked.get('cursor') ?? ''
+  const { doc, versions, next_cursor: next } = await read(key, { operation: 'docs.history', target, limit: 50, cursor })
+  const number = wanted ?? doc.versions
+  const { text, author, written_at: at } = await docOf(key, target, number)
+  const given = number > 1 ? { text, before: (await docOf(key, target, number - 1)).text } : { text, format: 'text' }
+  const article = await articleOf(given)
+  const title = visible(doc.title)
+  const count = `${doc.versions} ${doc.versions === 1 ? 'version' : 'versions'}`
+  const crumbs = make('p', { class: 'crumbs' }, link(`/d/${target}`, make('bdi', {}, title)))
+  const lineOf = ({ version, author: by, written_at: then }) => {
+    const way = make('b', {}, link(`?version=${version}`, `Version ${version}`))
+    if (version === number) way.firstChild.setAttribute('aria-current', 'true')
+    return [way, person(by), time(then)]
+  }
+  const older = make('p', { class: 'pager' }, link(`?version=${number}&cursor=${next}`, 'Older →'))
+  const list = section(
+    'Versions',
+    rows(versions, lineOf, () => []),
+    ...(next === undefined ? [] : [older]),
+  )
+  const whole = link(`/d/${target}?version=${number}`, 'read it in full')
+  present(
+    `History of ${title}`,
+    [crumbs, make('h1', {}, count)],
+    make('h2', {}, `What version ${number} changed`),
+    make('p', { class: 'line' }, person(author), time(at), whole),
+    ...(number > 1 ? [] : [quiet('This is the first version.')]),
+    article,
+    list,
+  )
 }
 
 /** Shows the newest version, and the facts about it. */
 const renew = async () => {
-  if (isPrivate) return renewPrivate()
+  if (isPrivate) return showPrivate()
   const fresh = await documentAt(location.pathname)
   for (const name of ['article', 'aside'])
     document.querySelector(name).replaceWith(document.importNode(fresh.querySelector(name), true))
@@ -109,8 +178,7 @@ const edit = async (key, target) => {
   text.addEventListener('input', keep)
   const notice = make('div', {})
   if (unsaved !== null) notice.append(quiet('These are your unsaved changes. Saving merges them with newer versions.'))
-  // The history of a private document has no page.
-  const history = (words) => (isPrivate ? [] : [': ', link(`/d/${target}/history`, words)])
+  const history = (words) => link(`/d/${target}/history`, words)
   /** Others changed the same lines. From now on the edit is one of their version, once both texts were put together. */
   const takeUp = async ({ version, text: newest }) => {
     base = version
@@ -123,8 +191,8 @@ const edit = async (key, target) => {
         make(
           'p',
           {},
-          `Others changed the same lines. The document above is now their version ${version}`,
-          ...history('see what changed'),
+          `Others changed the same lines. The document above is now their version ${version}: `,
+          history('see what changed'),
           '.',
         ),
         make('details', {}, make('summary', {}, `The text of version ${version}, to copy from`), theirs),
@@ -150,8 +218,8 @@ const edit = async (key, target) => {
     await renew().catch(() => {})
     const see = history(`see what version ${written.version} changed`)
     const rest = isTyping ? '. What you typed since then is not saved yet.' : '.'
-    if (!isMerged) return make('span', {}, 'Saved', ...see, rest)
-    return make('span', {}, 'Someone wrote meanwhile. Both texts were merged, as shown above', ...see, rest)
+    if (!isMerged) return make('span', {}, 'Saved: ', see, rest)
+    return make('span', {}, 'Someone wrote meanwhile. Both texts were merged, as shown above: ', see, rest)
   }
   const made = form([field('Text, in Markdown', text)], 'Save', (given, say) =>
     write(given, say).catch((error) => {
@@ -208,7 +276,10 @@ const creating = async (key, room, only) =>
 /** Shows what is private to those whose key is here, and to no one after them. */
 const open = async (own) => {
   const { document: target, room } = place.dataset
-  if (own !== undefined) return target === undefined ? renewPrivateList(own.key, room) : renewPrivate()
+  if (own !== undefined) {
+    if (target === undefined) return renewPrivateList(own.key, room)
+    return isHistory ? showHistory(own.key, target) : showPrivate(wanted)
+  }
   list.replaceChildren()
   if (document.querySelector('article') !== null) location.reload()
 }
@@ -229,6 +300,8 @@ const build = async () => {
       ...(isPrivate ? [make('details', {}, make('summary', {}, 'Documents'), list, creation)] : [creation]),
     )
   }
+  // Only the newest version is written.
+  if (isHistory || isOld) return place.replaceChildren()
   if (kept.get(draftOf(target)) !== null) return void (await edit(own.key, target))
   const role = room === undefined ? 'none' : await roleIn(room)
   const isOwn = own.who.id === owner

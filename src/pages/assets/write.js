@@ -23,6 +23,7 @@ import {
   said,
   save,
   send,
+  setTitle,
   time,
   unable,
   visible,
@@ -149,7 +150,7 @@ const filesOf = (key, attachments = []) => {
 let laidOut = Promise.resolve()
 const layOut = (text, place) => {
   const lay = async () => {
-    if (place.parentNode !== null) place.replaceWith(...(await rendered(text, 'markdown')))
+    if (place.parentNode !== null) place.replaceWith(...(await rendered({ text, format: 'markdown' })))
   }
   laidOut = laidOut.then(lay).catch(() => {})
 }
@@ -358,7 +359,7 @@ const openRoom = async (slot, key) => {
   }
   // The page showed a refusal until now.
   const { title, head } = await headOf(room, key)
-  document.title = `${title} · ${document.querySelector('.wordmark').textContent}`
+  setTitle(title)
   document.querySelector('.head')?.replaceChildren(...head)
   const documents = document.getElementById('document-acts')
   slot.closest('.content')?.replaceChildren(...(documents === null ? [] : [documents]), slot)

@@ -11,6 +11,7 @@ import { skipNote, skipWithout } from '../peers/peers.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
 import { button, collectErrors, missingBrowser, openPage, saveScreenshot, useKey } from '../support/browser.ts'
 import { Client, person, seedOf } from '../support/client.ts'
+import { patience } from '../support/patience.ts'
 import { program } from '../support/program.ts'
 
 vi.setConfig({ testTimeout: 900_000, hookTimeout: 900_000 })
@@ -313,6 +314,46 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
       .toBe(true)
     await first.context().close()
     await second.context().close()
+  })
+
+  test('a member follows a private room, and the count of what is new there is in no place that others see', async () => {
+    const [owner, member] = [person('follows owner'), person('follows member')]
+    await client.command(owner, { operation: 'room.create', room: 'hollow', visibility: 'private' })
+    await client.command(owner, { operation: 'room.member.add', room: 'hollow', target: member.id })
+    const page = await openPage()
+    await useKey(page, board, member)
+    await page.goto(`${board.address}/room/hollow`)
+    await button(page, 'Follow').click()
+    await button(page, 'Following').waitFor()
+    for (const text of ['one', 'two', 'three']) await client.post(owner, { room: 'hollow', text })
+    const other = await openPage()
+    await useKey(other, board, member)
+    await other.locator('.badge').getByText('3').waitFor()
+    await other.goto(`${board.address}/inbox`)
+    await other.getByRole('link', { name: 'hollow' }).click()
+    await other.getByText('3 new since your last visit').waitFor()
+    await saveScreenshot(other, 'private-room-followed')
+    await expect
+      .poll(async () => {
+        await other.goto(`${board.address}/`)
+        await other.locator('#account svg').waitFor()
+        return other.locator('.badge').isHidden()
+      }, patience)
+      .toBe(true)
+    for (const path of [
+      '/api/events',
+      '/api/changes?after=0',
+      '/api/rooms',
+      `/api/identities/${member.id}`,
+      '/v1/export',
+    ])
+      expect((await client.get(path)).text, path).not.toContain('hollow')
+    await other.goto(`${board.address}/room/hollow`)
+    await button(other, 'Following').click()
+    await button(other, 'Follow').waitFor()
+    const follows = await client.command(member, { operation: 'follows.list' })
+    expect(follows.data).toMatchObject({ follows: [] })
+    for (const each of [page, other]) await each.context().close()
   })
 
   test('an operator with a key for a day hides a spammer’s post, suspends them and removes the rest, in the browser', async () => {

@@ -1,6 +1,5 @@
 /**
- * Actions on a post in place: reply, quote, vote, edit, redact, report, copy its link, mute its author; and following the room or thread of
- * the page.
+ * Actions on a post in place: reply, quote, vote, edit, redact, report, copy its link, mute its author.
  */
 import {
   announce,
@@ -11,17 +10,15 @@ import {
   kept,
   keys,
   make,
-  perform,
   placeReply,
-  readAll,
   renewPost,
   said,
   send,
   unable,
 } from './board.js'
 import { composer } from './composer.js'
-import { me, muted, newIn, news, seen } from './me.js'
-import { isAmong, roleIn } from './standing.js'
+import { me, muted } from './me.js'
+import { follow, isAmong, roleIn } from './standing.js'
 
 const votesKept = 500
 const authorOf = (post) => post.querySelector(':scope > .by .person')?.getAttribute('href').slice('/i/'.length)
@@ -340,50 +337,4 @@ document.addEventListener('post-added', async ({ target }) => {
   for (const post of posts) offer(post, found)
 })
 
-const followProblem = make('span', { class: 'problem', role: 'alert' })
-/** Follow and unfollow: page buttons with `data-follow-room` or `data-follow-thread`. */
-const follow = async () => {
-  const own = await me()
-  const shown = document.querySelector('[data-follow-room], [data-follow-thread]')
-  if (shown === null) return
-  const { followRoom: room, followThread: thread } = shown.dataset
-  const set = (isFollowed) => {
-    shown.textContent = isFollowed ? 'Following' : thread === undefined ? 'Follow' : 'Follow this thread'
-    shown.setAttribute('aria-pressed', String(isFollowed))
-    shown.hidden = false
-  }
-  const isThis = (each) => (thread === undefined ? !each.thread && each.room === room : each.thread === thread)
-  /** The news name only places in which something is new. */
-  const find = async () =>
-    (await news()).follows.find(isThis) ??
-    (await readAll(own.key, { operation: 'follows.list' }, 'follows')).find(isThis)
-  const found = own === undefined ? undefined : await find()
-  set(found !== undefined)
-  const change = async () => {
-    followProblem.remove()
-    try {
-      const verb = shown.getAttribute('aria-pressed') === 'true' ? 'unfollow' : 'follow'
-      const fields =
-        thread === undefined ? { operation: `room.${verb}`, room } : { operation: `thread.${verb}`, event_id: thread }
-      await send(own.key, fields)
-      kept.set('news', undefined)
-      set(verb === 'follow')
-    } catch (error) {
-      followProblem.textContent = said(error)
-      shown.after(followProblem)
-    }
-  }
-  shown.onclick = () => (own === undefined ? location.assign('/account') : perform(shown, change))
-  if (found === undefined) return
-  const count = newIn(found)
-  const place = document.getElementById('unread')
-  if (count > 0 && place !== null)
-    place.textContent = `${count === 100 ? '100 or more' : count} new since your last visit`
-  // Only the newest end of a list means that everything has been seen.
-  const isEnd =
-    thread === undefined
-      ? !new URLSearchParams(location.search).has('cursor')
-      : document.querySelector('.pager [rel="next"]') === null
-  if (found.last !== undefined && isEnd) await seen({ room, thread, seq: found.last.seq })
-}
 void follow().catch(() => {})

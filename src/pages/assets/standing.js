@@ -1,6 +1,6 @@
-/** What the reader may do in the room of the page, where that depends on their role: to start threads, to reply, to join. */
-import { button, link, make, Refused, read, said, send } from './board.js'
-import { me } from './me.js'
+/** How the reader stands to the room or thread of the page: their role, which decides what they may write, joining, and following. */
+import { button, kept, link, make, perform, Refused, read, readAll, said, send } from './board.js'
+import { me, newIn, news, seen } from './me.js'
 
 const asked = new Map()
 
@@ -46,3 +46,50 @@ export const joinButton = (room, then) => {
 }
 
 document.addEventListener('key-changed', () => asked.clear())
+
+const followProblem = make('span', { class: 'problem', role: 'alert' })
+/** Follow and unfollow: page buttons with `data-follow-room` or `data-follow-thread`. */
+export const follow = async () => {
+  const own = await me()
+  const shown = document.querySelector('[data-follow-room], [data-follow-thread]')
+  if (shown === null) return
+  const { followRoom: room, followThread: thread } = shown.dataset
+  const set = (isFollowed) => {
+    shown.textContent = isFollowed ? 'Following' : thread === undefined ? 'Follow' : 'Follow this thread'
+    shown.setAttribute('aria-pressed', String(isFollowed))
+    shown.hidden = false
+  }
+  const isThis = (each) => (thread === undefined ? !each.thread && each.room === room : each.thread === thread)
+  /** The news name only places in which something is new. */
+  const find = async () =>
+    (await news()).follows.find(isThis) ??
+    (await readAll(own.key, { operation: 'follows.list' }, 'follows')).find(isThis)
+  const found = own === undefined ? undefined : await find()
+  set(found !== undefined)
+  const change = async () => {
+    followProblem.remove()
+    try {
+      const verb = shown.getAttribute('aria-pressed') === 'true' ? 'unfollow' : 'follow'
+      const fields =
+        thread === undefined ? { operation: `room.${verb}`, room } : { operation: `thread.${verb}`, event_id: thread }
+      await send(own.key, fields)
+      kept.set('news', undefined)
+      set(verb === 'follow')
+    } catch (error) {
+      followProblem.textContent = said(error)
+      shown.after(followProblem)
+    }
+  }
+  shown.onclick = () => (own === undefined ? location.assign('/account') : perform(shown, change))
+  if (found === undefined) return
+  const count = newIn(found)
+  const place = document.getElementById('unread')
+  if (count > 0 && place !== null)
+    place.textContent = `${count === 100 ? '100 or more' : count} new since your last visit`
+  // Only the newest end of a list means that everything has been seen.
+  const isEnd =
+    thread === undefined
+      ? !new URLSearchParams(location.search).has('cursor')
+      : document.querySelector('.pager [rel="next"]') === null
+  if (found.last !== undefined && isEnd) await seen({ room, thread, seq: found.last.seq })
+}

@@ -30,7 +30,7 @@ import {
 } from './board.js'
 import { composer, keyFileField } from './composer.js'
 import { me } from './me.js'
-import { isAmong, joinButton, roleIn } from './standing.js'
+import { follow, isAmong, joinButton, roleIn } from './standing.js'
 
 /** Closes the stream and timers of an open room. */
 let leave = () => {}
@@ -329,7 +329,13 @@ const headOf = async (room, key) => {
     make('p', { class: 'crumbs' }, link('/rooms', 'Rooms'), ' / private'),
     make('h1', {}, room),
     ...(about === undefined ? [] : [make('p', { class: 'lead', dir: 'auto' }, visible(about))]),
-    make('p', {}, link(`/account/rooms?room=${room}`, 'People and invites')),
+    make(
+      'p',
+      { class: 'actions' },
+      make('button', { type: 'button', hidden: '', 'data-follow-room': room }),
+      link(`/account/rooms?room=${room}`, 'People and invites'),
+      make('span', { class: 'quiet unread', id: 'unread', role: 'status' }),
+    ),
   ]
   return { title: room, head }
 }
@@ -378,6 +384,7 @@ const openRoom = async (slot, key) => {
     }),
   )
   slot.replaceChildren(write, make('h2', { class: 'unseen' }, 'Posts'), status, list.element, reader.goOn)
+  void follow().catch(() => {})
   void followRoom(list, reader, connection).catch(connection.stop)
 }
 

@@ -66,7 +66,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await page.getByLabel('Key file of the delegation').setInputFiles(keyFileOf(operator))
     await rows(other).first().waitFor()
     await button(page, 'Forget the operator’s key here').click()
-    await other.getByText('Moderators act with their key.').waitFor()
+    await other.getByText('To moderate, sign in with a key.').waitFor()
     expect(await rows(other).count()).toBe(0)
     await page.context().close()
   })

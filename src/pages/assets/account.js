@@ -31,11 +31,10 @@ import {
   unable,
   whoIs,
 } from './board.js'
-import { keyFileField } from './composer.js'
+import { announceKey, keyFileField, useKey } from './composer.js'
 import './me.js'
 
 const place = document.getElementById('own')
-const changed = () => document.dispatchEvent(new Event('key-changed'))
 document.addEventListener('key-changed', async () => {
   const hadFocus = place.contains(document.activeElement)
   await build()
@@ -53,7 +52,7 @@ const keyless = () => {
     'Make a key',
     async ({ passphrase, saved }) => {
       await keys.make({ isSaved: saved !== undefined, passphrase })
-      changed()
+      announceKey()
     },
   )
   place.replaceChildren(
@@ -69,7 +68,7 @@ const keyless = () => {
     section(
       'Use a key that you have',
       make('p', {}, 'A key file of this site, of the command line or of a client library; or a PEM file.'),
-      keyFileField(changed),
+      keyFileField(useKey),
     ),
   )
 }
@@ -92,7 +91,7 @@ const nameSection = (key, who) => {
     form([field('A name, 2 to 32 of a-z 0-9 _ -', name)], 'Take this name', async ({ handle }) => {
       await send(key, { operation: 'identity.register', handle: handle.trim().replace(/^@/, '').toLowerCase() })
       await whoIs(key, 0)
-      changed()
+      announceKey()
     }),
     quiet('It is unique, public and cannot be changed later.'),
   )
@@ -141,7 +140,7 @@ const adopt = async (next) => {
   await keys.put(next)
   await keys.forget('next')
   kept.set('news', undefined)
-  changed()
+  announceKey()
 }
 /** Finishes a rotation that was in progress when the page was closed; whether the board has it decides. */
 const finishMove = async () => {
@@ -158,7 +157,7 @@ const saveCopy = async (key) => {
   saveKey(key, key.sealed)
   if (key.isSaved === true) return
   await keys.put({ ...key, isSaved: true })
-  changed()
+  announceKey()
 }
 const moveSection = (key, who) =>
   make(
@@ -216,7 +215,7 @@ const keySection = (key, who) => {
     'Without its file this key is lost permanently. Your drafts in this browser are deleted with it. ',
     button('Forget it', async () => {
       await keys.forget()
-      changed()
+      announceKey()
     }),
   )
   return section(

@@ -50,6 +50,12 @@ export const link = (href, words, className = '') =>
 /** A field with its label above it. */
 export const field = (words, input) => make('label', { class: 'field' }, make('span', {}, words), input)
 
+/** A field for a line that the browser does not complete. */
+export const input = (name, more = {}) => make('input', { name, autocomplete: 'off', ...more })
+
+/** What a person without a key needs first. @param {string} words what for */
+export const keyFirst = (words) => quiet(words, link('/account', 'sign in with a key'), '.')
+
 export const section = (title, ...inside) => make('section', {}, make('h2', {}, title), ...inside)
 export const quiet = (...words) => make('p', { class: 'quiet' }, ...words)
 

@@ -19,6 +19,7 @@ import {
   nameOf,
   rendered,
   Sealed,
+  said,
   send,
   setDisabled,
   whoIs,
@@ -29,24 +30,24 @@ const fileBytesMax = 1_048_576
 const filesMax = 8
 const nameBytesMax = 128
 
-/** Input for a key file and the passphrase that it may need. `then` gets the key. */
-export const keyFileField = (then) => {
+/** Input for a key file and the passphrase that it may need. `then` gets the key, which is not stored yet. */
+export const keyFileField = (then, words = 'Use a key file ', name = 'Key file') => {
   const status = make('p', { class: 'problem', role: 'alert' })
   const passphrase = make('input', { type: 'password', autocomplete: 'current-password' })
   const asked = make('div', { class: 'actions', hidden: '' }, field('Passphrase of this file', passphrase))
-  const file = make('input', { type: 'file', accept: '.json,.pem', 'aria-label': 'Key file' })
+  const file = make('input', { type: 'file', accept: '.json,.pem', 'aria-label': name })
   const open = async () => {
     status.textContent = ''
     if (file.files.length === 0) return
     try {
-      await then(await keys.load(await keyIn(await file.files[0].text(), passphrase.value)))
+      await then(await keyIn(await file.files[0].text(), passphrase.value))
     } catch (error) {
       if (error instanceof Sealed) {
         asked.hidden = false
         passphrase.focus()
       }
       const isAsked = error instanceof Sealed && passphrase.value === ''
-      status.textContent = isAsked ? '' : `That did not work: ${error.message}.`
+      status.textContent = isAsked ? '' : said(error)
     }
   }
   file.addEventListener('change', open)
@@ -56,11 +57,11 @@ export const keyFileField = (then) => {
     void open()
   })
   asked.append(button('Open', open))
-  return make('div', {}, make('label', { class: 'file' }, 'Use a key file ', file), asked, status)
+  return make('div', {}, make('label', { class: 'file' }, words, file), asked, status)
 }
 
 /** What a person without a key decides when they post: whether the new key is saved, and with which passphrase. */
-const keyFields = (then) => {
+const keyFields = () => {
   const isSaved = make('input', { type: 'checkbox', checked: '' })
   const passphrase = make('input', { type: 'password', autocomplete: 'new-password', maxlength: '200' })
   const element = make(
@@ -78,7 +79,7 @@ const keyFields = (then) => {
       {},
       make('summary', {}, 'Passphrase, or a key that you have'),
       field('Passphrase for the file, if you want one', passphrase),
-      keyFileField(then),
+      keyFileField(useKey),
     ),
   )
   return { element, make: () => keys.make({ isSaved: isSaved.checked, passphrase: passphrase.value }) }
@@ -156,7 +157,9 @@ const fileList = (room, pick, say) => {
   }
 }
 
-const announceKey = () => document.dispatchEvent(new Event('key-changed'))
+export const announceKey = () => document.dispatchEvent(new Event('key-changed'))
+/** Takes up the key of a file. */
+export const useKey = (key) => keys.load(key).then(announceKey)
 
 /** The text as the board would show it. */
 const previewInto = async (place, text, format) => {
@@ -379,7 +382,7 @@ class Composer {
     const { key, who, needed } = this
     const hadFocus = needed.contains(document.activeElement)
     this.isArranged = true
-    this.newcomer = key === undefined ? keyFields(announceKey) : undefined
+    this.newcomer = key === undefined ? keyFields() : undefined
     const isNameless = this.options.isPrivate !== true && this.options.edit === undefined && who?.handle === undefined
     needed.replaceChildren(
       ...(isNameless ? [field('Your name here, if you want one: @', this.handle)] : []),

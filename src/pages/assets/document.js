@@ -14,6 +14,7 @@ import {
   form,
   get,
   kept,
+  keyFirst,
   link,
   make,
   person,
@@ -292,7 +293,7 @@ const build = async () => {
   if (own === undefined) {
     const what = isPrivate ? 'This document opens with the key of a member of its room: ' : 'To write documents, '
     const isSaid = isOpen && !(isPrivate && target === undefined)
-    return place.replaceChildren(...(isSaid ? [quiet(what, link('/account', 'sign in with a key'), '.')] : []))
+    return place.replaceChildren(...(isSaid ? [keyFirst(what)] : []))
   }
   if (target === undefined) {
     const creation = await creating(own.key, room, only)

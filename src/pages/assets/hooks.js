@@ -6,7 +6,8 @@ import {
   field,
   focusOn,
   form,
-  link,
+  input,
+  keyFirst,
   make,
   quiet,
   read,
@@ -26,7 +27,6 @@ const kinds = JSON.parse(place.dataset.kinds)
 const itemsShown = 20
 const bodyShown = 2_000
 
-const input = (name, more = {}) => make('input', { name, autocomplete: 'off', ...more })
 /** A secret, which is shown only once. */
 const once = (words, secret) =>
   make('span', {}, `${words}, shown only now: `, make('code', {}, secret ?? 'it was shown before'), '.')
@@ -230,10 +230,7 @@ const renew = () => build().catch(() => {})
 
 const begin = async () => {
   const own = await me()
-  if (own === undefined)
-    return place.replaceChildren(
-      make('p', {}, 'Webhooks belong to a key. ', link('/account', 'Sign in with a key'), '.'),
-    )
+  if (own === undefined) return place.replaceChildren(keyFirst('To have webhooks, '))
   place.replaceChildren(
     section(
       'Outgoing webhooks',

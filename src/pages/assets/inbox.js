@@ -9,6 +9,8 @@ import {
   form,
   identityAt,
   identityOf,
+  input,
+  keyFirst,
   link,
   make,
   person,
@@ -107,7 +109,7 @@ const listOf = async (key, fields, found, { name, lineOf, none }) => {
 
 /** A first message to someone, in a new private room. */
 const beginTalk = (key) => {
-  const to = make('input', { name: 'to', required: '', autocomplete: 'off', maxlength: '64' })
+  const to = input('to', { required: '', maxlength: '64' })
   const text = make('textarea', { name: 'text', rows: '3', required: '' })
   return form(
     [field('To @handle', to), field('Message', text)],
@@ -141,10 +143,7 @@ const readAll = (follows, newest) =>
 
 const build = async () => {
   const own = await me()
-  if (own === undefined)
-    return place.replaceChildren(
-      make('p', {}, 'Your inbox opens with your key. ', link('/account', 'Sign in with a key'), '.'),
-    )
+  if (own === undefined) return place.replaceChildren(keyFirst('To open your inbox, '))
   const fields = [
     { operation: 'inbox.get', limit: 50 },
     { operation: 'conversations.list', kind: 'active', limit: 50 },

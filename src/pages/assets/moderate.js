@@ -13,9 +13,10 @@ import {
   get,
   identityAt,
   identityOf,
+  input,
   isByModerator,
   kept,
-  keyIn,
+  keyFirst,
   keys,
   link,
   make,
@@ -25,7 +26,6 @@ import {
   read,
   readAll,
   rows,
-  Sealed,
   said,
   section,
   select,
@@ -34,11 +34,11 @@ import {
   time,
   visible,
 } from './board.js'
+import { keyFileField } from './composer.js'
 import './me.js'
 import { policyForm } from './policy.js'
 
 const place = document.getElementById('moderate')
-const input = (name, more = {}) => make('input', { name, autocomplete: 'off', ...more })
 
 /** A person, by handle if it is known. */
 const personAt = async (id) => person(await identityAt(id))
@@ -345,23 +345,11 @@ const modlog = async (entries) => {
 
 /** Lets an operator get a key for this page. */
 const operatorSection = (isThere) => {
-  const status = make('p', { class: 'problem', role: 'alert' })
-  const file = make('input', { type: 'file', accept: '.json', 'aria-label': 'Key file of the delegation' })
-  const passphrase = make('input', {
-    type: 'password',
-    'aria-label': 'Passphrase of this file',
-    placeholder: 'Passphrase, if it has one',
-  })
-  file.addEventListener('change', async () => {
-    if (file.files.length === 0) return
-    try {
-      const key = await keys.put(await keyIn(await file.files[0].text(), passphrase.value), 'operate')
-      kept.set('operate', { key: key.publicKey })
-      await build()
-    } catch (error) {
-      status.textContent = error instanceof Sealed ? 'Type its passphrase, then choose the file again.' : said(error)
-    }
-  })
+  const operate = async (key) => {
+    await keys.put(key, 'operate')
+    kept.set('operate', { key: key.publicKey })
+    await build()
+  }
   return section(
     'For the operator',
     make(
@@ -378,9 +366,7 @@ const operatorSection = (isThere) => {
         `broadside delegate operate.json --key OPERATOR.json --url ${location.origin} --scopes board:read,board:moderate,board:operate --hours 8`,
       ),
     ),
-    make('label', { class: 'file' }, 'Then use operate.json here ', file),
-    passphrase,
-    status,
+    keyFileField(operate, 'Then use operate.json here ', 'Key file of the delegation'),
     ...(isThere
       ? [
           make(
@@ -405,11 +391,7 @@ let builtFor
 const build = async () => {
   const key = await actingKey()
   builtFor = key?.publicKey
-  if (key === undefined)
-    return place.replaceChildren(
-      make('p', {}, 'Moderators act with their key. ', link('/account', 'Sign in with a key'), '.'),
-      operatorSection(false),
-    )
+  if (key === undefined) return place.replaceChildren(keyFirst('To moderate, '), operatorSection(false))
   const isOperating = (await keys.get('operate')) !== undefined
   const parts = [postSection(key), threadSection(key), roomSection(key)]
   try {

@@ -8,6 +8,8 @@ import {
   focusOn,
   form,
   identityOf,
+  input,
+  keyFirst,
   link,
   make,
   person,
@@ -27,8 +29,7 @@ import { policyFields, policyForm, policyIn } from './policy.js'
 
 const place = document.getElementById('rooms')
 const room = new URLSearchParams(location.search).get('room') ?? ''
-const input = (name, more = {}) => make('input', { name, autocomplete: 'off', autocapitalize: 'none', ...more })
-const roomInput = () => input('room', { required: '', maxlength: '64' })
+const roomInput = () => input('room', { autocapitalize: 'none', required: '', maxlength: '64' })
 const manageLink = (name) => `/account/rooms?room=${encodeURIComponent(name)}`
 
 const newRoom = (key) => {
@@ -197,10 +198,7 @@ const opening = () =>
 
 const build = async () => {
   const own = await me()
-  if (own === undefined)
-    return place.replaceChildren(
-      make('p', {}, 'Rooms are run with a key. ', link('/account', 'Sign in with a key'), '.'),
-    )
+  if (own === undefined) return place.replaceChildren(keyFirst('To make, join and manage rooms, '))
   const { key } = own
   if (room === '') await renewOwn(key)
   const parts =

@@ -1,5 +1,5 @@
 /** The page of a tool: the reader's own review, which replaces their earlier one. */
-import { field, folded, form, link, make, select, send } from './board.js'
+import { field, folded, form, keyFirst, link, make, select, send } from './board.js'
 import { me } from './me.js'
 
 const place = document.getElementById('review')
@@ -12,10 +12,7 @@ const verdicts = [
 
 const build = async () => {
   const own = await me()
-  if (own === undefined)
-    return place.replaceChildren(
-      make('p', { class: 'quiet' }, 'To review it, ', link('/account', 'sign in with a key'), '.'),
-    )
+  if (own === undefined) return place.replaceChildren(keyFirst('To review it, '))
   const text = make('textarea', { name: 'text', rows: '3', required: '' })
   const evidence = make('input', {
     name: 'evidence',

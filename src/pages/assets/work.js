@@ -1,5 +1,18 @@
 /** Works: requesting one on /work, and on the page of a work what the reader's key may do next: claim, submit, review, dispute. */
-import { checkbox, field, folded, form, get, identityOf, link, make, renewList, send, showing } from './board.js'
+import {
+  checkbox,
+  field,
+  folded,
+  form,
+  get,
+  identityOf,
+  keyFirst,
+  link,
+  make,
+  renewList,
+  send,
+  showing,
+} from './board.js'
 import { me } from './me.js'
 
 const place = document.getElementById('work-acts')
@@ -107,7 +120,7 @@ const build = async () => {
   const { work: id } = place.dataset
   if (own === undefined) {
     const words = id === undefined ? 'To request work, ' : 'To work on it or review it, '
-    return place.replaceChildren(make('p', { class: 'quiet' }, words, link('/account', 'sign in with a key'), '.'))
+    return place.replaceChildren(keyFirst(words))
   }
   if (id === undefined) return place.replaceChildren(request(own.key))
   const { work } = await get(`/api/work/${id}`)

@@ -28,7 +28,7 @@ import {
   unable,
   visible,
 } from './board.js'
-import { composer, keyFileField } from './composer.js'
+import { announceKey, composer, keyFileField, useKey } from './composer.js'
 import { me } from './me.js'
 import { follow, isAmong, joinButton, roleIn } from './standing.js'
 
@@ -105,7 +105,6 @@ if (slot?.dataset.write === 'private')
 
 /** There is no key yet: explains what one is, and offers the ways to get one. */
 const keyless = () => {
-  const announceKey = () => document.dispatchEvent(new Event('key-changed'))
   slot.hidden = false
   slot.replaceChildren(
     make('h2', {}, 'Read it with your key'),
@@ -119,7 +118,7 @@ const keyless = () => {
       { class: 'actions' },
       button('Make a key and save a copy', () => keys.make().then(announceKey)),
     ),
-    keyFileField(announceKey),
+    keyFileField(useKey),
   )
 }
 

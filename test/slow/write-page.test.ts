@@ -241,7 +241,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await board.kill()
     client.close()
     await button(page, 'Post').click()
-    await page.getByText('cannot be reached').waitFor()
+    await page.locator('form.write').getByText('cannot be reached').waitFor()
     board = await startBoard({ directory, port })
     client = await Client.of(board)
     await page.getByText('Posted:').waitFor()

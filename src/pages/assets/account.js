@@ -27,6 +27,7 @@ import {
   seal,
   section,
   send,
+  soon,
   time,
   unable,
   whoIs,
@@ -306,6 +307,7 @@ const newDelegation = (key) => {
 }
 
 const build = async () => {
+  if (place.childElementCount === 0) place.append(soon())
   const why = await unable()
   if (why !== undefined)
     return place.replaceChildren(

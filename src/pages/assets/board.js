@@ -153,7 +153,7 @@ export const documentAt = (path, body) =>
       if (status === 200) done(asked.response)
       else failed(new Problem(`status ${status}`))
     }
-    asked.onerror = () => failed(new Error('the board cannot be reached'))
+    asked.onerror = () => failed(new Error(noAnswer))
     asked.send(body)
   })
 
@@ -283,13 +283,22 @@ export class Refused extends Error {
 export const said = (error) =>
   `${error instanceof Refused ? 'The board says' : 'That did not work'}: ${error.message.replace(/\.$/, '')}.`
 
-/** @param {() => Promise<unknown>} build builds what is in `place`; if that fails, the place says why */
-export const showing = (place, build) => () =>
-  build().catch((error) => place.replaceChildren(make('p', { class: 'problem', role: 'alert' }, said(error))))
+/** @param {() => Promise<unknown>} build builds what is in `place`, which says so if it takes a while; if that fails, the place says why */
+export const showing = (place, build) => () => {
+  if (place.childElementCount === 0) place.append(soon())
+  return build().catch((error) => place.replaceChildren(make('p', { class: 'problem', role: 'alert' }, said(error))))
+}
+/** For a place that is being filled: visible if that takes longer than a moment. */
+export const soon = () => make('p', { class: 'quiet soon' }, 'One moment.')
+
+const noAnswer = 'the board cannot be reached'
 
 /** Reads public data of the board. */
 export const get = async (path) => {
-  const { ok, data, error } = await (await fetch(path, { credentials: 'omit' })).json()
+  const asked = fetch(path, { credentials: 'omit' }).then((answer) => answer.json())
+  const { ok, data, error } = await asked.catch(() => {
+    throw new Error(noAnswer)
+  })
   if (!ok) throw new Refused(error)
   return data
 }
@@ -559,11 +568,25 @@ const signed = async (key, fields, { with: other }) => {
   return { command, bytes }
 }
 
+/** At the edge of the page: what acts and reads wait for that have no place to say it. */
+const edge = make('p', { class: 'edge', role: 'status' })
+document.body.append(edge)
+const sayAtEdge = (words) => {
+  edge.textContent = words
+}
+
 /**
  * Signs a command and sends it until its outcome is known: resending the same bytes has no second effect.
  * @returns its answer's `data`
  */
-export const send = async (key, fields, { say = () => {}, isSetRight = false, ...more } = {}) => {
+export const send = async (key, fields, { say = sayAtEdge, ...more } = {}) => {
+  try {
+    return await deliver(key, fields, { say, ...more })
+  } finally {
+    if (say === sayAtEdge) say('')
+  }
+}
+const deliver = async (key, fields, { say, isSetRight = false, ...more }) => {
   const { command, bytes } = await signed(key, fields, more)
   let body = JSON.stringify(command)
   // Only a command that was surely not executed may be signed again.
@@ -589,7 +612,7 @@ export const send = async (key, fields, { say = () => {}, isSetRight = false, ..
       clockLag = boardTime - Date.now()
       kept.set('clock', clockLag)
       if (isSetRight) throw new Refused({ ...told.error, message: clockWords() })
-      return send(key, fields, { say, isSetRight: true, ...more })
+      return deliver(key, fields, { say, isSetRight: true, ...more })
     }
     if (told !== undefined && answer.status !== 429 && answer.status < 500) throw new Refused(told.error)
     isUnknown ||= told === undefined || answer.status >= 500

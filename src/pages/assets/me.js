@@ -76,7 +76,7 @@ const report = async (own) => {
   if (reporting || data.rooms.length + data.threads.length + inbox === 0) return
   reporting = true
   try {
-    await send(own.key, { operation: 'inbox.seen', data })
+    await send(own.key, { operation: 'inbox.seen', data }, { say: () => {} })
     const now = pending()
     const rest = (all, sent) => Object.fromEntries(Object.entries(all).filter(([name, seq]) => !(sent[name] >= seq)))
     kept.set(pendingName, {

@@ -24,6 +24,7 @@ import {
   save,
   send,
   setTitle,
+  soon,
   time,
   unable,
   visible,
@@ -389,6 +390,8 @@ const openRoom = async (slot, key) => {
 
 /** Opens a private room for its members; for others, shows its entrance. */
 const privateRoom = async (slot, key) => {
+  slot.hidden = false
+  slot.replaceChildren(soon())
   try {
     await openRoom(slot, key)
   } catch (error) {

@@ -490,6 +490,54 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await page.context().close()
   })
 
+  test('messages in a conversation are new for those who accepted or began it, until they read them or stop following', async () => {
+    const [asked, begun] = [person('talks asked'), person('talks begun')]
+    for (const [signer, handle] of [
+      [asked, 'talks-asked'],
+      [begun, 'talks-begun'],
+    ] as const)
+      await client.post(signer, { room: 'lobby', text: 'hello', handle })
+    const [page, other] = [await openPage(), await openPage()]
+    await useKey(page, board, asked)
+    await useKey(other, board, begun)
+    await other.goto(`${board.address}/inbox`)
+    await other.getByText('Write to someone in private').click()
+    await other.getByLabel('To @handle').fill('@talks-asked')
+    await other.getByLabel('Message').fill('Shall we talk?')
+    await button(other, 'Send').click()
+    await other.getByText('Sent:').waitFor()
+    await page.goto(`${board.address}/inbox`)
+    await button(page, 'Accept').click()
+    await page.getByText('Shall we talk?').waitFor()
+    const talk = new URL(page.url()).pathname.split('/').at(-1)!
+    const talks = (each: Page) =>
+      each.locator('section', { has: each.getByRole('heading', { name: 'Conversations' }) }).locator('li')
+    for (const [reader, writer] of [
+      [page, begun],
+      [other, asked],
+    ] as const) {
+      await client.post(writer, { room: talk, text: 'Yes?' })
+      await reader.goto(`${board.address}/inbox`)
+      await talks(reader).getByText('1 new').waitFor()
+      await reader.locator('.badge').getByText('1').waitFor()
+      await reader.getByText('Nothing new.').waitFor()
+      await saveScreenshot(reader, 'conversation-new')
+      await talks(reader).getByRole('link', { name: 'open' }).click()
+      await reader.getByText('1 new since your last visit').waitFor()
+      await reader.goto(`${board.address}/inbox`)
+      await talks(reader).getByText('messages').waitFor()
+      expect(await talks(reader).getByText('1 new').count()).toBe(0)
+    }
+    await page.goto(`${board.address}/room/${talk}`)
+    await button(page, 'Following').click()
+    await button(page, 'Follow').waitFor()
+    await client.post(begun, { room: talk, text: 'Gone?' })
+    await page.goto(`${board.address}/inbox`)
+    await talks(page).getByText('messages').waitFor()
+    expect(await page.locator('.badge').isHidden()).toBe(true)
+    for (const each of [page, other]) await each.context().close()
+  })
+
   test('the inbox goes on to older items, with the keyboard, to the first one', async () => {
     const author = person('much answered')
     const root = (await client.post(author, { room: 'answers', text: 'What do you think?' })).data.event_id!

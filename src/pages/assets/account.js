@@ -13,6 +13,7 @@ import {
   freshKey,
   get,
   identityAt,
+  isConversation,
   kept,
   keys,
   link,
@@ -238,7 +239,7 @@ const followSection = (key, follows) => {
     return section('What you follow', quiet('Nothing yet: rooms and threads have a button for it.'))
   const lineOf = ({ room, thread, title }) =>
     thread === undefined
-      ? [make('b', {}, link(`/room/${room}`, room))]
+      ? [make('b', {}, link(`/room/${room}`, isConversation(room) ? 'a conversation' : room))]
       : [link(`/e/${thread}`, title ?? 'a thread'), make('span', {}, `in ${room}`)]
   return section(
     'What you follow',

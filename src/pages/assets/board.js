@@ -208,6 +208,9 @@ export const renewPost = async (post) => {
   announce(post)
 }
 
+/** A conversation is a private room whose people never change. */
+export const isConversation = (room) => room.startsWith('dm-')
+
 /** What this browser stores for the reader, if it stores anything. */
 export const kept = {
   get: (name) => {

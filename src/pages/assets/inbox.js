@@ -10,6 +10,7 @@ import {
   identityAt,
   identityOf,
   input,
+  isConversation,
   keyFirst,
   link,
   make,
@@ -37,21 +38,37 @@ const beginning = (text = '') => {
   return line.length <= 160 ? line : `${line.slice(0, 159)}…`
 }
 
+const newTag = (follow) => make('span', { class: 'tag new' }, `${newIn(follow)} new`)
+
 const followLine = (follow) => {
   const { room, thread, title } = follow
   const href = thread === undefined ? `/room/${room}` : `/e/${follow.last?.event_id ?? thread}`
   const name = thread === undefined ? room : (title ?? 'a thread')
-  const count = make('span', { class: 'tag new' }, `${newIn(follow)} new`)
-  const line = make('div', { class: 'line' }, count, thread === undefined ? 'in the room' : `in a thread of ${room}`)
+  const line = make(
+    'div',
+    { class: 'line' },
+    newTag(follow),
+    thread === undefined ? 'in the room' : `in a thread of ${room}`,
+  )
   if (follow.last !== undefined) line.append(time(follow.last.created_at))
   return make('li', {}, make('b', {}, link(href, visible(name))), line)
 }
+
+/** Follows a conversation, so that its messages count as news. If that fails, its page has a button for it. */
+const followTalk = (key, room) => send(key, { operation: 'room.follow', room }).catch(() => {})
 
 /** Buttons to accept, decline, or block a conversation that someone opened. */
 const answers = (key, room) => {
   const answer = (value) => send(key, { operation: 'conversation.respond', room, data: { schema: 1, answer: value } })
   return doing(
-    ['Accept', () => answer('accept').then(() => location.assign(`/room/${room}`))],
+    [
+      'Accept',
+      async () => {
+        await answer('accept')
+        await followTalk(key, room)
+        location.assign(`/room/${room}`)
+      },
+    ],
     ['Decline', () => answer('decline').then(() => 'Declined.')],
     ['Block', () => answer('block').then(() => 'Blocked.')],
   )
@@ -73,14 +90,16 @@ const itemLine = async (key, item, since) => {
   return make('li', {}, head, make('p', {}, link(where, beginning(event.text) || 'The text is gone')))
 }
 
-const conversationLine = async (own, { room, members, updated_at: at, count }) => {
+const conversationLine = async (own, follows, { room, members, updated_at: at, count }) => {
   const others = await Promise.all(members.filter((id) => id !== own).map(identityAt))
+  const fresh = follows.filter((each) => each.room === room).map(newTag)
   return make(
     'li',
     {},
     make(
       'div',
       { class: 'line' },
+      ...fresh,
       ...others.map(person),
       link(`/room/${room}`, 'open'),
       make('span', {}, count === 1 ? '1 message' : `${count} messages`),
@@ -121,6 +140,7 @@ const beginTalk = (key) => {
         { operation: 'conversation.open', members: [target], text: given.text },
         { say },
       )
+      await followTalk(key, conversation.room)
       return make('span', {}, 'Sent: ', link(`/room/${conversation.room}`, 'open the conversation'), '.')
     },
     'message',
@@ -151,7 +171,8 @@ const build = async () => {
   const [inbox, conversations] = await Promise.all(fields.map((each) => read(own.key, each)))
   const { items, seen: known } = inbox
   const since = Math.max(known, readUntil)
-  const follows = (await news(0)).follows.filter((each) => newIn(each) > 0)
+  const fresh = (await news(0)).follows.filter((each) => newIn(each) > 0)
+  const follows = fresh.filter(({ room }) => !isConversation(room))
   const [lines, talks] = await Promise.all([
     listOf(own.key, fields[0], inbox, {
       name: 'items',
@@ -160,7 +181,7 @@ const build = async () => {
     }),
     listOf(own.key, fields[1], conversations, {
       name: 'conversations',
-      lineOf: (each) => conversationLine(own.who.id, each),
+      lineOf: (each) => conversationLine(own.who.id, fresh, each),
       none: 'None yet.',
     }),
   ])
@@ -175,10 +196,8 @@ const build = async () => {
     section('Conversations', ...talks, folded('Write to someone in private', beginTalk(own.key), 'message')),
   )
   announce(place)
-  if (newest > since) {
-    await seen({ inbox: newest })
-    await show()
-  }
+  if (newest > since) await seen({ inbox: newest })
+  await show()
 }
 const showInbox = showing(place, build)
 void showInbox()

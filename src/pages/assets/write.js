@@ -9,6 +9,7 @@ import {
   focusOn,
   fromBase64url,
   isByModerator,
+  isConversation,
   keys,
   link,
   make,
@@ -313,8 +314,15 @@ const followRoom = async (list, { ask, renew }, connection) => {
   }
 }
 
-/** A conversation is a private room whose people never change. */
-const isConversation = (room) => room.startsWith('dm-')
+/** The button that follows a room, and how much is new there. */
+const following = (room, ...more) =>
+  make(
+    'p',
+    { class: 'actions' },
+    make('button', { type: 'button', hidden: '', 'data-follow-room': room }),
+    ...more,
+    make('span', { class: 'quiet unread', id: 'unread', role: 'status' }),
+  )
 
 /** The title and the heading of a private room; a conversation has the names of its people. */
 const headOf = async (room, key) => {
@@ -322,20 +330,15 @@ const headOf = async (room, key) => {
     const [own, members] = await Promise.all([me(), readAll(key, { operation: 'room.members', room }, 'members')])
     const others = members.filter(({ id }) => id !== own?.who.id)
     const title = `Conversation with ${others.map(nameOf).join(', ')}`
-    return { title, head: [make('p', { class: 'crumbs' }, link('/inbox', 'Inbox')), make('h1', {}, title)] }
+    const head = [make('p', { class: 'crumbs' }, link('/inbox', 'Inbox')), make('h1', {}, title), following(room)]
+    return { title, head }
   }
   const { about } = (await read(key, { operation: 'room.get', room })).room
   const head = [
     make('p', { class: 'crumbs' }, link('/rooms', 'Rooms'), ' / private'),
     make('h1', {}, room),
     ...(about === undefined ? [] : [make('p', { class: 'lead', dir: 'auto' }, visible(about))]),
-    make(
-      'p',
-      { class: 'actions' },
-      make('button', { type: 'button', hidden: '', 'data-follow-room': room }),
-      link(`/account/rooms?room=${room}`, 'People and invites'),
-      make('span', { class: 'quiet unread', id: 'unread', role: 'status' }),
-    ),
+    following(room, link(`/account/rooms?room=${room}`, 'People and invites')),
   ]
   return { title: room, head }
 }

@@ -7,7 +7,7 @@ import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { openKeyFile } from '../../src/cli/key-file.ts'
 import { skipNote, skipWithout } from '../peers/peers.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
-import { collectErrors, missingBrowser, openPage, saveScreenshot } from '../support/browser.ts'
+import { collectErrors, missingBrowser, openPage, saveScreenshot, useKey } from '../support/browser.ts'
 import { Client, person } from '../support/client.ts'
 import { startTcpProxy } from '../support/tcp-proxy.ts'
 
@@ -307,6 +307,64 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     expect(readFileSync(await download.path(), 'utf8')).toBe('between us')
     await saveScreenshot(page, 'private-room')
     await page.context().close()
+  })
+
+  test('members of a private room answer posts, edit and take back their own, and its owner hides one and shows it again', async () => {
+    const room = 'quiet-attic'
+    const ben = person('attic ben')
+    await client.command(ada, { operation: 'room.create', room, visibility: 'private' })
+    await client.command(ada, { operation: 'room.member.add', room, target: ben.id })
+    await client.post(ada, { room, text: 'Who brings the salt?' })
+    const [owner, member] = [await openPage(), await openPage()]
+    const complaints = collectErrors(member)
+    await useKey(owner, board, ada)
+    await useKey(member, board, ben)
+    await owner.goto(`${board.address}/room/${room}`)
+    await owner.getByText('Who brings the salt?').waitFor()
+    await member.goto(`${board.address}/room/${room}`)
+    const place = member.locator('.in-place')
+    const textOn = (page: Page, text: string) => page.locator('.posts .text').getByText(text).waitFor()
+    const focused = () => member.evaluate<string>('document.activeElement.textContent')
+    await button(member, 'Reply').click()
+    await place.locator('textarea').fill('a half answer')
+    await button(member, 'Cancel').click()
+    expect(await focused()).toBe('Reply')
+    await button(member, 'Reply').click()
+    expect(await place.locator('textarea').inputValue()).toBe('a half answer')
+    await place.locator('textarea').fill('I do.')
+    await place.getByRole('button', { name: 'Reply' }).click()
+    await textOn(owner, 'I do.')
+    expect(await owner.locator('.posts .context').textContent()).toContain('Who brings the salt?')
+    expect(await focused()).toContain('I do.')
+    await saveScreenshot(member, 'private-reply')
+
+    await button(member, 'Edit').click()
+    await place.locator('textarea').fill('I do, and pepper.')
+    await button(member, 'Save').click()
+    for (const page of [owner, member]) await textOn(page, 'I do, and pepper.')
+    expect(await member.getByRole('button', { name: 'Hide' }).count()).toBe(0)
+    const toMember = owner.locator('.posts .post', { has: owner.locator('.context') })
+    await toMember.getByRole('button', { name: 'Hide' }).click()
+    await owner.getByLabel('Reason').fill('off topic')
+    await button(owner, 'Hide the post').click()
+    for (const page of [owner, member]) await textOn(page, 'Hidden by a moderator: off topic')
+    await button(owner, 'Show again').click()
+    await button(owner, 'Show the post again').click()
+    for (const page of [owner, member]) await textOn(page, 'I do, and pepper.')
+
+    // What is taken back is in no reply either.
+    await owner
+      .locator('.posts .post', { hasNot: owner.locator('.context') })
+      .getByRole('button', { name: 'Take back' })
+      .click()
+    await button(owner, 'Delete the text').click()
+    for (const page of [owner, member]) {
+      await textOn(page, '(Taken back by its author.)')
+      expect(await page.content()).not.toContain('Who brings the salt?')
+    }
+    // Refusals are no errors of the page: of the room before there is a key, and of an identity that has not posted in public.
+    expect(complaints.filter((each) => !each.includes('Failed to load resource'))).toEqual([])
+    for (const page of [owner, member]) await page.context().close()
   })
 
   test('an open private room says whether it is followed, loses nothing, keeps nothing redacted, and pages back', async () => {

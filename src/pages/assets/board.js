@@ -92,6 +92,12 @@ export const visible = (text) =>
     '\n\t\u200d\u200c'.includes(char) ? char : `U+${char.codePointAt(0).toString(16).toUpperCase().padStart(4, '0')}`,
   )
 
+/** The beginning of a text, on one line. */
+export const beginning = (text = '') => {
+  const line = visible(text.slice(0, 400).replace(/\s+/gu, ' ').trim())
+  return line.length <= 160 ? line : `${line.slice(0, 159)}…`
+}
+
 const svgSpace = 'http://www.w3.org/2000/svg'
 /** The same cells as in pieces/person.ts. */
 export const seal = (id) => {

@@ -17,6 +17,7 @@ import {
   link,
   make,
   nameOf,
+  read,
   rendered,
   Sealed,
   said,
@@ -414,7 +415,10 @@ class Composer {
 
   /** Shows a version that was written elsewhere since the edit began, before it is replaced. */
   async checkVersion() {
-    const { event } = await get(`/api/events/${this.options.edit.event_id}`)
+    const { isPrivate, edit } = this.options
+    const event_id = edit.event_id
+    const asked = isPrivate ? read(this.key, { operation: 'event.get', event_id }) : get(`/api/events/${event_id}`)
+    const { event } = await asked
     if (event.text === this.from) return
     this.from = event.text
     await previewInto(this.preview, event.text ?? '', event.format)

@@ -1,6 +1,7 @@
 /** /inbox: news in what the reader follows, replies and mentions, and their conversations. Displayed items count as seen. */
 import {
   announce,
+  beginning,
   button,
   doing,
   field,
@@ -31,11 +32,6 @@ const words = {
   mention: 'mentioned you',
   addressed: 'wrote to you',
   request: 'wants to talk with you',
-}
-
-const beginning = (text = '') => {
-  const line = visible(text.slice(0, 400).replace(/\s+/gu, ' ').trim())
-  return line.length <= 160 ? line : `${line.slice(0, 159)}…`
 }
 
 const newTag = (follow) => make('span', { class: 'tag new' }, `${newIn(follow)} new`)

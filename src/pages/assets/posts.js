@@ -25,7 +25,10 @@ const authorOf = (post) => post.querySelector(':scope > .by .person')?.getAttrib
 
 /** What happened to a post, for those who hear the page: where the focus was may be gone. */
 const told = make('p', { class: 'unseen', role: 'status' })
-document.getElementById('main').append(told)
+document.querySelector('main').append(told)
+export const tell = (words) => {
+  told.textContent = words
+}
 
 /** Opens a place under a post, and closes any that was open. @returns the place, and a way to close it that keeps the focus at the post */
 const openUnder = (post) => {
@@ -44,30 +47,32 @@ const openUnder = (post) => {
   return { place, close }
 }
 
+/** Opens a form under a post. @param {(answer: object) => Promise<Element>} show shows what was written, which gets the focus */
+export const writeUnder = async (post, options, show) => {
+  const { place, close } = openUnder(post)
+  const onPosted = async (answer) => {
+    const shown = await show(answer)
+    close()
+    tell(options.edit === undefined ? 'Posted.' : 'Saved.')
+    focusOn(shown)
+    shown.scrollIntoView({ block: 'nearest' })
+  }
+  const form = await composer({ ...options, onCancel: close, onPosted })
+  place.append(form)
+  form.text.focus()
+  return form
+}
+
 const reply = async (post, quoted) => {
   const { id, room } = post.dataset
   // The page of the key says why.
   if ((await unable()) !== undefined) return location.assign('/account')
   // The page of the thread says why.
   if (!(await mayReplyTo(post))) return location.assign(`/e/${id}`)
-  const { place, close } = openUnder(post)
   const name = post.querySelector('.person b, .person .key')?.textContent ?? 'this post'
-  const form = await composer({
-    room,
-    replyTo: id,
-    label: `Reply to ${name}`,
-    onCancel: close,
-    onPosted: async ({ event_id: made }) => {
-      const line = await placeReply(post, made)
-      close()
-      told.textContent = 'Posted.'
-      focusOn(line)
-      line.scrollIntoView({ block: 'nearest' })
-    },
-  })
+  const options = { room, replyTo: id, label: `Reply to ${name}` }
+  const form = await writeUnder(post, options, ({ event_id: made }) => placeReply(post, made))
   if (quoted !== undefined) form.quote(quoted)
-  place.append(form)
-  form.text.focus()
 }
 
 /** The selected words of a post, or its beginning. */
@@ -79,28 +84,25 @@ const quoteOf = async (post) => {
   return words.length <= 600 ? words : `${words.slice(0, 600).replace(/[\ud800-\udbff]$/, '')}…`
 }
 
+/** The form for a new version of a post. */
+export const versionOf = (event) => ({
+  room: event.room,
+  page: event.page,
+  replyTo: event.reply_to,
+  edit: event,
+  label: 'Your post',
+})
+
 const edit = async (post) => {
   const { event } = await get(`/api/events/${post.dataset.id}`)
-  const { place, close } = openUnder(post)
-  const form = await composer({
-    room: event.room,
-    page: event.page,
-    replyTo: event.reply_to,
-    edit: event,
-    label: 'Your post',
-    onCancel: close,
-    onPosted: async () => {
-      await renewPost(post)
-      told.textContent = 'Saved.'
-      focusOn(post)
-    },
+  await writeUnder(post, versionOf(event), async () => {
+    await renewPost(post)
+    return post
   })
-  place.append(form)
-  form.text.focus()
 }
 
 /** Asks for a reason in place, then performs the action. */
-const withReason = (post, { label, placeholder, words, act }) => {
+export const withReason = (post, { label, placeholder, words, act }) => {
   const { place, close } = openUnder(post)
   const reason = make('input', { 'aria-label': label, placeholder, maxlength: '200' })
   const status = make('p', { role: 'status' })
@@ -124,19 +126,17 @@ const withReason = (post, { label, placeholder, words, act }) => {
   reason.focus()
 }
 
-const takeBack = (post, key) =>
+/** The author's own removal of a text. @param {(reason: string) => unknown} show shows the post without it */
+export const takeBack = (post, key, event_id, show) =>
   withReason(post, {
     label: 'Reason',
-    placeholder: 'Reason, public',
+    placeholder: post.dataset.id === undefined ? 'Reason, for the members' : 'Reason, public',
     words: 'Delete the text',
-    act: async (reason) => {
-      await send(key, {
-        operation: 'event.redact',
-        event_id: post.dataset.id,
-        reason: reason === '' ? 'Taken back by its author.' : reason,
-      })
-      await renewPost(post)
-      told.textContent = 'The text is deleted.'
+    act: async (given) => {
+      const reason = given === '' ? 'Taken back by its author.' : given
+      await send(key, { operation: 'event.redact', event_id, reason })
+      await show(reason)
+      tell('The text is deleted.')
     },
   })
 
@@ -169,9 +169,9 @@ const sendBack = (post, key) =>
   })
 
 /** Shows a message under a post for a few seconds. */
-const note = (post, words) => {
+export const note = (post, words) => {
   const shown = make('span', { class: 'quiet' }, words)
-  told.textContent = words
+  tell(words)
   post.querySelector(':scope > .under').append(shown)
   setTimeout(() => shown.remove(), 4_000)
 }
@@ -254,7 +254,10 @@ const menuOf = (post, { own, isOperator, mayReply, mayEdit }, isOwn) => {
     ...(mayReply ? [['Quote', async () => reply(post, await quoteOf(post))]] : []),
     ['Copy link', () => copyLink(post)],
     ...(isOwn
-      ? [...(mayEdit ? [['Edit', () => edit(post)]] : []), ['Take back', () => takeBack(post, own.key)]]
+      ? [
+          ...(mayEdit ? [['Edit', () => edit(post)]] : []),
+          ['Take back', () => takeBack(post, own.key, post.dataset.id, () => renewPost(post))],
+        ]
       : [
           ['Report', needsKey(() => report(post, own.key))],
           ['Mute author', needsKey(() => mute(post, own.key))],

@@ -5,6 +5,7 @@
  */
 import {
   announce,
+  beginning,
   button,
   focusOn,
   fromBase64url,
@@ -32,6 +33,7 @@ import {
 } from './board.js'
 import { announceKey, composer, keyFileField, useKey } from './composer.js'
 import { me } from './me.js'
+import { note, takeBack, tell, versionOf, withReason, writeUnder } from './posts.js'
 import { follow, isAmong, joinButton, roleIn } from './standing.js'
 
 /** Closes the stream and timers of an open room. */
@@ -161,8 +163,63 @@ const goneWords = (event) => {
   return isByModerator(event) ? `Hidden by a moderator: ${reason}` : `(${reason})`
 }
 
-/** The posts of an open room, newest first. */
-const postList = (room, key) => {
+/** What a post answers, and how that begins, if it is shown. */
+const contextOf = ({ reply_to: parent }, shown) => {
+  if (parent === undefined) return []
+  const answered = shown.get(parent)?.event
+  const words =
+    answered === undefined ? 'an older post' : `${nameOf(answered.author)}: ${beginning(answered.text ?? '(gone)')}`
+  return [make('p', { class: 'context' }, 'in reply to ', make('bdi', {}, words))]
+}
+
+/** What the reader may do with a post of an open room. */
+const actsOn = (list, post, { room, key, own, isModerator }) => {
+  const { id, item, event } = post
+  const isGone = event.text === undefined
+  const isOwn = event.author.id === own
+  const receive = (shown) => (answer) => {
+    list.receive(answer.event)
+    return shown ?? list.shown.get(answer.event_id).item
+  }
+  const under = (options, shown) => writeUnder(item, { ...options, room, isPrivate: true }, receive(shown))
+  const current = async () => (await read(key, { operation: 'event.get', event_id: id })).event
+  const moderate = (operation, words, usual, done) =>
+    withReason(item, {
+      label: 'Reason',
+      placeholder: 'Reason, for the members',
+      words,
+      act: async (given) => {
+        await send(key, { operation, event_id: id, reason: given === '' ? usual : given })
+        list.fill(post, await current())
+        tell(done)
+      },
+    })
+  const hide = () => moderate('room.hide', 'Hide the post', 'Against the rules of this room.', 'The post is hidden.')
+  const restore = () => moderate('room.restore', 'Show the post again', 'It may be shown.', 'The post is shown again.')
+  const gone = (reason) => list.fill(post, { ...post.event, text: undefined, reason })
+  const offered = [
+    ['Reply', () => under({ replyTo: id, label: `Reply to ${nameOf(event.author)}` }), !isGone],
+    ['Edit', async () => under(versionOf(await current()), item), isOwn && !isGone],
+    ['Take back', () => takeBack(item, key, id, gone), isOwn && !isGone],
+    ['Hide', hide, isModerator && !isOwn && !isGone],
+    ['Show again', restore, isModerator && isGone && isByModerator(event)],
+  ]
+  const failing = (act) => async () => {
+    try {
+      await act()
+    } catch (error) {
+      note(item, said(error))
+    }
+  }
+  const buttons = offered.flatMap(([words, act, isOffered]) =>
+    isOffered ? [button(words, failing(act), 'plain')] : [],
+  )
+  return buttons.length === 0 ? [] : [make('div', { class: 'under' }, make('span', { class: 'acts' }, ...buttons))]
+}
+
+/** The posts of an open room, newest first. `reader`: who reads it, and their key. */
+const postList = (reader) => {
+  const { room, key } = reader
   const element = make('ol', { class: 'private posts', 'aria-label': `Posts of ${room}`, reversed: '' })
   /** The displayed state of each post by id; `at`: the value of `received` when it was received. */
   const shown = new Map()
@@ -180,11 +237,19 @@ const postList = (room, key) => {
     post.at = list.received
     const words = visible(isGone ? goneWords(event) : event.text)
     const text = make('p', { class: isGone ? 'text gone' : 'text', dir: 'auto' }, words)
-    post.item.replaceChildren(
+    // A form that is open under the post stays, and with it the focus.
+    for (const each of [...post.item.children]) if (!each.matches('.in-place')) each.remove()
+    post.item.prepend(
       make('div', { class: 'by' }, person(event.author), make('span', { class: 'at' }, time(event.created_at))),
+      ...contextOf(event, shown),
       text,
       ...(isGone ? [] : filesOf(key, event.attachments)),
+      ...actsOn(list, post, reader),
     )
+    // No reply quotes what its post no longer says.
+    for (const other of shown.values())
+      if (other.event?.reply_to === post.id)
+        other.item.querySelector(':scope > .context').replaceWith(...contextOf(other.event, shown))
     if (!isGone && event.format === 'markdown') layOut(event.text, text)
     announce(post.item)
   }
@@ -195,11 +260,11 @@ const postList = (room, key) => {
       list.unlisted++
       return
     }
-    const post = { item: make('li', { class: 'post' }), seq: event.seq }
+    const post = { item: make('li', { class: 'post' }), seq: event.seq, id: event.event_id }
+    shown.set(post.id, post)
     list.fill(post, event)
     const [older] = [...shown.values()].filter(({ seq }) => seq < post.seq).sort((a, b) => b.seq - a.seq)
     element.insertBefore(post.item, older?.item ?? null)
-    shown.set(event.event_id, post)
   }
   list.receive = (event) => {
     list.received++
@@ -357,7 +422,9 @@ const showDocuments = (room) => {
 const openRoom = async (slot, key) => {
   const { room } = slot.dataset
   const status = make('p', { class: 'live', role: 'status' })
-  const list = postList(room, key)
+  const [own, role] = await Promise.all([me(), roleIn(room)])
+  const isModerator = role === 'owner' || role === 'moderator'
+  const list = postList({ room, key, own: own?.who.id, isModerator })
   const connection = connectionOf(status)
   const reader = roomReader(slot, key, list, connection)
   await reader.renew()

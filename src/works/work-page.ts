@@ -38,10 +38,10 @@ export const work: Page = {
       section: 'work',
       scripts: ['work.js'],
       head: html`<p class="crumbs"><a href="/work">Work</a> / <a href="/room/${it.room}">${it.room}</a></p><h1 dir="auto">${it.title}</h1><div class="line"><span>${credits(it.reward.amount)}</span>${stateTag(it.state)}${it.simulated && html`<span class="tag">practice: its credits are simulated</span>`}${it.capabilities.map((each) => html`<a class="tag" href="/work?capability=${each}">${each}</a>`)}</div>`,
-      main: html`<h2>The request</h2>${shownRequest ?? html`<p class="text" dir="auto">${textHtml(it.request.text)}</p>`}<p class="line"><a href="/e/${it.id}">its thread</a></p><div id="work-acts" data-work="${it.id}"></div>
+      main: html`<h2>The request</h2>${shownRequest ?? html`<p class="text" dir="auto">${textHtml(it.request.text)}</p>`}<p class="line"><a href="/e/${it.id}">its thread</a></p>
+${resultOf(it, shownResult)}<div id="work-acts" data-work="${it.id}"></div>
 <h2>Credits</h2>${missing === false && moneyPlot(it, moves.flat())}${movesTable(transitions, moves, namesIn(it, transitions))}
-<h2>History</h2><ol class="timeline">${joined(transitions.map((each, n) => transitionHtml(each, moves[n]!)))}</ol>${missing}${hasMore === true && html`<p><a href="/api/work/${it.id}/history">The full history as JSON</a></p>`}
-${resultOf(it, shownResult)}`,
+<h2>History</h2><ol class="timeline">${joined(transitions.map((each, n) => transitionHtml(each, moves[n]!)))}</ol>${missing}${hasMore === true && html`<p><a href="/api/work/${it.id}/history">The full history as JSON</a></p>`}`,
       aside: html`<section><h2>Who</h2>${facts([
         ['requested by', html`${person(it.requester)}${recordOf(it.requester_record)}`],
         it.worker === undefined ? undefined : ['done by', html`${person(it.worker)}${recordOf(it.worker_record)}`],

@@ -451,6 +451,14 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await button(worker, 'Claim it').click()
     await deliver('About forty.')
     await requester.getByLabel('What is missing').fill('The exact number.')
+    // What is to be judged is read first.
+    expect(await requester.locator('main h2').allTextContents()).toEqual([
+      'The request',
+      'The result',
+      'Your turn',
+      'Credits',
+      'History',
+    ])
     await saveScreenshot(requester, 'work-review', true)
     await button(requester, 'Ask for changes').click()
     await done(requester, 'work.revise')

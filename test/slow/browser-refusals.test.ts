@@ -6,7 +6,7 @@ import { join } from 'node:path'
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { skipNote, skipWithout } from '../peers/peers.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
-import { button, collectErrors, missingBrowser, openPage, saveScreenshot } from '../support/browser.ts'
+import { button, collectErrors, missingBrowser, openPage, saveScreenshot, useKey } from '../support/browser.ts'
 import { Client, person, seedOf } from '../support/client.ts'
 import { program } from '../support/program.ts'
 
@@ -112,6 +112,42 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await live.getByRole('link', { name: 'Moderation log' }).click()
     await live.getByText('off topic').waitFor()
     await live.context().close()
+  })
+
+  test('a moderator shows a hidden post again from its page, and finds the bans of a room from its people', async () => {
+    const room = 'mended'
+    await client.command(olga, { operation: 'room.create', room })
+    const ben = person('refusals ben')
+    const { event_id: root = '' } = (await client.post(ben, { room, text: 'About my pills' })).data
+    const { event_id: kept = '' } = (await client.post(ben, { room, text: 'I was wrong', reply_to: root })).data
+    await client.command(olga, { operation: 'room.hide', event_id: root, reason: 'off topic' })
+    await client.command(ben, { operation: 'event.redact', event_id: kept, reason: 'wrong' })
+    const other = await openPage()
+    await useKey(other, board, ben)
+    const page = await openPage()
+    await useKey(page, board, olga)
+    await page.goto(`${board.address}/e/${root}`)
+    await button(page, 'Moderate').waitFor()
+    await saveScreenshot(page, 'hidden-post-moderator')
+    expect(await button(page, 'Moderate').count()).toBe(1)
+    await button(page, 'Moderate').click()
+    const form = page.locator('form', { has: button(page, 'Show again') })
+    expect(await form.getByLabel('Hidden post').inputValue()).toBe(root)
+    await form.getByLabel('Reason, public').fill('It was on topic.')
+    await button(page, 'Show again').click()
+    await page.getByText('Shown again.').waitFor()
+    await page.goto(`${board.address}/e/${root}`)
+    await page.locator('.post .text').getByText('About my pills').waitFor()
+    await client.command(olga, { operation: 'room.hide', event_id: root, reason: 'off topic' })
+    await other.goto(`${board.address}/e/${root}`)
+    await other.locator('#write').getByText('as ').waitFor()
+    expect(await button(other, 'Moderate').count()).toBe(0)
+
+    await page.goto(`${board.address}/account/rooms?room=${room}`)
+    await page.getByRole('link', { name: 'moderate it' }).click()
+    await button(page, 'Open').click()
+    await button(page, 'Ban').waitFor()
+    for (const each of [page, other]) await each.context().close()
   })
 
   test('a work that could not be read for its reader is not shown as if there was nothing to do', async () => {

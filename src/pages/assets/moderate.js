@@ -200,8 +200,8 @@ const peopleSection = (key) => {
   )
 }
 
-/** The post that this page was opened for. */
-const wanted = new URLSearchParams(location.search).get('post') ?? ''
+/** The post or the room that this page was opened for. */
+const [wanted, wantedRoom] = ['post', 'room'].map((name) => new URLSearchParams(location.search).get(name) ?? '')
 const postInput = () => input('post', { required: '', placeholder: 'its address or id', value: wanted })
 const wantedPost = async () => {
   const { event } = await get(`/api/events/${postIn(wanted)}`)
@@ -210,17 +210,19 @@ const wantedPost = async () => {
 }
 
 const postSection = (key) => {
-  const post = postInput()
   const reason = input('reason', { required: '', maxlength: '200' })
   const act = (operation, done) => async (given) => {
     await send(key, { operation, event_id: postIn(given.post), reason: given.reason })
     return done
   }
-  const hidden = form([field('Post', post), field('Reason, public', reason)], 'Hide', act('room.hide', 'Hidden.'))
-  const again = input('post', { required: '', placeholder: 'its address or id' })
+  const hidden = form(
+    [field('Post', postInput()), field('Reason, public', reason)],
+    'Hide',
+    act('room.hide', 'Hidden.'),
+  )
   const why = input('reason', { required: '', maxlength: '200' })
   const shown = form(
-    [field('Hidden post', again), field('Reason, public', why)],
+    [field('Hidden post', postInput()), field('Reason, public', why)],
     'Show again',
     act('room.restore', 'Shown again.'),
   )
@@ -259,7 +261,7 @@ const threadSection = (key) => {
 
 /** The policy of a room, and its moderation log. */
 const roomSection = (key) => {
-  const name = input('room', { required: '', maxlength: '64' })
+  const name = input('room', { required: '', maxlength: '64', value: wantedRoom })
   const found = make('div', {})
   const open = form([field('Room', name)], 'Open', async ({ room }) => {
     const named = room.trim()
@@ -276,8 +278,12 @@ const roomSection = (key) => {
       announce(lists)
       if (hadFocus) focusOn(lists)
     }
-    const [{ policy }] = await Promise.all([read(key, { operation: 'room.policy.get', room: named }), renew()])
-    found.replaceChildren(policyForm(key, named, policy), banForm(key, named, renew), told, lists)
+    const [{ policy }, { room: about }] = await Promise.all([
+      ...['room.policy.get', 'room.get'].map((operation) => read(key, { operation, room: named })),
+      renew(),
+    ])
+    const isPrivate = about.visibility === 'private'
+    found.replaceChildren(policyForm(key, named, policy, isPrivate), banForm(key, named, renew), told, lists)
     announce(found)
     return ' '
   })
@@ -393,7 +399,7 @@ const build = async () => {
   builtFor = key?.publicKey
   if (key === undefined) return place.replaceChildren(keyFirst('To moderate, '), operatorSection(false))
   const isOperating = (await keys.get('operate')) !== undefined
-  const parts = [postSection(key), threadSection(key), roomSection(key)]
+  const parts = [postSection(key), threadSection(key)]
   try {
     parts.unshift(await reportsSection(key), peopleSection(key))
   } catch (error) {
@@ -401,6 +407,8 @@ const build = async () => {
     if (isOperating || error.code !== 'forbidden')
       parts.unshift(make('p', { class: 'problem', role: 'alert' }, said(error)))
   }
+  if (wantedRoom === '') parts.push(roomSection(key))
+  else parts.unshift(roomSection(key))
   if (wanted !== '') parts.unshift(await wantedPost().catch(() => quiet('There is no public post at this address.')))
   place.replaceChildren(...parts, operatorSection(isOperating))
   announce(place)

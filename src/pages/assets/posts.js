@@ -233,8 +233,10 @@ const copyLink = async (post) => {
 const isModerator = (own, of = 'moderators', page = document) =>
   own !== undefined && page.querySelector('[data-moderators]')?.dataset[of].split(' ').includes(own.who.id)
 
+const moderate = (post) => location.assign(`/moderate?post=${post.dataset.id}`)
+
 /** A menu of the less frequent actions. */
-const menuOf = (post, { own, isOperator, mayReply, mayEdit }, isOwn) => {
+const menuOf = (post, { own, mayReply, mayEdit, mayModerate }, isOwn) => {
   const failing = (act) => async () => {
     shut()
     try {
@@ -262,8 +264,8 @@ const menuOf = (post, { own, isOperator, mayReply, mayEdit }, isOwn) => {
           ['Report', needsKey(() => report(post, own.key))],
           ['Mute author', needsKey(() => mute(post, own.key))],
         ]),
-    ...(isOperator || isModerator(own)
-      ? [['Moderate', () => location.assign(`/moderate?post=${post.dataset.id}`)]]
+    ...(mayModerate
+      ? [['Moderate', () => moderate(post)]]
       : isModerator(own, 'listModerators')
         ? [['Send back', () => sendBack(post, own.key)]]
         : []),
@@ -301,21 +303,35 @@ const mayReplyTo = async (post) => {
   return mayReplyOn(page, await me())
 }
 
-/** The reader: their key, whether this browser has a key that operates the board, and what they may write here. */
+/** The reader: their key, what they may write here, and whether they or a key of this browser that operates the board may moderate here. */
 const reader = async () => {
   const own = await me()
   const operating = await keys.get('operate').catch(() => undefined)
   const mayEdit = document.querySelector('[data-replies="closed"]') === null
-  return { own, isOperator: operating !== undefined, mayReply: await mayReplyOn(document, own), mayEdit }
+  const mayModerate = operating !== undefined || isModerator(own)
+  return { own, mayReply: await mayReplyOn(document, own), mayEdit, mayModerate }
 }
 
 const offer = (post, found) => {
-  const { own, mayReply } = found
+  const { own, mayReply, mayModerate } = found
   const under = post.querySelector(':scope > .under')
-  if (under === null || post.dataset.room === undefined || post.classList.contains('gone')) return
+  if (under === null || post.dataset.room === undefined) return
   const before = under.querySelector(':scope > .acts')
   const hadFocus = before?.contains(document.activeElement)
   before?.remove()
+  if (post.classList.contains('gone')) {
+    // What a moderator hid may be shown again; what its author took back is gone.
+    const isHidden = post.querySelector(':scope > .gone > a[href="/moderation"]') !== null
+    if (isHidden && mayModerate)
+      under.prepend(
+        make(
+          'span',
+          { class: 'acts' },
+          button('Moderate', () => moderate(post), 'plain'),
+        ),
+      )
+    return
+  }
   const isOwn = own !== undefined && authorOf(post) === own.who.id
   const parts = mayReply ? [button('Reply', () => reply(post), 'plain')] : []
   if (own !== undefined && !isOwn) parts.push(votesOf(post, own.key))

@@ -157,7 +157,14 @@ const roomParts = async (key) => {
   return [
     section(
       room,
-      make('p', {}, `A ${visibility} room. ${you}. `, link(`/room/${room}`, 'Open it'), '.'),
+      make(
+        'p',
+        {},
+        `A ${visibility} room. ${you}. `,
+        link(`/room/${room}`, 'Open it'),
+        ...(isOwner || role === 'moderator' ? [', or ', link(`/moderate?room=${room}`, 'moderate it')] : []),
+        '.',
+      ),
       ...membership(key, role, visibility),
     ),
     peopleSection(key, members, isOwner),

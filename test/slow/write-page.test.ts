@@ -107,6 +107,23 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await page.context().close()
   })
 
+  test('a preview is gone once its text is posted', async () => {
+    const page = await openPage()
+    await useKey(page, board, ada)
+    await page.goto(`${board.address}/room/lobby#write`)
+    for (const text of ['one **word**', 'another **word**']) {
+      await page.getByLabel('Write to lobby').fill(text)
+      await page.getByLabel('Markdown').check()
+      await button(page, 'Preview').click()
+      await page.locator('.preview strong').waitFor()
+      await button(page, 'Post').click()
+      await page.getByText('Posted:').waitFor()
+      expect(await page.locator('.preview').isVisible()).toBe(false)
+      await button(page, 'Preview').waitFor()
+    }
+    await page.context().close()
+  })
+
   test('a post addressed to a handle is signed with the id of its owner', async () => {
     const ben = person('addressed ben')
     await client.command(ben, { operation: 'identity.register', handle: 'addressed-ben' })

@@ -461,7 +461,11 @@ class Composer {
     this.say('Posting')
     const fields = this.fieldsOf(written, name, to, attachments)
     const done = await send(this.key, fields, { say: (words) => this.say(words) })
-    if (this.text.value === written) this.text.value = ''
+    if (this.text.value === written) {
+      this.text.value = ''
+      // The preview is of what was posted.
+      if (!this.preview.hidden) void this.togglePreview()
+    }
     this.addressee.value = ''
     this.files.clear()
     if (this.text.value === '') localStorage.removeItem(this.draft)

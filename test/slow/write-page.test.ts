@@ -424,6 +424,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     expect(await texts()).toHaveLength(58)
     const live = await say('and live')
     await expect.poll(async () => (await texts())[0]).toBe('and live')
+    expect(await page.locator('main > [role=status]').textContent()).toContain(': and live')
     await redact(live)
     await expect.poll(async () => (await texts())[0]).toBe('(taken back)')
 

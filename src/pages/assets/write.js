@@ -268,7 +268,11 @@ const postList = (reader) => {
   }
   list.receive = (event) => {
     list.received++
+    const isNew = !shown.has(event.event_id)
     list.show(event)
+    // Those who hear the page are told of it; what the reader wrote has its own words.
+    if (isNew && shown.has(event.event_id) && event.author.id !== reader.own)
+      tell(`${nameOf(event.author)}: ${beginning(event.text)}`)
   }
   // Removes posts that have expired.
   list.expire = () => {

@@ -325,6 +325,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await page.goto(`${board.address}/room/hollow`)
     await button(page, 'Follow').click()
     await button(page, 'Following').waitFor()
+    await page.goto(`${board.address}/rooms`)
     for (const text of ['one', 'two', 'three']) await client.post(owner, { room: 'hollow', text })
     const other = await openPage()
     await useKey(other, board, member)
@@ -516,6 +517,7 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
       [page, begun],
       [other, asked],
     ] as const) {
+      await reader.goto(`${board.address}/rooms`)
       await client.post(writer, { room: talk, text: 'Yes?' })
       await reader.goto(`${board.address}/inbox`)
       await talks(reader).getByText('1 new').waitFor()
@@ -524,6 +526,13 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
       await saveScreenshot(reader, 'conversation-new')
       await talks(reader).getByRole('link', { name: 'open' }).click()
       await reader.getByText('1 new since your last visit').waitFor()
+      // What arrives while it is read is not new either.
+      await reader.getByText('Live: new posts').waitFor()
+      await client.post(writer, { room: talk, text: `and more, ${reader === page ? 1 : 2}` })
+      await reader
+        .locator('.posts')
+        .getByText(`and more, ${reader === page ? 1 : 2}`)
+        .waitFor()
       await reader.goto(`${board.address}/inbox`)
       await talks(reader).getByText('messages').waitFor()
       expect(await talks(reader).getByText('1 new').count()).toBe(0)

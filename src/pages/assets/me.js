@@ -73,7 +73,7 @@ const report = async (own) => {
     threads: Object.entries(threads).map(([thread, seen]) => ({ thread, seen })),
     ...(inbox === 0 ? {} : { inbox }),
   }
-  if (reporting || data.rooms.length + data.threads.length + inbox === 0) return
+  if (reporting || timer !== undefined || data.rooms.length + data.threads.length + inbox === 0) return
   reporting = true
   try {
     await send(own.key, { operation: 'inbox.seen', data }, { say: () => {} })
@@ -87,11 +87,17 @@ const report = async (own) => {
     kept.set('news', undefined)
   } finally {
     reporting = false
-    // The board may have refused for now, or there is more by now.
-    clearTimeout(timer)
-    timer = setTimeout(() => void report(own).catch(() => {}), 61_000)
+    // The board may have refused for now, or there is more by then.
+    timer = setTimeout(() => {
+      timer = undefined
+      reportNow()
+    }, 61_000)
   }
 }
+const reportNow = () =>
+  void me()
+    .then((own) => own && report(own))
+    .catch(() => {})
 
 /**
  * Marks everything up to here as read, at once in this browser and later on the board.
@@ -107,7 +113,7 @@ export const seen = async (...places) => {
     now.inbox = Math.max(inbox, now.inbox)
   }
   kept.set(pendingName, now)
-  void report(own).catch(() => {})
+  reportNow()
 }
 
 /** Ids of the identities that the reader has muted. */
@@ -164,9 +170,7 @@ addEventListener('pageshow', async ({ persisted: isAgain }) => {
     document.dispatchEvent(new Event('key-changed'))
 })
 void show().catch(() => {})
-void me()
-  .then((own) => own && report(own))
-  .catch(() => {})
+reportNow()
 
 /** Adds new-post counts to the rooms and threads that a page lists. */
 const mark = async () => {

@@ -265,6 +265,8 @@ const roomSection = (key) => {
   const found = make('div', {})
   const open = form([field('Room', name)], 'Open', async ({ room }) => {
     const named = room.trim()
+    // What is shown until now belongs to another room, or is older.
+    found.replaceChildren()
     const lists = make('div', {})
     const told = make('p', { role: 'status' })
     const renew = async (words = '') => {

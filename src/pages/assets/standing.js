@@ -93,3 +93,19 @@ export const follow = async () => {
       : document.querySelector('.pager [rel="next"]') === null
   if (found.last !== undefined && isEnd) await seen({ room, thread, seq: found.last.seq })
 }
+
+/** Number of the newest post that arrived on the page. */
+let arrived = 0
+/** What arrives on a page of a followed room or thread while it is visible is not new any more. */
+const markArrived = () => {
+  const shown = document.querySelector(':is([data-follow-room], [data-follow-thread])[aria-pressed="true"]')
+  if (shown === null || arrived === 0 || document.visibilityState === 'hidden') return
+  const { followRoom: room, followThread: thread } = shown.dataset
+  void seen({ room, thread, seq: arrived })
+}
+document.addEventListener('visibilitychange', markArrived)
+document.addEventListener('post-added', ({ target }) => {
+  for (const { dataset } of [target, ...target.querySelectorAll('[data-seq]')])
+    arrived = Math.max(arrived, Number(dataset.seq ?? 0))
+  markArrived()
+})

@@ -260,11 +260,11 @@ const postList = (reader) => {
       list.unlisted++
       return
     }
-    const post = { item: make('li', { class: 'post' }), seq: event.seq, id: event.event_id }
-    shown.set(post.id, post)
-    list.fill(post, event)
+    const post = { item: make('li', { class: 'post', 'data-seq': event.seq }), seq: event.seq, id: event.event_id }
     const [older] = [...shown.values()].filter(({ seq }) => seq < post.seq).sort((a, b) => b.seq - a.seq)
     element.insertBefore(post.item, older?.item ?? null)
+    shown.set(post.id, post)
+    list.fill(post, event)
   }
   list.receive = (event) => {
     list.received++
@@ -458,6 +458,7 @@ const openRoom = async (slot, key) => {
     }),
   )
   slot.replaceChildren(write, make('h2', { class: 'unseen' }, 'Posts'), status, list.element, reader.goOn)
+  announce(list.element)
   void follow().catch(() => {})
   void followRoom(list, reader, connection).catch(connection.stop)
 }

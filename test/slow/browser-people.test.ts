@@ -738,6 +738,38 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
       await page.goto(`${board.address}/room/lobby`)
       await page.locator('#account svg').waitFor()
       await check('room')
+      const hall = `hall-${colorScheme}-${width}`
+      const { id: reader } = await page.evaluate(() => JSON.parse(localStorage.getItem('me')!))
+      await client.command(ada, { operation: 'room.create', room: hall, visibility: 'private' })
+      await client.command(ada, { operation: 'room.member.add', room: hall, target: reader })
+      const { event_id: asked } = (await client.post(ada, { room: hall, text: 'Who comes?' })).data
+      await client.post(ada, { room: hall, text: 'I do', reply_to: asked! })
+      const made = await client.command(ada, {
+        operation: 'docs.create',
+        room: hall,
+        text: 'one',
+        data: '{"schema":1,"title":"A list"}',
+      })
+      const { doc } = made.data as unknown as { doc: { id: string } }
+      const written = {
+        operation: 'docs.write',
+        target: doc.id,
+        text: 'one two',
+        data: '{"schema":1,"base_version":1}',
+      }
+      await client.command(ada, written)
+      await page.goto(`${board.address}/room/${hall}`)
+      await button(page, 'Follow').waitFor()
+      await button(page, 'Reply').first().click()
+      await page.locator('.in-place textarea').waitFor()
+      await check('private-room')
+      await page.goto(`${board.address}/d/${doc.id}/history`)
+      await page.locator('article ins').waitFor()
+      await check('private-history')
+      await page.route('**/v1/command', (route) => route.abort())
+      await page.goto(`${board.address}/inbox`)
+      await page.getByText('The board cannot be reached').waitFor()
+      await check('waiting')
       expect(wrong).toEqual([])
       await page.context().close()
     },

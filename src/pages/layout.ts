@@ -2,6 +2,7 @@
  * The frame of every page: masthead, head, bar, main, aside, foot. Pages are readable without JavaScript. Scripts are our own files and
  * come last; the only inline parts are the style and a short theme script, each allowed by its hash.
  */
+import { sizes } from '../../actors/kernel/limits.ts'
 import { FIELD_ORDER } from '../format/signing.ts'
 import { assetPath, style, theme } from './assets.ts'
 import type { AboutBoard, Parts, Section } from './page.ts'
@@ -17,6 +18,9 @@ const sections: readonly (readonly [Section, href: string, words: string])[] = [
 
 export const boardDescription =
   'A public bulletin board for software agents and people: every post signed by its author, provable by anyone, streamed to many.'
+
+/** How much a post may have: bytes of text, bytes of a file, files (assets/composer.js). */
+const limits = [sizes.text_bytes, sizes.blob_bytes, sizes.attachments].join(' ')
 
 type Framing = {
   /** Without a service id, nothing is signed on the page. */
@@ -52,7 +56,7 @@ ${address !== undefined && previewOf(parts, full, address, board)}${links.map(
 <a class="wordmark" href="/">${board.name}</a>
 <form class="find" action="/search" role="search" aria-label="Search the board"><input type="search" name="q" aria-label="Search terms" placeholder="Search" autocomplete="off" maxlength="256"><button type="submit">Search</button></form>
 <button id="theme" type="button" class="plain" hidden>Theme</button>
-<a id="account" class="account" href="/account"${board.serviceId !== undefined && html` data-service="${board.serviceId}" data-order="${FIELD_ORDER.join(' ')}"`}>Sign in with a key</a>
+<a id="account" class="account" href="/account"${board.serviceId !== undefined && html` data-service="${board.serviceId}" data-order="${FIELD_ORDER.join(' ')}" data-limits="${limits}"`}>Sign in with a key</a>
 <nav class="sections" aria-label="sections"><ul>${sections.map(([name, href, words]) => html`<li><a href="${href}"${name === section && html` aria-current="page"`}>${words}</a></li>`)}</ul></nav>
 </header>
 <div class="frame${aside !== undefined && ' beside'}">

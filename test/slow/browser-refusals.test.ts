@@ -114,6 +114,27 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     await live.context().close()
   })
 
+  test('a form for a post knows the limits of its board', async () => {
+    const limits = JSON.stringify({ text_bytes: 40_000, blob_bytes: 524_288, attachments: 1 })
+    const other = await startBoard({ directory: boardDirectory(), env: { LIMITS: limits } })
+    const page = await openPage()
+    await page.goto(`${other.address}/room/lobby#write`)
+    const text = page.getByLabel('Write to lobby')
+    const files = page.locator('input[type=file][multiple]')
+    const fileOf = (name: string, bytes: number) => ({ name, mimeType: 'text/plain', buffer: Buffer.alloc(bytes, 97) })
+    await text.fill('x'.repeat(40_001))
+    await page.getByText('40001 bytes are too long: 40000 are allowed.').waitFor()
+    await text.fill('x'.repeat(40_000))
+    await files.setInputFiles(fileOf('big.txt', 524_289))
+    await page.getByText('big.txt is too large: a file may have 0.5 MiB.').waitFor()
+    await files.setInputFiles([fileOf('a.txt', 524_288), fileOf('b.txt', 1)])
+    await page.getByText('b.txt is one too many').waitFor()
+    await button(page, 'Post').click()
+    await page.getByText('Posted:').waitFor()
+    await page.context().close()
+    await other.stop()
+  })
+
   test('a moderator shows a hidden post again from its page, and finds the bans of a room from its people', async () => {
     const room = 'mended'
     await client.command(olga, { operation: 'room.create', room })

@@ -26,9 +26,7 @@ import {
   whoIs,
 } from './board.js'
 
-const textBytesMax = 32_768
-const fileBytesMax = 1_048_576
-const filesMax = 8
+const [textBytesMax, fileBytesMax, filesMax] = document.getElementById('account').dataset.limits.split(' ').map(Number)
 const nameBytesMax = 128
 
 /** Input for a key file and the passphrase that it may need. `then` gets the key, which is not stored yet. */
@@ -95,6 +93,8 @@ const acceptedName = (name) => {
   return stem.join('') + ending || 'attachment.bin'
 }
 
+const mebibytes = (bytes) => `${Number((bytes / 1_048_576).toFixed(2))} MiB`
+
 /** Files to attach; each is uploaded once, when the post is sent. */
 const fileList = (room, pick, say) => {
   const chosen = []
@@ -122,9 +122,10 @@ const fileList = (room, pick, say) => {
     const problems = []
     for (const file of files) {
       const name = acceptedName(file.name)
-      if (file.size > fileBytesMax) problems.push(`${name} is too large: a file may have 1 MiB.`)
+      if (file.size > fileBytesMax) problems.push(`${name} is too large: a file may have ${mebibytes(fileBytesMax)}.`)
       else if (file.size === 0) problems.push(`${name} is empty.`)
-      else if (chosen.length === filesMax) problems.push(`${name} is one too many: a post may have ${filesMax} files.`)
+      else if (chosen.length === filesMax)
+        problems.push(`${name} is one too many: a post may have ${filesMax === 1 ? '1 file' : `${filesMax} files`}.`)
       else chosen.push({ name, file })
     }
     if (problems.length > 0) say(problems.join(' '))

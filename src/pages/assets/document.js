@@ -123,6 +123,7 @@ const showPrivate = async (version) => {
     make('p', { class: 'line' }, `version ${number}, by`, person(author), time(at), history),
   )
 }
+
 /** Shows what a version of a document of a private room changed, beside the list of its versions. */
 const showHistory = async (key, target) => {
   const cursor = asked.get('cursor') ?? ''

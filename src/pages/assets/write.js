@@ -237,6 +237,7 @@ const postList = (reader) => {
     post.at = list.received
     const words = visible(isGone ? goneWords(event) : event.text)
     const text = make('p', { class: isGone ? 'text gone' : 'text', dir: 'auto' }, words)
+    const hadFocus = post.item.querySelector(':scope > .under')?.contains(document.activeElement)
     // A form that is open under the post stays, and with it the focus.
     for (const each of [...post.item.children]) if (!each.matches('.in-place')) each.remove()
     post.item.prepend(
@@ -246,6 +247,7 @@ const postList = (reader) => {
       ...(isGone ? [] : filesOf(key, event.attachments)),
       ...actsOn(list, post, reader),
     )
+    if (hadFocus) focusOn(post.item)
     // No reply quotes what its post no longer says.
     for (const other of shown.values())
       if (other.event?.reply_to === post.id)

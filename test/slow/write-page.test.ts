@@ -390,6 +390,35 @@ describe.skipIf(skipWithout(missingBrowser))(`in Chromium${skipNote(missingBrows
     for (const page of [owner, member]) await page.context().close()
   })
 
+  test('a private room offers what its policy allows: in one that is closed, nothing is written', async () => {
+    const room = 'quiet-shed'
+    const cleo = person('shed cleo')
+    const policy = (data: object) =>
+      client.command(ada, { operation: 'room.policy.set', room, data: JSON.stringify(data) })
+    await client.command(ada, { operation: 'room.create', room, visibility: 'private' })
+    await client.command(ada, { operation: 'room.member.add', room, target: cleo.id })
+    await client.post(cleo, { room, text: 'by Cleo' })
+    const page = await openPage()
+    await useKey(page, board, cleo)
+    const offered = async () => {
+      await page.goto(`${board.address}/room/${room}`)
+      await page.getByText('by Cleo').waitFor()
+      const buttons = await page.locator('.posts button').allTextContents()
+      return { form: await page.getByLabel(`Write to ${room}`).count(), buttons }
+    }
+    const all = ['Reply', 'Edit', 'Take back']
+    expect(await offered()).toEqual({ form: 1, buttons: all })
+    await policy({ write: 'owner' })
+    expect(await offered()).toEqual({ form: 0, buttons: all })
+    await page.getByText('Only the owner of this room starts threads here.').waitFor()
+    await policy({ write: 'open', reply: 'none' })
+    expect(await offered()).toEqual({ form: 1, buttons: ['Edit', 'Take back'] })
+    await policy({ reply: 'anyone', closed: true })
+    expect(await offered()).toEqual({ form: 0, buttons: ['Take back'] })
+    await page.getByText('This room is closed: it is read-only.').waitFor()
+    await page.context().close()
+  })
+
   test('an open private room says whether it is followed, loses nothing, keeps nothing redacted, and pages back', async () => {
     const room = 'quiet-hall'
     const say = async (text: string) => (await client.post(ada, { room, text })).data.event_id!

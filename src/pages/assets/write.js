@@ -17,6 +17,7 @@ import {
   nameOf,
   person,
   placeReply,
+  quiet,
   Refused,
   read,
   readAll,
@@ -173,7 +174,7 @@ const contextOf = ({ reply_to: parent }, shown) => {
 }
 
 /** What the reader may do with a post of an open room. */
-const actsOn = (list, post, { room, key, own, isModerator }) => {
+const actsOn = (list, post, { room, key, own, isModerator, mayReply, mayEdit }) => {
   const { id, item, event } = post
   const isGone = event.text === undefined
   const isOwn = event.author.id === own
@@ -198,8 +199,8 @@ const actsOn = (list, post, { room, key, own, isModerator }) => {
   const restore = () => moderate('room.restore', 'Show the post again', 'It may be shown.', 'The post is shown again.')
   const gone = (reason) => list.fill(post, { ...post.event, text: undefined, reason })
   const offered = [
-    ['Reply', () => under({ replyTo: id, label: `Reply to ${nameOf(event.author)}` }), !isGone],
-    ['Edit', async () => under(versionOf(await current()), item), isOwn && !isGone],
+    ['Reply', () => under({ replyTo: id, label: `Reply to ${nameOf(event.author)}` }), mayReply && !isGone],
+    ['Edit', async () => under(versionOf(await current()), item), isOwn && mayEdit && !isGone],
     ['Take back', () => takeBack(item, key, id, gone), isOwn && !isGone],
     ['Hide', hide, isModerator && !isOwn && !isGone],
     ['Show again', restore, isModerator && isGone && isByModerator(event)],
@@ -396,7 +397,7 @@ const following = (room, ...more) =>
   )
 
 /** The title and the heading of a private room; a conversation has the names of its people. */
-const headOf = async (room, key) => {
+const headOf = async (room, key, about) => {
   if (isConversation(room)) {
     const [own, members] = await Promise.all([me(), readAll(key, { operation: 'room.members', room }, 'members')])
     const others = members.filter(({ id }) => id !== own?.who.id)
@@ -404,12 +405,12 @@ const headOf = async (room, key) => {
     const head = [make('p', { class: 'crumbs' }, link('/inbox', 'Inbox')), make('h1', {}, title), following(room)]
     return { title, head }
   }
-  const { about } = (await read(key, { operation: 'room.get', room })).room
   const head = [
     make('p', { class: 'crumbs' }, link('/rooms', 'Rooms'), ' / private'),
     make('h1', {}, room),
-    ...(about === undefined ? [] : [make('p', { class: 'lead', dir: 'auto' }, visible(about))]),
+    ...(about.about === undefined ? [] : [make('p', { class: 'lead', dir: 'auto' }, visible(about.about))]),
     following(room, link(`/account/rooms?room=${room}`, 'People and invites')),
+    ...(about.closed ? [make('p', { class: 'note' }, 'This room is closed: it is read-only.')] : []),
   ]
   return { title: room, head }
 }
@@ -428,9 +429,16 @@ const showDocuments = (room) => {
 const openRoom = async (slot, key) => {
   const { room } = slot.dataset
   const status = make('p', { class: 'live', role: 'status' })
-  const [own, role] = await Promise.all([me(), roleIn(room)])
-  const isModerator = role === 'owner' || role === 'moderator'
-  const list = postList({ room, key, own: own?.who.id, isModerator })
+  const [own, { room: about }] = await Promise.all([me(), read(key, { operation: 'room.get', room })])
+  const { role, closed, policy = {} } = about
+  const list = postList({
+    room,
+    key,
+    own: own?.who.id,
+    isModerator: role === 'owner' || role === 'moderator',
+    mayReply: !closed && policy.reply !== 'none',
+    mayEdit: !closed,
+  })
   const connection = connectionOf(status)
   const reader = roomReader(slot, key, list, connection)
   await reader.renew()
@@ -440,7 +448,7 @@ const openRoom = async (slot, key) => {
     clearInterval(clock)
   }
   // The page showed a refusal until now.
-  const { title, head } = await headOf(room, key)
+  const { title, head } = await headOf(room, key, about)
   setTitle(title)
   document.querySelector('.head')?.replaceChildren(...head)
   const documents = document.getElementById('document-acts')
@@ -449,17 +457,19 @@ const openRoom = async (slot, key) => {
   slot.className = ''
   slot.hidden = false
   slot.setAttribute('aria-label', `Private room ${room}`)
-  const write = make(
-    'div',
-    { class: 'writer' },
-    await composer({
-      room,
-      isPrivate: true,
-      label: `Write to ${isConversation(room) ? 'them' : room}`,
-      onPosted: ({ event }) => list.receive(event),
-    }),
+  const label = `Write to ${isConversation(room) ? 'them' : room}`
+  const onPosted = ({ event }) => list.receive(event)
+  const mayWrite = policy.write !== 'owner' || role === 'owner'
+  const write = mayWrite
+    ? make('div', { class: 'writer' }, await composer({ room, isPrivate: true, label, onPosted }))
+    : quiet('Only the owner of this room starts threads here.')
+  slot.replaceChildren(
+    ...(closed ? [] : [write]),
+    make('h2', { class: 'unseen' }, 'Posts'),
+    status,
+    list.element,
+    reader.goOn,
   )
-  slot.replaceChildren(write, make('h2', { class: 'unseen' }, 'Posts'), status, list.element, reader.goOn)
   announce(list.element)
   void follow().catch(() => {})
   void followRoom(list, reader, connection).catch(connection.stop)

@@ -578,9 +578,9 @@ const signed = async (key, fields, { with: other }) => {
 }
 
 /** At the edge of the page: what acts and reads wait for that have no place to say it. */
-const edge = make('p', { class: 'edge', role: 'status' })
-document.body.append(edge)
+let edge
 const sayAtEdge = (words) => {
+  edge ??= document.body.appendChild(make('p', { class: 'edge', role: 'status' }))
   edge.textContent = words
 }
 
@@ -589,6 +589,8 @@ const sayAtEdge = (words) => {
  * @returns its answer's `data`
  */
 export const send = async (key, fields, { say = sayAtEdge, ...more } = {}) => {
+  // Screen readers announce a change of what was there before.
+  if (say === sayAtEdge) say('')
   try {
     return await deliver(key, fields, { say, ...more })
   } finally {

@@ -471,7 +471,7 @@ export const mutations: readonly Mutation[] = [
   },
   {
     name: 'a private tail stays when its shard has died',
-    seed: '2',
+    seed: '15',
     file: 'src/board/followers.ts',
     from: '    this.tails.losePrivate((room) => shardOf(room, this.#shards) === shard)\n',
     to: '    this.tails.losePrivate((room) => room === String(shard))\n',

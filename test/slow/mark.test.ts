@@ -50,7 +50,7 @@ test('an old copy of the data directory does not sign if the mark knows more, an
   const { code, output } = await expectStartRefused({ directory })
   expect(code).toBe(1)
   expect(output).toContain('this log has 3 entries, but a head of 4 was signed and published')
-  expect(output).toContain('Restore the newest data directory')
+  expect(output).toContain('If it is an older copy, restore the newest data directory')
 })
 
 test('the same copy starts if the mark is gone: the mark is a second opinion, not the truth', async () => {

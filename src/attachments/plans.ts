@@ -140,5 +140,6 @@ export const blobsReadPlans = {
   'blob.usage': {
     gather: (parts: readonly AnswerOf<'blob.usage'>[]) =>
       known({ bytes: parts.reduce((sum, { bytes }) => sum + bytes, 0) }),
+    isForSuspended: true,
   },
 } satisfies ReadPlans

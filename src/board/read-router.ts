@@ -12,8 +12,8 @@ import type { Actors, Client, NoAnswer, ReadPath } from '../command/ports.ts'
 import { headReads, type WitnessesFacts } from '../log/checkpoint.ts'
 import {
   type AnswerOf,
+  asSuspended,
   dataOf,
-  publicOnly,
   type ReadAnswer,
   type ReadRequest,
   soonest,
@@ -75,21 +75,21 @@ export class ReadRouter implements ReadPath {
       return this.#withMuted(request, answer, (asked) => this.#read(asked, answer, client))
     const headRead = headReads[request.op]
     if (headRead !== undefined) return answer(headRead({ log, head: news.head, heads, clock }))
-    if (this.#searches.read(request, client, answer)) return
+    // Of what is not in a list of their own, the suspended get what everybody gets.
+    const [asked, give]: [ReadRequest, Take] =
+      request.isSuspended === true ? [{ ...request, reader: '' }, asSuspended(answer)] : [request, answer]
+    if (this.#searches.read(asked, client, give)) return
     if (readTools(actors, request, answer)) return
-    const isSuspended = request.isSuspended === true
-    if (workReads.has(request.op))
-      return isSuspended ? actors.read(request, publicOnly(answer)) : readWorks(actors, request, answer)
+    if (workReads.has(request.op)) return readWorks(actors, asked, give)
     const plan = readPlans[request.op]
     if (plan !== undefined && 'actor' in plan)
       return actors.readPrivate(shardOf(plan.actor(request), actors.shards), request, answer)
     if (plan !== undefined && plan.isShared?.(request) !== false) return this.#shared(plan, request, answer)
     actors.read(request, (found) => {
       if (found === undefined || found.ok || 'refusal' in found) return answer(found)
-      if (isSuspended) return publicOnly(answer)(found)
       if (request.args.room !== undefined)
-        return actors.readPrivate(shardOf(String(request.args.room), actors.shards), request, settle(found, answer))
-      this.#readEverywhere(request, found, answer)
+        return actors.readPrivate(shardOf(String(request.args.room), actors.shards), asked, settle(found, give))
+      this.#readEverywhere(asked, found, give)
     })
   }
 
@@ -115,8 +115,7 @@ export class ReadRouter implements ReadPath {
 
   #gather(plan: SharePlan, request: ReadRequest, answer: Take): void {
     const { actors } = this.#options
-    // The shards' shares are of private rooms.
-    const shards = request.isSuspended === true ? 0 : actors.shards
+    const shards = request.isSuspended === true && plan.isForSuspended !== true ? 0 : actors.shards
     const found: (ReadAnswer | NoAnswer)[] = new Array(shards + 1)
     let open = found.length
     const take = (place: number) => (part: ReadAnswer | NoAnswer) => {

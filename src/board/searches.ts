@@ -8,7 +8,7 @@ import { refusal } from '../../actors/kernel/refusals.ts'
 import { shardOf } from '../../actors/shard.ts'
 import { faultOf } from '../command/check.ts'
 import type { Actors, Client } from '../command/ports.ts'
-import { dataOf, type NotFound, publicOnly, type ReadRequest, type Take } from '../reads/read.ts'
+import { dataOf, type NotFound, type ReadRequest, type Take } from '../reads/read.ts'
 import { FairQueue, type FairQueueOptions } from '../search/fair-queue.ts'
 import { dayOf, type Restrictions, readQuery } from '../search/query.ts'
 import { shownHits, unreadable } from '../search/reads.ts'
@@ -82,7 +82,6 @@ export class Searches {
 
   /** After each search, the shard is left to others for as long as it took. */
   #findPrivate(request: ReadRequest, client: Client, absent: NotFound, answer: Answer): void {
-    if (request.isSuspended === true) return publicOnly(answer)(absent)
     const actors = this.#actors
     const shard = shardOf(String(request.args.room), actors.shards)
     const search = (give: Answer) =>

@@ -146,6 +146,8 @@ type SharePlan<Part> = {
   gather(parts: readonly Part[], until: number): ReadAnswer
   /** Whether this request is answered from shares; default: all requests of this name are. */
   isShared?(request: ReadRequest): boolean
+  /** The shards of a suspended reader are asked too: their shares have more than what is in private rooms, which they then leave out. */
+  readonly isForSuspended?: true
   /** First queries what every share depends on: `pass` takes the request to send, or the final answer if there is nothing to share. */
   ask?(request: ReadRequest, read: ReadCall, pass: (found: ReadRequest | ReadAnswer | NoAnswer) => void): void
 }

@@ -81,6 +81,7 @@ export const directReadPlans = {
   'inbox.blocked': {
     gather: (parts: readonly AnswerOf<'inbox.blocked'>[]) =>
       known({ blocked: [...new Set(parts.flatMap(({ blocked }) => blocked))] }),
+    isForSuspended: true,
   },
   'inbox.get': {
     gather: newestFirst<AnswerOf<'inbox.get'>>('items', (shares) => ({

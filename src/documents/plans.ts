@@ -84,5 +84,10 @@ export const documentsPlans = { 'docs.create': create, 'docs.write': write, 'doc
 
 /** A reader's documents are where they were written: with their rooms, and with their owner's actor. */
 export const documentsReadPlans = {
-  'docs.list': { gather: newestFirst('docs'), isShared: ({ args }: ReadRequest) => args.own !== undefined },
+  'docs.list': {
+    gather: newestFirst('docs'),
+    // The feed alone refuses an unsigned request for one's own.
+    isShared: ({ args, reader }: ReadRequest) => args.own !== undefined && reader !== '',
+    isForSuspended: true,
+  },
 } satisfies ReadPlans

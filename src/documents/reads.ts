@@ -124,9 +124,9 @@ function* byActivity(newest: Doc | undefined): Generator<Doc> {
 
 /**
  * This actor's share of the documents that the reader created (src/reads/gather.ts merges the shares). The feed returns the public ones, a
- * shard all others; those of private rooms only while the reader is a member.
+ * shard all others; those of private rooms only while the reader is a member and not suspended.
  */
-function own(context: ReadContext, { args, reader }: ReadRequest): ReadAnswer {
+function own(context: ReadContext, { args, reader, isSuspended }: ReadRequest): ReadAnswer {
   const name = `docs.list own:${reader}`
   const from = args.cursor === undefined ? undefined : context.cursors.open(name, String(args.cursor))
   if (args.cursor !== undefined && typeof from !== 'string') return badCursor
@@ -135,7 +135,8 @@ function own(context: ReadContext, { args, reader }: ReadRequest): ReadAnswer {
   const shown = state.documents.ofOwner(reader).filter((doc) => {
     const room = board.rooms.get(doc.actor)
     const isHere = (doc.visibility === 'public') === (visibility === 'public')
-    const isOwn = isHere && !doc.isDeleted && (room === undefined || mayWrite(room, reader))
+    const isOpen = visibility === 'public' || isSuspended !== true
+    const isOwn = isHere && !doc.isDeleted && (room === undefined || (isOpen && mayWrite(room, reader)))
     return isOwn && (typeof from !== 'string' || placeOf(doc) < from)
   })
   const items = firstInOrder(shown, limit + 1, newestDoc).map((doc) => {

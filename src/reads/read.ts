@@ -109,18 +109,18 @@ export type ReadAnswer<Data = unknown> = ShownAnswer<Data> | ValueAnswer<Data> |
 /** Takes the answer to a read; undefined if none came. */
 export type Take<Data = unknown> = { take(answer: ReadAnswer<Data> | undefined): void }['take']
 
-/** For a suspended reader: what is not public is refused, whether it exists or not. */
-export function publicOnly(answer: Take): (found: ReadAnswer | undefined) => void {
+/** The answer of a private room that was asked without a reader, for one who is suspended. */
+export function asSuspended(answer: Take): Take {
   return (found) =>
     answer(
-      found !== undefined && !found.ok && 'absent' in found
-        ? { ok: false, refusal: refusal('suspended', closedToSuspended, found.absent.field) }
+      found !== undefined && !found.ok && 'refusal' in found && found.refusal.code === 'private_room'
+        ? refused(refusal('suspended', closedToSuspended, found.refusal.field))
         : found,
     )
 }
 
 const closedToSuspended =
-  'nothing public has this name, and the operator of this board has suspended this identity: it reads no private room'
+  'this room is private, and the operator of this board has suspended this identity: it reads no private room'
 
 export type ReadContext = {
   readonly state: State

@@ -1,8 +1,8 @@
 /** A suspended identity reads what is public and its own account, but no private room, however it asks. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
-import { Client, type Fields, newNonce, person } from '../support/client.ts'
-import { createFields, docOf } from '../support/documents.ts'
+import { type Answer, Client, type Fields, newNonce, person } from '../support/client.ts'
+import { createFields, docIdsOf, docOf } from '../support/documents.ts'
 import { StreamReader } from '../support/stream-reader.ts'
 
 vi.setConfig({ testTimeout: 300_000, hookTimeout: 300_000 })
@@ -86,21 +86,32 @@ describe.each(['uws', 'node'])('a suspended member of a private room on the %s e
     await unsuspend()
   })
 
-  test('an unknown room and an unknown event are refused in the same words', async () => {
+  test('gets of other rooms and events what everybody gets', async () => {
     await suspend()
-    const alike: [Fields, Fields][] = [
-      [
-        { operation: 'room.get', room: 'den' },
-        { operation: 'room.get', room: 'nothing-of-this-name' },
-      ],
-      [
-        { operation: 'event.get', event_id: inside.root },
-        { operation: 'event.get', event_id: 'd'.repeat(32) },
-      ],
-    ]
-    for (const [known, unknown] of alike)
-      expect((await client.command(member, known)).text).toBe((await client.command(member, unknown)).text)
+    const summary = ({ status, code, field }: Answer) => `${status} ${code} ${field}`
+    for (const [fields, expected] of [
+      [{ operation: 'room.get', room: 'nothing-of-this-name' }, '400 not_found room'],
+      [{ operation: 'event.get', event_id: 'd'.repeat(32) }, '400 not_found event_id'],
+      [{ operation: 'docs.read', target: 'd'.repeat(32) }, '400 not_found target'],
+      [{ operation: 'work.get', event_id: 'd'.repeat(32) }, '400 not_found event_id'],
+    ] as const)
+      expect([fields, summary(await client.command(member, fields))]).toEqual([fields, expected])
     await unsuspend()
+  })
+
+  test('reads unlisted documents, and has its own in its list', async () => {
+    const unlisted = async (by: typeof owner) =>
+      docOf(await client.command(by, createFields('x', { visibility: 'unlisted' }))).id
+    const [own, other] = [await unlisted(member), await unlisted(owner)]
+    const inDen = docOf(await client.command(member, createFields('sealed, by the member', { room: 'den' }))).id
+    const list = async () =>
+      docIdsOf(await client.command(member, { operation: 'docs.list', data: '{"schema":1,"own":true}' }))
+    expect((await list()).sort()).toEqual([own, inDen].sort())
+    await suspend()
+    expect(await list()).toEqual([own])
+    for (const target of [own, other]) await run(member, { operation: 'docs.read', target })
+    await unsuspend()
+    expect((await list()).sort()).toEqual([own, inDen].sort())
   })
 
   test('reads public rooms and its own account', async () => {

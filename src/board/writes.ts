@@ -370,7 +370,8 @@ export class Writes {
       respond({ status: 200, body: `{"ok":true,"data":{"receipt":${receiptJson(sha, outcome)}}}` })
     const notShown = unread ?? receiptAlone
     const reader = this.#readerOf(verified, op, answer)
-    this.#options.read({ op, args, reader }, (found: ReadAnswer | NoAnswer) => {
+    const isSuspended = this.#options.news.isSuspended(verified.signer.id)
+    this.#options.read({ op, args, reader, isSuspended }, (found: ReadAnswer | NoAnswer) => {
       if (found === undefined) return respond(undefined)
       if (!found.ok) return notShown()
       const { made } = found

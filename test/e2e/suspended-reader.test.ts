@@ -123,6 +123,28 @@ describe.each(['uws', 'node'])('a suspended member of a private room on the %s e
     await unsuspend()
   })
 
+  test('a command that is sent again shows nothing of what happened since', async () => {
+    const commands = [
+      { operation: 'conversation.open', members: [owner.id], text: 'hello' },
+      { operation: 'room.create', room: `own-${engine}`, visibility: 'private', members: [owner.id] },
+      { operation: 'post', room: 'den', text: 'one' },
+    ].map((fields) => client.sign(member, fields))
+    for (const { body } of commands) expect((await client.send(body)).status).toBe(200)
+    const voted = commands[2]!.eventId
+    await run(member, { operation: 'room.moderator.add', room: `own-${engine}`, target: owner.id })
+    await suspend()
+    await run(owner, { operation: 'vote', event_id: voted, data: '{"schema":1,"value":1}' })
+    const again = await Promise.all(commands.map(({ body }) => client.send(body)))
+    expect(again.map(({ status }) => status)).toEqual([200, 200, 200])
+    expect(again.map(({ data }) => data)).toMatchObject([
+      { receipt: { duplicate: true } },
+      { receipt: { duplicate: true }, room: { moderators: [] } },
+      { receipt: { duplicate: true }, event: { votes: { up: 0 } } },
+    ])
+    expect(again[0]!.data).not.toHaveProperty('conversation')
+    await unsuspend()
+  })
+
   test('an open tail and a waiting updates.get end at once, and the token opens none', async () => {
     const { tail } = (await client.command(member, { operation: 'room.read_token', room: 'den' })).data as unknown as {
       readonly tail: string

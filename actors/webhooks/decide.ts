@@ -31,9 +31,16 @@ const create = ({ state, now }: Situation, letter: WriteLetter<CreateArgs>) => {
 
 const rotate = ({ state, now }: Situation, letter: WriteLetter<RotateArgs>) => {
   const { secret: _, ...facts } = letter.args
-  if (ownWebhook(state, letter.author, facts.hook) === undefined) return unknown(facts.hook)
+  const known = ownWebhook(state, letter.author, facts.hook)
+  if (known === undefined) return unknown(facts.hook)
+  // It would no longer end with the delegate who chose its address or knows its former secret.
+  const { delegation = facts.delegation } = known.facts
+  if (facts.delegation !== undefined && facts.delegation !== delegation) return refuse('forbidden', ofAnother, 'target')
   return act(letter, now, { facts, isPublic: false })
 }
+
+const ofAnother =
+  'this webhook ends with another delegation: its delegate or the identity itself can give it a new secret'
 
 const remove = ({ state, now }: Situation, letter: WriteLetter<{ hook: string }>) => {
   const { hook } = letter.args

@@ -128,7 +128,7 @@ const webhookRotate = declare({
   required: ['target'],
   optional: [],
   narrowed: { target },
-  refusals: ['not_found'],
+  refusals: ['not_found', 'forbidden'],
   result: Type.Object({
     webhook: Type.Object({
       id: id('id of the webhook'),

@@ -504,6 +504,22 @@ test('a webhook that a delegate has rotated ends with the delegation', async () 
   await vi.waitFor(async () => expect(await webhooks.list(owner)).toEqual([]), patience)
 })
 
+test('no other delegate gets a webhook out of the delegation that it ends with', async () => {
+  const owner = someone()
+  const [first, second] = [someone(), someone()]
+  const { id } = await webhooks.createWebhook(owner, '/by-two-delegates')
+  const scopes = ['events:subscribe', 'board:read']
+  const delegation = await createDelegation(webhooks.client, owner, first, { scopes })
+  await createDelegation(webhooks.client, owner, second, { scopes })
+  await webhooks.run(first, { operation: 'webhook.rotate', target: id })
+  const refused = await webhooks.client.command(second, { operation: 'webhook.rotate', target: id })
+  expect(refused).toMatchObject({ status: 403, code: 'forbidden', field: 'target' })
+  await webhooks.run(first, { operation: 'webhook.rotate', target: id })
+  await webhooks.run(owner, { operation: 'webhook.rotate', target: id })
+  await webhooks.run(owner, { operation: 'delegation.revoke', target: delegation })
+  await vi.waitFor(async () => expect(await webhooks.list(owner)).toEqual([]), patience)
+})
+
 test('webhooks continue where they were after a stop and a kill, and a stopped board passes fsck', async () => {
   const [owner, other] = [someone(), someone()]
   const { id } = await webhooks.createWebhook(owner, '/lives')

@@ -425,7 +425,18 @@ export const refusalCases: Readonly<Record<string, Readonly<Record<string, Refus
       send(world, 'webhook.create', world.someone(), { data: await world.hookData({ url: 'http://127.0.0.1:1025/' }) }),
   },
   'webhook.list': { unsigned: unsigned('webhook.list'), key_rotated: byRotatedKey('webhook.list') },
-  'webhook.rotate': { not_found: byAnotherPerson('webhook.rotate') },
+  'webhook.rotate': {
+    not_found: byAnotherPerson('webhook.rotate'),
+    // By another delegate than the one with which the webhook ends.
+    forbidden: async (world) => {
+      const [signer, first, second] = [world.someone(), world.someone(), world.someone()]
+      const target = await world.webhook(signer)
+      for (const key of [first, second])
+        await createDelegation(world.client, signer, key, { scopes: ['events:subscribe', 'board:read'] })
+      await world.run(first, { operation: 'webhook.rotate', target })
+      return send(world, 'webhook.rotate', second, { target })
+    },
+  },
   'webhook.delete': { not_found: byAnotherPerson('webhook.delete') },
   'webhook.deliveries': {
     unsigned: unsigned('webhook.deliveries'),

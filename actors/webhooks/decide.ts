@@ -19,7 +19,8 @@ type Limited = { readonly limit: number }
 /** `secret` is shown only to the creator, and not recorded. */
 type CreateArgs = Omit<HookFacts, 'hook'> & Barred & Limited & { readonly secret: string }
 type SubscribeArgs = HookFacts & Limited
-type RotateArgs = RotatedFacts & { readonly secret?: string }
+/** `publicOnly`: by a delegate without the right to read private rooms. */
+type RotateArgs = RotatedFacts & { readonly secret?: string; readonly publicOnly: boolean }
 type RedeliverArgs = { readonly hook: string; readonly event: string } & Barred
 
 const create = ({ state, now }: Situation, letter: WriteLetter<CreateArgs>) => {
@@ -30,15 +31,19 @@ const create = ({ state, now }: Situation, letter: WriteLetter<CreateArgs>) => {
 }
 
 const rotate = ({ state, now }: Situation, letter: WriteLetter<RotateArgs>) => {
-  const { secret: _, ...facts } = letter.args
+  const { secret: _, publicOnly, ...facts } = letter.args
   const known = ownWebhook(state, letter.author, facts.hook)
   if (known === undefined) return unknown(facts.hook)
   // It would no longer end with the delegate who chose its address or knows its former secret.
   const { delegation = facts.delegation } = known.facts
   if (facts.delegation !== undefined && facts.delegation !== delegation) return refuse('forbidden', ofAnother, 'target')
+  // It would deliver nothing private any more.
+  if (publicOnly && known.facts.delegation === undefined) return refuse('forbidden', ofReader, 'target')
   return act(letter, now, { facts, isPublic: false })
 }
 
+const ofReader =
+  'this webhook may deliver from private rooms: a delegation needs the scope board:read to give it a new secret'
 const ofAnother =
   'this webhook ends with another delegation: its delegate or the identity itself can give it a new secret'
 

@@ -54,7 +54,8 @@ const rotate: Plan<'webhook.rotate'> = {
   args: ({ command, signer }, { hooks, random }) => {
     const secret = freshSecret(random)
     const seen = signer.delegate === undefined ? {} : endOf(signer.delegate)
-    return { hook: command.target, secret, ...hooks.sealed(signer.id, secret), ...seen }
+    const publicOnly = isPublicOnly(signer)
+    return { hook: command.target, secret, publicOnly, ...hooks.sealed(signer.id, secret), ...seen }
   },
   ask: (verified, services, pass) => pass({ args: {}, ...notifying(verified, services) }),
   show: (_verified, { at, facts }, _actor, isDuplicate, { secret }) => {

@@ -95,7 +95,13 @@ test('decisions match the model, and a replay and a snapshot give the same', () 
           const known = model.filter(({ form }) => form === 'webhook')[step.at]
           const hook = known?.id ?? 'ff'.repeat(16)
           const tag = `r${letters}`
-          const { decision } = decide('webhook.rotate', { hook, sealed: 's', tag, secret: 'never kept' })
+          const { decision } = decide('webhook.rotate', {
+            hook,
+            sealed: 's',
+            tag,
+            publicOnly: false,
+            secret: 'never kept',
+          })
           expect(decision.ok).toBe(known !== undefined)
           if (known === undefined) continue
           Object.assign(known, { tag, former: `${now + rotationOverlapSeconds}`, wakes: known.wakes + 1 })

@@ -520,6 +520,14 @@ test('no other delegate gets a webhook out of the delegation that it ends with',
   await vi.waitFor(async () => expect(await webhooks.list(owner)).toEqual([]), patience)
 })
 
+test('a delegate without board:read does not make a webhook of its owner deliver less', async () => {
+  const [owner, key] = [someone(), someone()]
+  const { id } = await webhooks.createWebhook(owner, '/by-public-delegate')
+  await createDelegation(webhooks.client, owner, key, { scopes: ['events:subscribe'] })
+  const refused = await webhooks.client.command(key, { operation: 'webhook.rotate', target: id })
+  expect(refused).toMatchObject({ status: 403, code: 'forbidden', field: 'target' })
+})
+
 test('webhooks continue where they were after a stop and a kill, and a stopped board passes fsck', async () => {
   const [owner, other] = [someone(), someone()]
   const { id } = await webhooks.createWebhook(owner, '/lives')

@@ -43,6 +43,9 @@ const ownClient: Client = { address: '' }
 /** Lists that hide posts of identities that the signed reader has muted. */
 const leavesOut: ReadonlySet<AnyReadName> = new Set(['events.list', 'thread.get', 'threads.list'])
 
+/** Reads that show nothing of private rooms: of identities that have not acted in public, a shard shows only the reader's own. */
+const ofIdentities: ReadonlySet<AnyReadName> = new Set(['identity.get', 'identity.events'])
+
 export class ReadRouter implements ReadPath {
   readonly #options: ReadRouterOptions
   readonly #searches: Searches
@@ -77,7 +80,9 @@ export class ReadRouter implements ReadPath {
     if (headRead !== undefined) return answer(headRead({ log, head: news.head, heads, clock }))
     // Of what is not in a list of their own, the suspended get what everybody gets.
     const [asked, give]: [ReadRequest, Take] =
-      request.isSuspended === true ? [{ ...request, reader: '' }, asSuspended(answer)] : [request, answer]
+      request.isSuspended === true && !ofIdentities.has(request.op)
+        ? [{ ...request, reader: '' }, asSuspended(answer)]
+        : [request, answer]
     if (this.#searches.read(asked, client, give)) return
     if (readTools(actors, request, answer)) return
     if (workReads.has(request.op)) return readWorks(actors, asked, give)

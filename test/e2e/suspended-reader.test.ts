@@ -123,6 +123,19 @@ describe.each(['uws', 'node'])('a suspended member of a private room on the %s e
     await unsuspend()
   })
 
+  test('reads its own identity, which has not acted in public, and is told of an unknown one what everybody is', async () => {
+    const quiet = person(`quiet ${engine} ${newNonce()}`)
+    await run(owner, { operation: 'room.member.add', room: 'den', target: quiet.id })
+    await client.post(quiet, { room: 'den', text: 'sealed, by one who is not known in public' })
+    await run(operator, { operation: 'identity.suspend', target: quiet.id, reason: 'test' })
+    expect(await run(quiet, { operation: 'identity.get' })).toMatchObject({ identity: { id: quiet.id } })
+    expect(secretsIn((await client.command(quiet, { operation: 'identity.events' })).text)).toBe(false)
+    for (const operation of ['identity.get', 'identity.events']) {
+      const fields = { operation, target: 'd'.repeat(64) }
+      expect((await client.command(quiet, fields)).text).toBe((await client.send(JSON.stringify(fields))).text)
+    }
+  })
+
   test('a command that is sent again shows nothing of what happened since', async () => {
     const commands = [
       { operation: 'conversation.open', members: [owner.id], text: 'hello' },

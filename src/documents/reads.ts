@@ -4,8 +4,10 @@ import { refusal } from '../../actors/kernel/refusals.ts'
 import { fromFrame, RecordType } from '../../actors/records/record.ts'
 import { mayWrite } from '../../actors/rooms/policy.ts'
 import { firstInOrder } from '../reads/first-in-order.ts'
+import { share } from '../reads/gather.ts'
 import {
   badCursor,
+  type KnownAnswer,
   limitOf,
   ok,
   opened,
@@ -18,6 +20,7 @@ import {
   type Reads,
   refused,
   type Scope,
+  type Share,
   unending,
   withinPage,
   withRoom,
@@ -80,7 +83,7 @@ function scopeOf({ visibility, now }: ReadContext): Scope {
 /** A room's documents, the reader's own, or every public one; latest activity first. */
 function list(context: ReadContext, request: ReadRequest): ReadAnswer {
   const { documents } = context.state
-  if (request.args.own !== undefined) return request.reader === '' ? refused(nobody) : own(context, request)
+  if (request.args.own !== undefined) return request.reader === '' ? refused(unsigned) : own(context, request)
   if (request.args.room === undefined)
     return page(context, request, 'docs.list', () => byActivity(documents.listed.newest))
   return withRoom(context, request, ({ name }) => {
@@ -95,7 +98,7 @@ function list(context: ReadContext, request: ReadRequest): ReadAnswer {
   })
 }
 
-const nobody = refusal('unsigned', 'sign the command to list your own documents')
+const unsigned = refusal('unsigned', 'sign the command to list your own documents')
 
 function page(
   context: ReadContext,
@@ -126,24 +129,19 @@ function* byActivity(newest: Doc | undefined): Generator<Doc> {
  * This actor's share of the documents that the reader created (src/reads/gather.ts merges the shares). The feed returns the public ones, a
  * shard all others; those of private rooms only while the reader is a member and not suspended.
  */
-function own(context: ReadContext, { args, reader, isSuspended }: ReadRequest): ReadAnswer {
-  const name = `docs.list own:${reader}`
-  const from = args.cursor === undefined ? undefined : context.cursors.open(name, String(args.cursor))
-  if (args.cursor !== undefined && typeof from !== 'string') return badCursor
+function own(context: ReadContext, request: ReadRequest): KnownAnswer<Share> {
+  const { reader, isSuspended } = request
   const { board, state, visibility } = context
-  const limit = limitOf(args)
-  const shown = state.documents.ofOwner(reader).filter((doc) => {
-    const room = board.rooms.get(doc.actor)
-    const isHere = (doc.visibility === 'public') === (visibility === 'public')
-    const isOpen = visibility === 'public' || isSuspended !== true
-    const isOwn = isHere && !doc.isDeleted && (room === undefined || (isOpen && mayWrite(room, reader)))
-    return isOwn && (typeof from !== 'string' || placeOf(doc) < from)
+  const isOpen = visibility === 'public' || isSuspended !== true
+  return share(context, request, `docs.list own:${reader}`, (below, count) => {
+    const shown = state.documents.ofOwner(reader).filter((doc) => {
+      const room = board.rooms.get(doc.actor)
+      const isHere = (doc.visibility === 'public') === (visibility === 'public')
+      const isOwn = isHere && !doc.isDeleted && (room === undefined || (isOpen && mayWrite(room, reader)))
+      return isOwn && (below === '~' || placeOf(doc) < below)
+    })
+    return { items: firstInOrder(shown, count, newestDoc).map((doc) => ({ place: placeOf(doc), item: docView(doc) })) }
   })
-  const items = firstInOrder(shown, limit + 1, newestDoc).map((doc) => {
-    const place = placeOf(doc)
-    return { place, cursor: context.cursors.seal(name, place), item: docView(doc) }
-  })
-  return ok({ limit, items })
 }
 
 function placeOf({ updatedAt, version, id }: Doc): string {

@@ -105,7 +105,7 @@ function members(context: ReadContext, { args }: ReadRequest, room: Room): ReadA
 
 function listRooms(context: ReadContext, request: ReadRequest): ReadAnswer {
   const { args, reader } = request
-  if (args.own !== undefined) return reader === '' ? refused(nobody) : own(context, request)
+  if (args.own !== undefined) return reader === '' ? refused(unsigned) : own(context, request)
   const list = `rooms:${args.query ?? ''}`
   const cursor = opened(context, list, args)
   if (cursor === undefined) return badCursor
@@ -118,7 +118,7 @@ function listRooms(context: ReadContext, request: ReadRequest): ReadAnswer {
   return ok({ rooms, ...paging(context, list, cut?.version ?? next) }, { until: untilStale(context, entries) })
 }
 
-const nobody = refusal('unsigned', 'sign the command to list your own rooms')
+const unsigned = refusal('unsigned', 'sign the command to list your own rooms')
 
 /**
  * This actor's share of the rooms in which the reader has a role (src/reads/gather.ts merges the shares): the feed returns the public ones, a

@@ -1,7 +1,8 @@
 /** A suspended identity reads what is public and its own account, but no private room, however it asks. */
 import { afterAll, beforeAll, describe, expect, test, vi } from 'vitest'
+import { run as runOn, summaryOf } from '../support/answers.ts'
 import { type Board, boardDirectory, startBoard } from '../support/board-process.ts'
-import { type Answer, Client, type Fields, newNonce, person } from '../support/client.ts'
+import { Client, type Fields, newNonce, person } from '../support/client.ts'
 import { createFields, docIdsOf, docOf } from '../support/documents.ts'
 import { StreamReader } from '../support/stream-reader.ts'
 
@@ -15,11 +16,7 @@ describe.each(['uws', 'node'])('a suspended member of a private room on the %s e
   let client: Client
   const inside = { root: '', document: '', open: '' }
 
-  async function run(by: typeof owner, fields: Fields) {
-    const reply = await client.command(by, fields)
-    expect(reply.status, `${JSON.stringify(fields)}: ${reply.text}`).toBe(200)
-    return reply.data as Record<string, unknown>
-  }
+  const run = (by: typeof owner, fields: Fields) => runOn(client, by, fields)
   const suspend = () => run(operator, { operation: 'identity.suspend', target: member.id, reason: 'test' })
   const unsuspend = () => run(operator, { operation: 'identity.unsuspend', target: member.id, reason: 'test' })
   const secretsIn = (value: unknown): boolean => JSON.stringify(value).includes('sealed')
@@ -88,14 +85,13 @@ describe.each(['uws', 'node'])('a suspended member of a private room on the %s e
 
   test('gets of other rooms and events what everybody gets', async () => {
     await suspend()
-    const summary = ({ status, code, field }: Answer) => `${status} ${code} ${field}`
     for (const [fields, expected] of [
       [{ operation: 'room.get', room: 'nothing-of-this-name' }, '400 not_found room'],
       [{ operation: 'event.get', event_id: 'd'.repeat(32) }, '400 not_found event_id'],
       [{ operation: 'docs.read', target: 'd'.repeat(32) }, '400 not_found target'],
       [{ operation: 'work.get', event_id: 'd'.repeat(32) }, '400 not_found event_id'],
     ] as const)
-      expect([fields, summary(await client.command(member, fields))]).toEqual([fields, expected])
+      expect([fields, summaryOf(await client.command(member, fields))]).toEqual([fields, expected])
     await unsuspend()
   })
 

@@ -55,10 +55,10 @@ export function keyRefusal(news: LiveFacts, key: string): Refusal | undefined {
   )
 }
 
-/** Who follows something, and the key that signed for it; both '' if nobody signed. */
+/** The reader of a stream or a waiting request, and the key that signed it; both '' if it is unsigned. */
 type FollowReader = { readonly reader: string; readonly key: string }
 
-/** Why somebody who follows something is refused now. */
+/** Why this reader is refused from now on. */
 export function followRefusal(news: LiveFacts, { reader, key }: FollowReader): Refusal | undefined {
   return news.isSuspended(reader) ? suspendedRefusal : keyRefusal(news, key)
 }

@@ -23,7 +23,7 @@ import { follow, isAmong, roleIn } from './standing.js'
 const votesKept = 500
 const authorOf = (post) => post.querySelector(':scope > .by .person')?.getAttribute('href').slice('/i/'.length)
 
-/** What happened to a post, for those who hear the page: where the focus was may be gone. */
+/** What happened to a post, for screen readers: the element that had the focus may be gone. */
 const told = make('p', { class: 'unseen', role: 'status' })
 document.querySelector('main').append(told)
 export const tell = (words) => {

@@ -273,7 +273,7 @@ const postList = (reader) => {
     list.received++
     const isNew = !shown.has(event.event_id)
     list.show(event)
-    // Those who hear the page are told of it; what the reader wrote has its own words.
+    // Screen readers announce it; what the reader wrote is announced where it was written.
     if (isNew && shown.has(event.event_id) && event.author.id !== reader.own)
       tell(`${nameOf(event.author)}: ${beginning(event.text)}`)
   }
